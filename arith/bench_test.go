@@ -12,9 +12,8 @@ import (
 	"github.com/summarycache/summarycache/arith"
 )
 
-// A shape is an array of bits as a filter of n keys has it, or the
-// exclusive-or of two filters between which a share c of the keys was
-// replaced.
+// A shape is the array of a filter of n keys, or the exclusive-or of two filters between which
+// a share c of the keys was replaced.
 type shape struct {
 	name string
 	n    int
@@ -66,12 +65,12 @@ func (s shape) draw() (m, x uint64, words []uint64) {
 	return m, x, words
 }
 
-// fseRun codes and decodes the bytes of words by klauspost's fse, 1 MiB at a
-// time, and keeps what it needs from run to run.
+// fseRun codes and decodes the bytes of words by klauspost's fse, 1 MiB at a time. It keeps its
+// buffers from run to run.
 type fseRun struct {
 	enc, dec fse.Scratch
 	array    []byte
-	codes    [][]byte // nil where fse can't compress
+	codes    [][]byte // nil if fse cannot compress the block
 }
 
 func newFSE(words []uint64) *fseRun {
@@ -107,8 +106,8 @@ func (r *fseRun) decode(b *testing.B) {
 	}
 }
 
-// beside runs ours as a benchmark, and fse before it now and then, and
-// reports how many times faster ours is.
+// beside runs ours as a benchmark, with fse before some of its runs, and reports how many times
+// faster ours is.
 func beside(b *testing.B, bytes uint64, ours, theirs func()) {
 	theirs()
 	ours()
@@ -170,8 +169,7 @@ func BenchmarkDecode(b *testing.B) {
 	}
 }
 
-// BenchmarkSet is of sets that exist as positions only, with m far beyond
-// their number.
+// BenchmarkSet codes sets that are lists of positions, with m far above their number.
 func BenchmarkSet(b *testing.B) {
 	const m, x = 1 << 34, 1_000_000
 	rng := rand.New(rand.NewPCG(1, 1))

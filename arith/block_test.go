@@ -35,9 +35,9 @@ func positionsOf(words []uint64) []uint64 {
 	return slices.Collect(s.members)
 }
 
-// TestBlockSize holds the block method to 0.05 % of the limit at the size of
-// 10^6 keys, for the filters and deltas of Mitzenmacher's tables and between
-// them, and to a few bytes at the smallest size for which Choose picks it.
+// TestBlockSize checks that the block method is within 0.05 % of the limit at the size of 10^6
+// keys, for the filters and deltas of Mitzenmacher's tables and for densities between them, and
+// within a few bytes at the smallest size for which Choose picks it.
 func TestBlockSize(t *testing.T) {
 	if testing.Short() {
 		t.Skip("codes 25 million bits for each of many densities")
@@ -62,8 +62,7 @@ func TestBlockSize(t *testing.T) {
 	}
 }
 
-// TestBlockChunks looks at sets of several chunks: against the slow coder, in
-// parallel, and region by region.
+// TestBlockChunks compares sets of several chunks with the slow coder, as lists and as arrays.
 func TestBlockChunks(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 11))
 	for _, c := range []struct {
@@ -84,18 +83,18 @@ func TestBlockChunks(t *testing.T) {
 		}
 		code := AppendSet([]byte{7}, Block, c.m, c.positions)[1:]
 		if !testing.Short() && (c.m < 1<<24 || p.form == gaps) && !bytes.Equal(code, slowBlock(c.m, c.positions)) {
-			t.Errorf("%s: the slow coder says otherwise", c.name)
+			t.Errorf("%s: the slow coder gives another code", c.name)
 		}
 		if got, err := decodeSet(nil, Block, code, c.m, x); err != nil || !slices.Equal(got, c.positions) {
 			t.Errorf("%s: DecodeSet = %d positions, %v", c.name, len(got), err)
 		}
 		if _, err := decodeSet(nil, Block, code[:len(code)-100], c.m, x); !errors.Is(err, ErrTruncated) {
-			t.Errorf("%s: DecodeSet of what is cut: %v", c.name, err)
+			t.Errorf("%s: DecodeSet of a truncated code: %v", c.name, err)
 		}
 		if c.m < 1<<30 {
 			words := bitmapOf(c.m, c.positions)
 			if again := AppendBitmap(nil, Block, c.m, words); !bytes.Equal(again, code) {
-				t.Errorf("%s: the array is coded otherwise", c.name)
+				t.Errorf("%s: the array has another code", c.name)
 			}
 			got := make([]uint64, len(words))
 			if err := DecodeBitmap(got, Block, code, c.m, x); err != nil || !slices.Equal(got, words) {
@@ -108,7 +107,7 @@ func TestBlockChunks(t *testing.T) {
 	}
 }
 
-// TestBlockAllocations: none, for a set of many chunks as for one of few.
+// TestBlockAllocations: a set of many chunks needs no more allocations than one of few.
 func TestBlockAllocations(t *testing.T) {
 	if testing.Short() {
 		t.Skip("codes tens of millions of bits to count allocations")
@@ -125,7 +124,7 @@ func TestBlockAllocations(t *testing.T) {
 	}
 }
 
-// checkDirectory damages what precedes the chunks.
+// checkDirectory damages the directory before the chunks.
 func checkDirectory(t *testing.T, name string, m uint64, code []byte, x uint64) {
 	t.Helper()
 	for i := range 20 {
@@ -145,7 +144,7 @@ func checkDirectory(t *testing.T, name string, m uint64, code []byte, x uint64) 
 	}
 }
 
-// TestModels looks at the models of many densities: what the loops rely on.
+// TestModels checks what the loops assume about the models, at many densities.
 func TestModels(t *testing.T) {
 	if testing.Short() {
 		t.Skip("looks at the models of many densities in one goroutine")

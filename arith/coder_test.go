@@ -12,7 +12,7 @@ import (
 // A script drives encoder, slow encoder and decoder through the same decisions. Every
 // byte is an operation and its operand.
 
-// scriptOdds are those of a zero.
+// scriptOdds are probabilities of a zero.
 var scriptOdds = [4]uint64{1 << 32, 1 << 63, 1<<64 - 1<<32, 3 << 62}
 
 func scriptEncode(ops []byte) []byte {
@@ -52,8 +52,7 @@ func scriptSlow(ops []byte) []byte {
 	return e.finish()
 }
 
-// scriptDecode reads len(ops) decisions; ops says of which kind, the result is what
-// they turned out to be.
+// scriptDecode reads len(ops) decisions. ops has their kinds; the result has their values.
 func scriptDecode(src, ops []byte) ([]byte, error) {
 	var d decoder
 	d.reset(src)
@@ -91,7 +90,7 @@ func checkScript(t *testing.T, ops []byte) {
 	}
 	for n := max(0, len(code)-10); n < len(code); n++ {
 		if got, err := scriptDecode(code[:n], ops); err == nil {
-			// What is left may be the code of other symbols, never of these.
+			// What is left may be the code of other symbols, but not of these.
 			if bytes.Equal(got, ops) {
 				t.Fatalf("decode(%x) of %d bytes succeeds after %d", code, len(code), n)
 			}
@@ -127,8 +126,8 @@ func FuzzCoder(f *testing.F) {
 	})
 }
 
-// FuzzDecoder feeds any bytes to the decoder: it must come to an end, and
-// what it accepts must be what the encoder writes.
+// FuzzDecoder feeds arbitrary bytes to the decoder. It must end, and what it accepts must be
+// what the encoder writes.
 func FuzzDecoder(f *testing.F) {
 	f.Add([]byte{}, []byte{})
 	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, []byte{1, 2, 3})

@@ -6,8 +6,8 @@ import (
 	"github.com/summarycache/summarycache/arith"
 )
 
-// A set of five positions in a million: the code says which, and not how many or of
-// how many, which the message around it does.
+// A set of five positions in a million. The code says which positions these are. The message
+// around it must say how many there are, and out of how many.
 func Example() {
 	positions := []uint64{17, 300, 4_711, 500_000, 999_999}
 	const m = 1_000_000

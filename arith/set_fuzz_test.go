@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// FuzzSetRoundTrip draws the set that the numbers describe; raw adds positions
-// that no random draw would give.
+// FuzzSetRoundTrip draws the set that the numbers describe. raw adds positions that random
+// draws would not give.
 func FuzzSetRoundTrip(f *testing.F) { fuzzSetRoundTrip(f, Adaptive) }
 
 func FuzzBlockRoundTrip(f *testing.F) { fuzzSetRoundTrip(f, Block) }
@@ -73,8 +73,8 @@ func fuzzPositions(m, x, seed uint64, raw []byte) []uint64 {
 	return slices.Compact(positions)
 }
 
-// FuzzDecodeSet feeds any bytes to the set decoders: an error, or the one set
-// whose code they are.
+// FuzzDecodeSet feeds arbitrary bytes to the set decoders. The result must be an error, or the
+// one set with this code.
 func FuzzDecodeSet(f *testing.F) { fuzzDecodeSet(f, Adaptive) }
 
 func FuzzDecodeBlock(f *testing.F) { fuzzDecodeSet(f, Block) }
@@ -90,7 +90,7 @@ func fuzzDecodeSet(f *testing.F, method Method) {
 	}
 	f.Fuzz(func(t *testing.T, m, x uint64, src []byte) {
 		if m > 1<<20 {
-			x = min(x, 1<<20) // what a caller's limits would do
+			x = min(x, 1<<20) // like a caller's limits
 		}
 		got, err := decodeSet(nil, method, src, m, x)
 		if err != nil {

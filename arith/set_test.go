@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// draw returns x of m positions, each set as likely as another.
+// draw returns x of m positions; all sets are equally likely.
 func draw(rng *rand.Rand, m, x uint64) []uint64 {
 	if x > m/2 {
 		return complement(m, draw(rng, m, m-x))
@@ -34,7 +34,7 @@ func bitmapOf(m uint64, positions []uint64) []uint64 {
 	return words
 }
 
-// sets names sets of every form and at every edge.
+// sets returns sets of every form and at every edge, by name.
 func sets() map[string]struct {
 	m         uint64
 	positions []uint64
@@ -187,8 +187,8 @@ func testSetDamaged(t *testing.T, method Method) {
 	}
 }
 
-// TestSetTruncated: a code is about as long as m and x demand, so when much of
-// it is missing that is recognised, whatever is in it.
+// TestSetTruncated: the length of a code follows roughly from m and x, so it is noticed if much
+// of it is missing, whatever the bytes are.
 func TestSetTruncated(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 7))
 	for _, c := range []struct{ m, x uint64 }{{10_000, 3000}, {100_000, 5000}, {100_000, 1000}, {1 << 35, 1000}} {
@@ -258,7 +258,7 @@ func TestSetAllocations(t *testing.T) {
 			} {
 				want := 0.
 				if name == "DecodeSet" {
-					want = 1 // what it passes on
+					want = 1 // the slice that it passes to take
 				}
 				if n := testing.AllocsPerRun(5, call); n != want {
 					t.Errorf("m=%d x=%d, %v: %s allocates %v times, want %v", c.m, c.x, method, name, n, want)

@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// slowBlock is the block method as the specification words it: bits in a
-// slice, long integers, lists searched from the start.
+// slowBlock is the block method as the specification describes it, with bits in a slice, big
+// integers, and linear searches.
 func slowBlock(m uint64, positions []uint64) []byte {
 	x := uint64(len(positions))
 	y := min(x, m-x)
@@ -193,8 +193,7 @@ func (s *slowModel) gaps(members []uint64) (symbols []slowSymbol) {
 	return symbols
 }
 
-// blocks returns the symbols of a chunk's array, filled up with zeros to whole
-// words of 64 bits.
+// blocks returns the symbols of a chunk's array, padded with zeros to whole words of 64 bits.
 func (s *slowModel) blocks(members []uint64, span uint64, size uint) (symbols []slowSymbol) {
 	array := make([]uint64, (span+63)/64*64/uint64(size))
 	for _, p := range members {

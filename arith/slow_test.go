@@ -2,8 +2,8 @@ package arith
 
 import "math/big"
 
-// slowEncoder is the coder as the specification words it: the low end is one
-// long number, and nothing is written until the end.
+// slowEncoder is the coder as the specification describes it: the low end is one big number,
+// and nothing is written until the end.
 type slowEncoder struct {
 	low   *big.Int
 	width *big.Int

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// vectors is testdata/sets.json, which serves any language.
+// vectors is testdata/sets.json, which is for readers in any language.
 type vectors struct {
 	Valid []struct {
 		Name      string
@@ -34,9 +34,8 @@ type vectors struct {
 	}
 }
 
-// splitmix draws n different positions below m: the high words of m times
-// the numbers of SplitMix64 from state 0 on, those that were drawn before left
-// out.
+// splitmix draws n different positions below m: the high words of m times the numbers of
+// SplitMix64 from state 0 on, without duplicates.
 func splitmix(m, n uint64) []uint64 {
 	seen := make(map[uint64]bool, n)
 	for state := uint64(0); uint64(len(seen)) < n; {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestAccept foretells what DecodeFilter says, near every limit.
+// TestAccept compares Accept with DecodeFilter, near every limit.
 func TestAccept(t *testing.T) {
 	for _, g := range []Geometry{{Bits: 20_000_000, Hashes: 1}, {Bits: 200_000, Hashes: 2}} {
 		base := newFilter(g, Version{Epoch: 1}, 1, randomSet(g.Bits, 20_000, 1))
@@ -26,8 +26,8 @@ func TestAccept(t *testing.T) {
 	}
 }
 
-// TestPlanOfTooMany: a plan that no receiver takes by default is refused, and 3e7 keys
-// at one false positive in a thousand are not.
+// TestPlanOfTooMany: a plan that receivers refuse by default is an error; one for 3e7 keys at
+// one false positive in a thousand is not.
 func TestPlanOfTooMany(t *testing.T) {
 	if _, err := Plan(Goal{Objects: 30_000_000, Peers: 2, FalseCandidates: 0.001}); err != nil {
 		t.Errorf("thirty million keys: %v", err)

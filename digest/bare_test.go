@@ -66,7 +66,7 @@ func TestBareDeltaRefuses(t *testing.T) {
 	if _, _, err := DecodeBare(b, v[0], sequence, 0, Limits{Bytes: len(b) - 1}); !errors.Is(err, ErrTooLarge) {
 		t.Errorf("beyond the limit: %v, want ErrTooLarge", err)
 	}
-	// It decodes on another base of that epoch, perhaps; it does not lead there.
+	// It may decode with another base of that epoch, but does not lead to the same state.
 	if wrong, _, err := DecodeBare(b, v[2], 99, 0, Limits{}); err == nil && wrong.Target().State == v[1].version.State {
 		t.Error("on another base it leads to the same state")
 	}
@@ -106,7 +106,7 @@ func FuzzBareDelta(f *testing.F) {
 		d, made, err := DecodeBare(b, base, base.version.Sequence+1, 1, Limits{Bytes: 1 << 16, Memory: 1 << 20})
 		if err != nil {
 			if !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrTooLarge) {
-				t.Errorf("DecodeBare = %v, which is no sentinel's", err)
+				t.Errorf("DecodeBare = %v, which wraps no documented error", err)
 			}
 			return
 		}

@@ -30,11 +30,11 @@ func filled(b *testing.B, g Geometry) (*CountingFilter, []Key) {
 	return counting(b, g, keys...), keys
 }
 
-// BenchmarkReplace removes the oldest of a million keys and adds a new one, in
-// batches of 1 % with a freeze between them, off the clock. It reports the time of
-// one addition or removal beside that of the least that any such structure must do
-// for each position, in turns: take a lock and change a random word among as many
-// bytes as the counters occupy. Medians, since these machines are shared.
+// BenchmarkReplace removes the oldest of a million keys and adds a new one, in batches of 1 %
+// with a freeze between them that is not timed. It reports the time of one addition or removal
+// beside the least work that any such structure must do for each position: take a lock, and
+// change a random word in as many bytes as the counters take. The two alternate. Medians are
+// reported, since these machines are shared.
 func BenchmarkReplace(b *testing.B) {
 	for _, g := range million {
 		b.Run(name(g), func(b *testing.B) {
@@ -58,7 +58,7 @@ func BenchmarkReplace(b *testing.B) {
 	}
 }
 
-// replaceAll puts a new key in the place of each.
+// replaceAll replaces each key by a new one.
 func replaceAll(c *CountingFilter, keys []Key) {
 	for i, k := range keys {
 		c.Remove(k)
@@ -98,8 +98,8 @@ func (c *bareCounters) touch(n int) {
 	}
 }
 
-// BenchmarkReplaceOnTwoCores reports the throughput of two goroutines as a
-// multiple of one's, in turns: the median of the rounds.
+// BenchmarkReplaceOnTwoCores reports the throughput of two goroutines as a multiple of that of
+// one. The two alternate; the median of the rounds is reported.
 func BenchmarkReplaceOnTwoCores(b *testing.B) {
 	for _, g := range million {
 		b.Run(name(g), func(b *testing.B) {
@@ -127,8 +127,8 @@ func BenchmarkReplaceOnTwoCores(b *testing.B) {
 	}
 }
 
-// BenchmarkCollect measures how long it takes to learn what changed when 1 % of
-// a million keys were replaced, and BenchmarkAdvance how long to freeze that.
+// BenchmarkCollect measures the time to collect the changes after 1 % of a million keys were
+// replaced, and BenchmarkAdvance the time to freeze them.
 func BenchmarkCollect(b *testing.B) { benchmarkFreeze(b, false) }
 func BenchmarkAdvance(b *testing.B) { benchmarkFreeze(b, true) }
 
@@ -160,9 +160,9 @@ func benchmarkFreeze(b *testing.B, whole bool) {
 	}
 }
 
-// BenchmarkLongestLock reports the longest that a writer may have to wait for a
-// freeze of a million new keys, that is, how long the slowest shard is locked: the
-// median of the freezes, since a preempted one says nothing.
+// BenchmarkLongestLock reports how long a writer may have to wait for a freeze of a million new
+// keys: how long the slowest shard is locked. It is the median over several freezes, since some
+// are preempted.
 func BenchmarkLongestLock(b *testing.B) {
 	for _, g := range million {
 		b.Run(name(g), func(b *testing.B) {

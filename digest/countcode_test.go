@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestCountingRoundTrip: a saved filter comes back with every count, and goes on
-// as the one that was saved would.
+// TestCountingRoundTrip: a loaded filter has every count, and behaves like the saved one from
+// then on.
 func TestCountingRoundTrip(t *testing.T) {
 	for _, g := range geometries {
 		t.Run(g.String(), func(t *testing.T) {
@@ -25,7 +25,7 @@ func TestCountingRoundTrip(t *testing.T) {
 			}
 			equalFilters(t, back.Current(), saved.Current())
 			if back.Advance() != back.Current() || back.Changed() != 0 {
-				t.Error("something seems to have changed")
+				t.Error("Advance or Changed reports a change")
 			}
 			if back.Len() != saved.Len() || back.Saturated() != saved.Saturated() {
 				t.Errorf("%d keys and %d stuck counters, want %d and %d", back.Len(), back.Saturated(), saved.Len(), saved.Saturated())
@@ -34,7 +34,7 @@ func TestCountingRoundTrip(t *testing.T) {
 				t.Error("saved again, it has other bytes")
 			}
 			if !back.Verify(slices.Values(keys)) || back.Verify(slices.Values(keys[1:])) {
-				t.Error("Verify is mistaken")
+				t.Error("Verify is wrong")
 			}
 			for _, k := range keys {
 				if saved.Remove(k) != back.Remove(k) {
@@ -46,8 +46,8 @@ func TestCountingRoundTrip(t *testing.T) {
 	}
 }
 
-// TestCountingIsSentNearItsEntropy: what the counts add to the positions is close
-// to the entropy of truncated Poisson counts (Mitzenmacher, section V).
+// TestCountingIsSentNearItsEntropy: the counts take little more than the entropy of truncated
+// Poisson counts (Mitzenmacher, section V).
 func TestCountingIsSentNearItsEntropy(t *testing.T) {
 	const n = 20_000
 	for _, g := range []Geometry{{Bits: 8 * n, Hashes: 5}, {Bits: 14 * n, Hashes: 2}, {Bits: 1000 * n, Hashes: 1}} {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestCountingAgainstOracle drives every geometry with random additions,
-// removals of keys present and absent, and freezes, against a map of counters.
+// TestCountingAgainstOracle compares every geometry with a map of counters, under random
+// additions, removals of present and absent keys, and freezes.
 func TestCountingAgainstOracle(t *testing.T) {
 	for i, g := range geometries {
 		t.Run(g.String(), func(t *testing.T) {
@@ -115,7 +115,7 @@ func TestRefusedRemovalChangesNothing(t *testing.T) {
 	}
 }
 
-// TestChurnBetweenFreezes: what comes and goes between two freezes leaves nothing.
+// TestChurnBetweenFreezes: keys that are added and removed between two freezes leave nothing.
 func TestChurnBetweenFreezes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("adds and removes in one goroutine")
@@ -142,8 +142,8 @@ func TestChurnBetweenFreezes(t *testing.T) {
 	}
 }
 
-// TestConcurrent: writers, readers and freezes at once; afterwards everything
-// agrees with what was added, and a key held throughout was never denied.
+// TestConcurrent has writers, readers and freezes at once. Afterwards the filter has what was
+// added, and a key that was held throughout was never denied.
 func TestConcurrent(t *testing.T) {
 	for _, g := range []Geometry{{Bits: 40_000, Hashes: 3}, {Bits: 1 << 24, Hashes: 1}} {
 		held := randomKeys(random(9), 500)
@@ -209,8 +209,8 @@ func TestConcurrent(t *testing.T) {
 	}
 }
 
-// TestWritersShareKeys has writers that share positions and disagree on what is there:
-// whatever is added once more than it is removed stays.
+// TestWritersShareKeys has writers with common keys and positions. A key that is added once
+// more than it is removed stays.
 func TestWritersShareKeys(t *testing.T) {
 	c := counting(t, Geometry{Bits: 500, Hashes: 4})
 	keys := randomKeys(random(2), 40)

@@ -48,7 +48,7 @@ func TestDeltaRoundTrip(t *testing.T) {
 						t.Fatalf("%s: DecodeDelta = %v", name, err)
 					}
 					if !slices.Equal(got.flips, d.flips) || got.Base() != d.Base() || got.Target() != d.Target() {
-						t.Errorf("%s: another delta came back", name)
+						t.Errorf("%s: the decoded delta differs", name)
 					}
 					f, err := got.Apply(v[0])
 					if err != nil {
@@ -196,8 +196,8 @@ func TestHistoryTakesDeltas(t *testing.T) {
 	}
 }
 
-// TestUndoneChanges: what was done and undone is a delta of no flips, which moves
-// its base on to a later sequence.
+// TestUndoneChanges: changes that were undone make a delta without flips, which leads from its
+// base to a later sequence.
 func TestUndoneChanges(t *testing.T) {
 	for _, g := range []Geometry{geometries[3], geometries[7]} {
 		keys := randomKeys(random(3), 301)

@@ -43,7 +43,7 @@ func TestFilterRoundTrip(t *testing.T) {
 	}
 }
 
-// reseal gives a message that was tampered with a right checksum.
+// reseal gives an altered message a correct checksum.
 func reseal(b []byte) []byte {
 	b = b[:len(b)-checksumBytes]
 	return binary.LittleEndian.AppendUint64(b, xxhash.Sum64(b))
@@ -93,8 +93,8 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
-// claims returns a message with true checksum whose header claims a filter of
-// count positions in m bits, with this payload.
+// claims returns a message with a correct checksum and this payload, whose header claims a
+// filter of count positions in m bits.
 func claims(m, count uint64, c coding, payload []byte) []byte {
 	b := appendHeader(nil, Header{
 		Kind:     KindFilter,
@@ -126,8 +126,8 @@ func TestDecodeAllocatesLittleForLies(t *testing.T) {
 	}
 }
 
-// allocated returns how many bytes f allocates: the least of several runs,
-// because the runtime counts what others allocate meanwhile, too.
+// allocated returns how many bytes f allocates: the least of several runs, since the runtime
+// also counts what other goroutines allocate.
 func allocated(runs int, f func()) uint64 {
 	least := uint64(math.MaxUint64)
 	for range runs {

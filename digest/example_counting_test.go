@@ -7,8 +7,8 @@ import (
 	"github.com/summarycache/summarycache/digest"
 )
 
-// A cache that comes back warm: its filter is saved, loaded, and compared with what
-// the store really holds before anybody is told.
+// A cache that starts warm: its filter is saved, loaded, and compared with the contents of the
+// store before it is advertised.
 func ExampleCountingFilter_Verify() {
 	store := []digest.Key{digest.KeyOfString(0, "a"), digest.KeyOfString(0, "b")}
 	g, _ := digest.GeometryFor(1_000, 0.001)

@@ -42,14 +42,14 @@ func ExampleDelta_Apply() {
 	_, delta := held.AdvanceDelta()
 	message, err := delta.AppendTo(nil, before)
 	if err != nil {
-		fmt.Println(err) // before is not what the delta starts from
+		fmt.Println(err) // before is not the delta's base
 		return
 	}
 
 	// A replica that holds the version before:
 	received, err := digest.DecodeDelta(message, before, digest.Limits{})
 	if err != nil {
-		fmt.Println(err) // ErrBase: ask for a snapshot
+		fmt.Println(err) // ErrBase: request a snapshot
 		return
 	}
 	after, err := received.Apply(before)
@@ -77,7 +77,7 @@ func ExamplePlan() {
 	// 142 kB a snapshot, 3.0 kB a delta, 1.00 kB/s, 3 MB for replicas
 }
 
-// A history answers who is behind, by however much, with one delta.
+// A history brings a replica up to date with one delta, however old its version is.
 func ExampleHistory() {
 	held, _ := digest.NewCountingFilter(digest.Geometry{Bits: 1 << 20, Hashes: 1}, 1)
 	history := digest.NewHistory(1 << 20)

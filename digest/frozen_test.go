@@ -17,9 +17,9 @@ import (
 	"github.com/summarycache/summarycache/digest"
 )
 
-// testdata/frozen holds messages as the programs of their day wrote them, a
-// directory for each, named like its revision. They are never written again:
-// whatever changes here, it must still be able to read them (FORMAT.md, section 9).
+// testdata/frozen has messages that earlier versions of the program wrote, in a directory for
+// each version, which is named like its revision. They are never written again. Every later
+// version must be able to read them (FORMAT.md, section 9).
 
 var freeze = flag.String("freeze", "", "write testdata/frozen/`NAME`, which must not exist")
 
@@ -38,8 +38,8 @@ type frozen struct {
 	Sequence   uint64
 	State      string // hexadecimal
 	Base       string // of a delta: the name of the filter that it starts from
-	// Of a message of some hundred kilobytes that can be made again of the file of a
-	// filter: its hash, in place of a file.
+	// Of a message of some hundred kilobytes that can be made from the file of a filter, there
+	// is only the hash.
 	SHA256 string `json:",omitempty"`
 }
 
@@ -56,9 +56,9 @@ func (f frozen) keys(yield func(digest.Key) bool) {
 	}
 }
 
-// shapes are what the messages of a freeze are made of: every coding, every
-// scheme, with and without a secret, and each form of blocks in several chunks, whose
-// span is no multiple of 128.
+// shapes are the filters from which the messages of a freeze are made: every coding, every
+// scheme, with and without a secret, and each form of blocks in several chunks, whose span is
+// not a multiple of 128.
 var shapes = []frozen{
 	{Name: "empty", Bits: 1 << 24, Hashes: 1},
 	{Name: "one", Bits: 1 << 24, Hashes: 1, Last: 1, Secret: "a secret of the cluster"},
@@ -80,7 +80,7 @@ var shapes = []frozen{
 
 func (f frozen) long() bool { return f.Last >= 100_000 }
 
-// pieceBytes are those of a piece: all that is long is in one, and so in chunks.
+// pieceBytes returns the length of pieces. A long message is one piece, so that it has chunks.
 func (f frozen) pieceBytes() int {
 	if f.long() {
 		return 1 << 30
@@ -100,7 +100,7 @@ func TestFreeze(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := os.Mkdir(dir, 0o755); err != nil {
-		t.Fatalf("what is frozen is not written again: %v", err)
+		t.Fatalf("frozen messages are never written again: %v", err)
 	}
 	var all []frozen
 	save := func(f frozen, v digest.Version, b []byte) {
@@ -165,8 +165,7 @@ func TestFreeze(t *testing.T) {
 	}
 }
 
-// Today's code reads what every earlier one wrote, and finds in it what that one
-// meant.
+// Today's code reads what every earlier version wrote, with the same meaning.
 func TestFrozen(t *testing.T) {
 	if testing.Short() {
 		t.Skip("one goroutine that reads")
@@ -228,7 +227,7 @@ func readFrozen(t *testing.T, dir string) {
 	}
 }
 
-// again makes a message anew that only its hash is kept of, from the file of a filter.
+// again makes a message of which only the hash is stored, from the file of a filter.
 func (f frozen) again(t *testing.T, message func(string) []byte) {
 	t.Helper()
 	lim := digest.Limits{Seed: f.geometry().Seed}
@@ -277,8 +276,8 @@ func (f frozen) again(t *testing.T, message func(string) []byte) {
 
 var formNames = regexp.MustCompile(`^(block|chunks)-(16|32|gaps)$`)
 
-// holdsItsName checks that a filter named after a form of the block method is coded so,
-// and in more than one chunk if its name says so: CODERS.md, section 3.1.
+// holdsItsName checks that a filter named after a form of the block method is coded in this
+// form, and in several chunks if its name says so (CODERS.md, section 3.1).
 func (f frozen) holdsItsName(t *testing.T, b []byte) {
 	t.Helper()
 	name := formNames.FindStringSubmatch(f.Name)
@@ -321,7 +320,7 @@ func (f frozen) whole(b []byte) (*digest.Filter, error) {
 		}
 	}
 	if n := held.Len(); n != 0 {
-		return nil, fmt.Errorf("%d keys are left of none", n)
+		return nil, fmt.Errorf("%d keys in an empty filter", n)
 	}
 	return now, nil
 }
@@ -344,7 +343,7 @@ func (f frozen) change(b, base []byte) (*digest.Filter, error) {
 	return d.Apply(before)
 }
 
-// compare compares a filter that was read with one made anew.
+// compare compares a decoded filter with a new one.
 func (f frozen) compare(t *testing.T, got *digest.Filter) {
 	t.Helper()
 	v := got.Version()
@@ -364,6 +363,6 @@ func (f frozen) compare(t *testing.T, got *digest.Filter) {
 		t.Errorf("%s: geometry %v", f.Name, got.Geometry())
 	}
 	if anew.Version().State != v.State || anew.Ones() != got.Ones() || f.Last < 100_000 && !slices.Equal(slices.Collect(anew.Positions()), slices.Collect(got.Positions())) {
-		t.Errorf("%s: other positions than those of a filter made anew", f.Name)
+		t.Errorf("%s: the positions differ from those of a new filter", f.Name)
 	}
 }

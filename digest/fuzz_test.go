@@ -29,23 +29,23 @@ func fuzzSeeds(f *testing.F) {
 	}
 }
 
-// checkError demands that a decoder's error is one of those promised.
+// checkError checks that a decoder's error wraps one of the documented ones.
 func checkError(t *testing.T, err error) {
 	t.Helper()
 	var format *FormatError
 	if !errors.As(err, &format) {
-		t.Fatalf("%v is no FormatError", err)
+		t.Fatalf("%v is not a FormatError", err)
 	}
 	for _, sentinel := range []error{ErrVersion, ErrTooLarge, ErrCorrupt, ErrBase, ErrSeed} {
 		if errors.Is(err, sentinel) {
 			return
 		}
 	}
-	t.Fatalf("%v wraps no sentinel", err)
+	t.Fatalf("%v wraps no documented error", err)
 }
 
-// FuzzDecode: any bytes are refused by name, or are a filter that survives being
-// encoded again. The checksum is made right first, or little would be tried.
+// FuzzDecode: any bytes are refused with a documented error, or are a filter that can be
+// encoded again. The checksum is corrected first; otherwise nearly all inputs would fail there.
 func FuzzDecode(f *testing.F) {
 	fuzzSeeds(f)
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -91,7 +91,7 @@ func FuzzDecode(f *testing.F) {
 				}
 			}
 		} else if b[2] == piecesMagic[2] {
-			t.Fatalf("read as a whole, but not to be asked: %v", err)
+			t.Fatalf("decoded as a whole, but lookups fail: %v", err)
 		}
 		if h, err := Peek(b, fuzzLimits); err != nil || h.Version != filter.Version() {
 			t.Fatalf("Peek = %v, %v", h, err)
@@ -99,8 +99,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// FuzzDelta: the same for deltas, against a base that fits by its header and
-// one that does not.
+// FuzzDelta: the same for deltas, with a base that fits the header and one that does not.
 func FuzzDelta(f *testing.F) {
 	fuzzSeeds(f)
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -133,7 +132,7 @@ func FuzzDelta(f *testing.F) {
 				continue
 			}
 			if target, err := d.Apply(base); err == nil {
-				// The base's positions are made up, and do not have its state.
+				// The base's positions are invented, and do not have its state.
 				if back, err := Diff(base, target); err != nil || !slices.Equal(back.flips, d.flips) {
 					t.Fatalf("Diff of what Apply made = %v, %v", back, err)
 				}
@@ -144,8 +143,8 @@ func FuzzDelta(f *testing.F) {
 	})
 }
 
-// fittingBase makes a filter that a delta with this header may apply to, if that
-// is cheap. Its positions are made up.
+// fittingBase makes a filter to which a delta with this header may apply, if that is cheap. Its
+// positions are invented.
 func fittingBase(h Header) *Filter {
 	if h.BaseOnes > 1<<12 {
 		return nil
@@ -157,8 +156,8 @@ func fittingBase(h Header) *Filter {
 	return base
 }
 
-// FuzzRoundTrip: any history of additions, removals and freezes survives being
-// sent as deltas, with and without context, and as snapshots.
+// FuzzRoundTrip: any history of additions, removals and freezes can be sent as deltas, with and
+// without context, and as snapshots.
 func FuzzRoundTrip(f *testing.F) {
 	f.Add([]byte("any history of additions, removals and freezes"), uint8(3))
 	f.Add(bytes.Repeat([]byte{0, 1, 2, 3, 200, 250}, 40), uint8(9))

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestGeometryFor: the rate is kept, by next to no more bits than that takes.
+// TestGeometryFor: the rate is reached, with hardly more bits than necessary.
 func TestGeometryFor(t *testing.T) {
 	const keys = 100_000
 	for _, rate := range []float64{0.3, 0.02, 1e-3, 1e-6} {
@@ -38,8 +38,8 @@ func TestGeometryForRefuses(t *testing.T) {
 	}
 }
 
-// TestSmallFiltersOfManyHashes: where two hashes stand for many, few keys have more
-// false positives than the fill's k-th power, and as many as predicted.
+// TestSmallFiltersOfManyHashes: with double hashing and few keys there are more false positives
+// than the fill's k-th power, as many as predicted.
 func TestSmallFiltersOfManyHashes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("counts false positives in one goroutine")

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// hostile is who chooses the names of objects, and what he knows of the seed.
+// hostile is an attacker who chooses the names of objects, and what he knows of the seed.
 const (
 	hostileKeys = 10_000
 	hostileAsks = 200_000
@@ -32,8 +32,8 @@ func rate(f *Filter, keys []Key) float64 {
 	return float64(hits) / float64(len(keys))
 }
 
-// spread picks, of many names, those whose positions under the attacker's seed
-// are all new: a filter of them is as full as can be.
+// spread picks, of many names, those whose positions under the attacker's seed are all new, so
+// that a filter of them is as full as possible.
 func spread(g Geometry, seed uint64, n int) (names []string) {
 	taken := make(map[uint64]bool)
 	var buf [MaxHashes]uint64
@@ -57,9 +57,9 @@ next:
 	return names
 }
 
-// TestHostileKeys: names chosen under a wrong guess of the seed do not raise the
-// false-positive rate by a tenth; chosen under the right one they raise it by as
-// much as no two of them sharing a position can.
+// TestHostileKeys: names that are chosen under a wrong guess of the seed raise the
+// false-positive rate by less than a tenth. Under the right seed they raise it as much as names
+// can that share no position.
 func TestHostileKeys(t *testing.T) {
 	if testing.Short() {
 		t.Skip("counts false positives in one goroutine")
@@ -99,9 +99,9 @@ func TestHostileKeys(t *testing.T) {
 	}
 }
 
-// TestHostileAsker: who knows the seed can choose what to ask, and finds a false
-// positive at every try; who does not, cannot, but for twins, which XXH64 has
-// under every seed: a false hit for each name he gets cached himself.
+// TestHostileAsker: an attacker who knows the seed can choose requests that are false positives
+// every time. One who does not know it has only twins, which XXH64 has under every seed: one
+// false hit for each name that he gets cached.
 func TestHostileAsker(t *testing.T) {
 	if testing.Short() {
 		t.Skip("counts false positives in one goroutine")

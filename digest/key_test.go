@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestXXH64: the published vectors of the hash that keys are made by.
+// TestXXH64: the published vectors of the hash that makes keys.
 func TestXXH64(t *testing.T) {
 	for _, c := range []struct {
 		seed uint64
@@ -37,21 +37,21 @@ func TestKeyOf(t *testing.T) {
 		t.Errorf("KeyOfString allocates %v times", got)
 	}
 	if SeedFrom(nil) != 0 || SeedFrom([]byte("a")) == SeedFrom([]byte("b")) || SeedFrom([]byte("a")) == 0 {
-		t.Error("SeedFrom does not tell secrets apart")
+		t.Error("SeedFrom returns one seed for two secrets")
 	}
 	if seedTag(0) != 0 || seedTag(1) == seedTag(2) {
-		t.Error("seedTag does not tell seeds apart")
+		t.Error("seedTag returns one tag for two seeds")
 	}
 }
 
-// TestTwinsUnderEverySeed shows what the security notes say: two names of 16
-// bytes that have one key whatever the seed, found by undoing one round of XXH64.
+// TestTwinsUnderEverySeed shows what the security notes say: two names of 16 bytes that have
+// one key under any seed. They are found by inverting one round of XXH64.
 func TestTwinsUnderEverySeed(t *testing.T) {
 	one, two := twins("GET /a/b", "/c/d/efg")
 	r := random(1)
 	for range 1_000 {
 		if seed := r.Uint64(); KeyOf(seed, one) != KeyOf(seed, two) {
-			t.Fatal("XXH64 tells the two apart")
+			t.Fatal("the two have different keys")
 		}
 	}
 }

@@ -37,8 +37,8 @@ func TestLargeFilterIsRead(t *testing.T) {
 	equalFilters(t, f, base)
 }
 
-// TestCrowdedPieces: positions that all meet in one piece are read, changed and found
-// like others, in time that is linear in their number.
+// TestCrowdedPieces: positions that are all in one piece are read, changed and found like
+// others, in time that is linear in their number.
 func TestCrowdedPieces(t *testing.T) {
 	const n = 400_000
 	g := Geometry{Bits: MaxBits, Hashes: 1}
@@ -78,6 +78,6 @@ func TestCrowdedPieces(t *testing.T) {
 	t.Logf("%d flips in one piece of %d: %v", n, n, cputime.Used()-begin)
 	equalFilters(t, f, target)
 	if _, err := DecodeDelta(message, target, Limits{}); !errors.Is(err, ErrBase) {
-		t.Errorf("another base is taken: %v", err)
+		t.Errorf("another base is accepted: %v", err)
 	}
 }

@@ -5,13 +5,13 @@ import (
 	"testing"
 )
 
-// TestLineMatch: match finds what is there and claims nothing where nothing is.
+// TestLineMatch: match finds all that is there, and nothing if nothing is there.
 func TestLineMatch(t *testing.T) {
 	r := random(1)
 	for range 20_000 {
 		var l line
 		for i := range l.low {
-			l.low[i] = uint16(r.IntN(6)) // zeros, ones and doubles, which are what goes wrong
+			l.low[i] = uint16(r.IntN(6)) // zeros, ones and duplicates, which are the difficult cases
 		}
 		x := uint32(r.IntN(7))
 		claimed := make(map[uint]bool)
@@ -33,8 +33,8 @@ func TestLineMatch(t *testing.T) {
 	}
 }
 
-// TestTable changes positions at random and compares a shard with a map. Some of the
-// positions are such that they all belong in a few lines, and go on to others.
+// TestTable changes positions at random and compares a shard with a map. Some of the positions
+// belong to the same few lines, so that they overflow into later ones.
 func TestTable(t *testing.T) {
 	for spanBits := uint(minSpanBits); spanBits <= maxSpanBits; spanBits++ {
 		c := spanned(t, spanBits)
@@ -117,8 +117,8 @@ func checkDrained(t *testing.T, c *counters, s *shard, counts map[uint32]uint8, 
 	}
 }
 
-// TestTableFormsMeet: where positions are far apart the shard begins with wide lines
-// and turns to narrow ones when there are enough of them.
+// TestTableFormsMeet: if positions are far apart, a shard begins with wide lines and changes to
+// narrow ones when there are enough of them.
 func TestTableFormsMeet(t *testing.T) {
 	c := spanned(t, 21)
 	s := &c.shards[0]

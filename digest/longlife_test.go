@@ -10,11 +10,10 @@ import (
 
 var turnovers = flag.Int("turnovers", 0, "how often TestLongLife replaces all keys, in filters of every size and in every way; a million keys a tenth as often; 0 means some of them, a few times")
 
-// TestLongLife replaces all keys of a filter again and again, and looks at it at the
-// end: each key that is held is found, nothing is left of those that are not, false
-// positives are as many as planned, and memory is what it was after the first
-// replacement of all. A release runs it with -turnovers 100, in pieces by -run if
-// need be: an hour of one core, of which freezing at every tenth change takes most.
+// TestLongLife replaces all keys of a filter again and again, and checks it at the end: each
+// held key is found, nothing is left of the others, false positives are as many as planned, and
+// memory is as after the first turnover. A release runs it with -turnovers 100, in parts by
+// -run if necessary: an hour of one core, most of it for freezing at every tenth change.
 func TestLongLife(t *testing.T) {
 	ways := []string{"fifo", "lru", "random"}
 	freezes := []int{10, 100, 1_000, 0}
@@ -65,16 +64,16 @@ func oneHash(t *testing.T, n int) Geometry {
 	return g
 }
 
-// severalHashes are for manyKeys: the shards of the first become arrays of counters, as
-// do those of what [Plan] chooses for little memory; those of the last stay tables.
+// severalHashes are for manyKeys. The shards of the first become arrays of counters, like those
+// of the geometry that [Plan] chooses for little memory. Those of the last stay tables.
 var severalHashes = []Geometry{
 	{Bits: 14 * manyKeys, Hashes: 2}, {Bits: 10 * manyKeys, Hashes: 6}, {Bits: 1 << 29, Hashes: 3},
 }
 
 const manyKeys = 20_000
 
-// runLife replaces n keys so many times, and freezes the filter after so many
-// changes, or never. The salt is what the filter draws at random otherwise.
+// runLife replaces n keys so many times, and freezes the filter after each freeze changes, or
+// never if that is 0. The salt is fixed; otherwise the filter draws it at random.
 func runLife(t *testing.T, name string, g Geometry, n int, way string, freeze, salt, times int) {
 	t.Run(fmt.Sprintf("%s/%s/freeze=%d/salt=%d", name, way, freeze, salt), func(t *testing.T) {
 		c := counting(t, g)
@@ -89,7 +88,7 @@ func runLife(t *testing.T, name string, g Geometry, n int, way string, freeze, s
 		if freeze > 0 {
 			c.Advance()
 		}
-		first := max(n, 2*freeze) // changes, after which it has all that it needs
+		first := max(n, 2*freeze) // changes, after which its memory should not grow
 		memory := 0
 		for i := 1; i <= max(2*first, times*n); i++ {
 			if !life.replace(c) {
@@ -112,12 +111,12 @@ func runLife(t *testing.T, name string, g Geometry, n int, way string, freeze, s
 	})
 }
 
-// mostGrowth: chance crowds a shard in a hundred turnovers more than in one. Then its
-// table grows once more, by a quarter. That is 4 to 6 % of all where a shard has a
-// hundred keys or more, and up to a quarter where it has fewer.
+// mostGrowth: in a hundred turnovers, by chance, a shard gets fuller than in one. Then its
+// table grows once more, by a quarter. That is 4 to 6 % of the memory if shards have a hundred
+// keys or more, and up to a quarter if they have fewer.
 const mostGrowth = 1.25
 
-// checkLife compares a filter with the keys that are held.
+// checkLife compares a filter with the held keys.
 func checkLife(t *testing.T, c *CountingFilter, held []Key, seed uint64) {
 	t.Helper()
 	want := &oracle{c.Geometry(), map[uint64]int{}}
@@ -126,7 +125,7 @@ func checkLife(t *testing.T, c *CountingFilter, held []Key, seed uint64) {
 	}
 	f := c.Advance()
 	if !slices.Equal(f.list(), want.set()) || f.Keys() != uint64(len(held)) || c.Len() != len(held) {
-		t.Errorf("the filter stands for %d keys, or says %d, and %d are held; or for others", c.Len(), f.Keys(), len(held))
+		t.Errorf("the filter has %d keys and states %d, and %d are held, or they are other keys", c.Len(), f.Keys(), len(held))
 	}
 	for _, k := range held {
 		if !c.MayContain(k) || !f.MayContain(k) {
@@ -148,17 +147,17 @@ func checkLife(t *testing.T, c *CountingFilter, held []Key, seed uint64) {
 	}
 }
 
-// A cacheLife is what a cache does to its filter.
+// A cacheLife is a cache that changes its filter.
 type cacheLife struct {
 	keys   []Key // held
-	at     int   // the next to go, or to be looked at
+	at     int   // the next to be removed, or to be examined
 	seed   uint64
-	choose func(l *cacheLife) Key // moves at to the key that goes, and returns that which comes
+	choose func(l *cacheLife) Key // moves at to the key to be removed, and returns the new one
 
-	// Of lru, with four times as many objects as are held:
-	object []int32 // that each of keys stands for
-	place  []int32 // of each object, and one; or zero
-	asked  []bool  // for each of keys, since it was last looked at
+	// For lru, with four times as many objects as held keys:
+	object []int32 // of each of keys
+	place  []int32 // index in keys of each object, plus one, or zero
+	asked  []bool  // requested since it was last examined, for each of keys
 }
 
 func newLife(way string, keys []Key, seed uint64) *cacheLife {
@@ -179,10 +178,10 @@ func newLife(way string, keys []Key, seed uint64) *cacheLife {
 	return l
 }
 
-// replace returns false if a key that is held was refused.
+// replace returns false if the removal of a held key was refused.
 func (l *cacheLife) replace(c *CountingFilter) bool {
 	fresh := l.choose(l)
-	c.Add(fresh) // first, as caches do that make room when they need it
+	c.Add(fresh) // before the removal, like caches that make room on demand
 	old := l.keys[l.at]
 	l.keys[l.at] = fresh
 	l.at = (l.at + 1) % len(l.keys)
@@ -201,8 +200,8 @@ func (l *cacheLife) random() Key {
 	return Key(l.draw())
 }
 
-// lru asks for objects, of which some are far more popular than others, until one is
-// not held; and drops the next in turn that nobody asked for since the last turn.
+// lru requests objects, some of which are far more popular than others, until one is not held.
+// It removes the next key that was not requested since the last turn.
 func (l *cacheLife) lru() Key {
 	object := 0
 	for {

@@ -10,13 +10,12 @@ var (
 	opsSeed    = flag.Uint64("opsseed", 0, "which operations those are")
 )
 
-// TestNeverAFalseNegative adds, removes and looks up keys at random against a map
-// of what is held. Small geometries make counters overflow; a few favourite keys
-// are held many times. Run it with -ops 100000000 to believe it, or
-// in pieces with one -opsseed each.
+// TestNeverAFalseNegative adds, removes and looks up random keys, and compares with a map of
+// the held ones. Small geometries make counters overflow; a few favourite keys are held many
+// times. For a thorough run use -ops 100000000, or several runs with one -opsseed each.
 func TestNeverAFalseNegative(t *testing.T) {
 	runs := []Geometry{
-		{Bits: 64, Hashes: 3}, // most counters stick at once
+		{Bits: 64, Hashes: 3}, // most counters become stuck at once
 		{Bits: 3_000, Hashes: 4},
 		{Bits: 60_000, Hashes: 2},
 		{Bits: 5_000, Hashes: 1},
@@ -50,7 +49,7 @@ func neverAFalseNegative(t *testing.T, g Geometry, seed uint64, operations int) 
 			kept++
 		case n < 11:
 			if held[k] == 0 {
-				continue // removing what was not added may take others along
+				continue // removing a key that was not added may remove others
 			}
 			if !c.Remove(k) {
 				t.Fatalf("operation %d: Remove refused a key that is held %d times", op, held[k])

@@ -23,18 +23,18 @@ import (
 
 var others = flag.Bool("others", false, "fail without Python 3 or a C compiler, and give the implementations in these languages all there is")
 
-// An other is another implementation of the format: a process that answers lines as
-// IMPLEMENTING.md says.
+// An other is another implementation of the format: a process that answers lines as described
+// in IMPLEMENTING.md.
 type other struct {
 	testing.TB
 	lines  io.Writer
 	reply  *bufio.Reader
-	slow   bool // is not to be given what is long
-	python bool // is given less of what is random, too
+	slow   bool // gets no long inputs
+	python bool // gets fewer random inputs
 }
 
-// Two other implementations, written from the documents and not from this package,
-// read all of this and write the same bytes.
+// Two other implementations, which were written from the documents and not from this package,
+// read all of these messages and write the same bytes.
 func TestOtherImplementations(t *testing.T) {
 	if testing.Short() {
 		t.Skip("processes that compute")
@@ -89,7 +89,7 @@ func process(t *testing.T, slow bool, command string, args ...string) *other {
 	return &other{TB: t, lines: in, reply: bufio.NewReaderSize(out, 1<<20), slow: slow}
 }
 
-// ask gives the process a line, and returns its answer.
+// ask sends the process a line, and returns its answer.
 func (o *other) ask(words ...any) string {
 	o.Helper()
 	if _, err := fmt.Fprintln(o.lines, words...); err != nil {
@@ -102,7 +102,7 @@ func (o *other) ask(words ...any) string {
 	return strings.TrimSuffix(line, "\n")
 }
 
-// wants compares an answer.
+// wants checks the answer to a line.
 func (o *other) wants(want string, words ...any) {
 	o.Helper()
 	if got := o.ask(words...); got != want {
@@ -110,7 +110,7 @@ func (o *other) wants(want string, words ...any) {
 	}
 }
 
-// comma writes numbers as lines have them.
+// comma formats numbers for a line.
 func comma(numbers []uint64) string {
 	if len(numbers) == 0 {
 		return "-"
@@ -129,8 +129,8 @@ func hexOf(b []byte) string {
 	return hex.EncodeToString(b)
 }
 
-// described is how a filter of that kind reads. Extra is the span or the key sum, and
-// the positions of a counting filter come as often as they count.
+// described is the expected answer for a filter of that kind. extra is the span or the key sum.
+// The positions of a counting filter are repeated as often as they are counted.
 func described(kind string, f *Filter, extra uint64, positions []uint64) string {
 	g, v := f.geometry, f.version
 	return fmt.Sprint(kind, " ", uint8(g.Scheme), " ", g.Hashes, " ", seedTag(g.Seed), " ", g.Bits, " ",
@@ -187,7 +187,7 @@ func (o *other) agrees() {
 		if bad.Base != "" {
 			words = []any{"apply", words[1], hexOf(filters[bad.Base].AppendTo(nil))}
 		} else if len(bad.Hex) > 10 && Kind(unhex(o, bad.Hex)[4]).delta() {
-			continue // of one without a base nothing but the base is wrong
+			continue // without a base, only the base is wrong
 		}
 		o.wants(fmt.Sprintf("refused %s %d %s", bad.Error, bad.Offset, bad.Field), words...)
 	}
@@ -298,11 +298,11 @@ func (o *other) sets() {
 	}
 }
 
-// drafts are the frozen messages that were written before their writers chose codings
-// as FORMAT.md says now: they are read, and not written again.
+// drafts are the frozen messages from before writers chose codings as FORMAT.md says now. They
+// are read, but not compared with what is written today.
 var drafts = []string{"2026-11-21-862c874", "2026-11-22-5dde2a2"}
 
-// frozen has it read all that is frozen, and write it again.
+// frozen has it read all frozen messages, and write them again.
 func (o *other) frozen() {
 	dirs, err := filepath.Glob("testdata/frozen/*")
 	if err != nil || len(dirs) <= len(drafts) {
@@ -331,7 +331,7 @@ func (o *other) frozen() {
 	}
 }
 
-// frozenMessage is what frozen.json says of a message.
+// frozenMessage is a message's entry in frozen.json.
 type frozenMessage struct {
 	Name, Kind      string
 	Bits            uint64
@@ -346,7 +346,7 @@ type frozenMessage struct {
 	draft bool
 }
 
-// hashed compares what it wrote with the hash that is kept of a message, and has it read that.
+// hashed compares what it wrote with the stored hash of a message, and has it read that.
 func (o *other) hashed(f frozenMessage, line, written, read string, base ...any) {
 	o.Helper()
 	if sum := sha256.Sum256(unhex(o, written)); hex.EncodeToString(sum[:]) != f.SHA256 {
@@ -418,9 +418,9 @@ func (o *other) frozenMessage(f frozenMessage, message func(string) []byte) {
 	}
 }
 
-// random compares them with this package on what nobody chose: filters at the
-// densities where codings change, and messages with a byte changed, of which both say
-// what is wrong and where.
+// random compares them with this package on random inputs: filters at the densities where
+// codings change, and messages with one changed byte, for which both must report the same error
+// at the same place.
 func (o *other) random() {
 	rng := rand.New(rand.NewPCG(1, 22))
 	keysOf := func(n int) (keys []Key) {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestPackedDelta has small deltas of every kind of filter come back, no longer than bare ones
-// of up to six positions.
+// TestPackedDelta encodes and decodes small deltas of every kind of filter. With up to six
+// positions they are no longer than bare ones.
 func TestPackedDelta(t *testing.T) {
 	packed := 0
 	for _, g := range geometries {
@@ -112,7 +112,7 @@ func FuzzPackedDelta(f *testing.F) {
 		d, made, err := DecodePacked(b, base, 2, 4)
 		if err != nil {
 			if !errors.Is(err, ErrCorrupt) {
-				t.Errorf("DecodePacked = %v, which is no sentinel's", err)
+				t.Errorf("DecodePacked = %v, which wraps no documented error", err)
 			}
 			return
 		}

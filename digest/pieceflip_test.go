@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestFlipAgainstRebuild applies flips of every size to sets of every size, across
-// the changes of cut and of representation, and compares with a filter made anew.
+// TestFlipAgainstRebuild applies flips of every size to sets of every size, also where the form
+// changes, and compares with a new filter.
 func TestFlipAgainstRebuild(t *testing.T) {
 	for _, m := range []uint64{4_100, 70_000, 1 << 22, 1 << 40} {
 		for _, before := range []int{0, 1, 130, 3_000} {
@@ -15,7 +15,7 @@ func TestFlipAgainstRebuild(t *testing.T) {
 				t.Run(fmt.Sprintf("m=%d/before=%d/flips=%d", m, before, flips), func(t *testing.T) {
 					old := randomSet(m, before, m)
 					changed := randomSet(m, flips, m+1)
-					changed = append(changed, old[:len(old)/2]...) // half of what was there goes
+					changed = append(changed, old[:len(old)/2]...) // half of the old ones are removed
 					slices.Sort(changed)
 					changed = slices.Compact(changed)
 					want := slices.DeleteFunc(append(slices.Clone(old), changed...), func(p uint64) bool {

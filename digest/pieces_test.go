@@ -21,8 +21,7 @@ func TestSelectBit(t *testing.T) {
 	}
 }
 
-// draws are ways to choose positions below 2^30: even, all in one piece, and with
-// long stretches of nothing.
+// draws are ways to choose positions below 2^30: evenly, all in one piece, and with long gaps.
 var draws = map[string]func(r *rand.Rand) uint64{
 	"even":    func(r *rand.Rand) uint64 { return r.Uint64N(1 << 30) },
 	"crowded": func(r *rand.Rand) uint64 { return 1<<29 + r.Uint64N(900) },
@@ -46,9 +45,8 @@ func piecesOf(f form, list []uint64) *pieces {
 	return &s
 }
 
-// TestPieces compares look-ups, ranks and what ranks mean with a list, where
-// positions are even, crowded, and absent for long stretches, and where their number
-// is not the one that the form was chosen for.
+// TestPieces compares lookups, ranks and the positions of ranks with a list: for even and
+// crowded positions, for long gaps, and for other numbers than the form was chosen for.
 func TestPieces(t *testing.T) {
 	r := random(2)
 	for name, draw := range draws {
@@ -57,7 +55,7 @@ func TestPieces(t *testing.T) {
 				list := drawn(r, draw, n)
 				s := piecesOf(sortedForm(1<<30, planned), list)
 				if !slices.Equal(s.list(), list) {
-					t.Fatalf("%s/%d/%d: the list is another", name, n, planned)
+					t.Fatalf("%s/%d/%d: the list differs", name, n, planned)
 				}
 				for range 5_000 {
 					p := draw(r)
@@ -73,7 +71,7 @@ func TestPieces(t *testing.T) {
 	}
 }
 
-// checkUnrank turns some positions, and most of them, into ranks and back.
+// checkUnrank converts positions to ranks and back: a few of them, and most of them.
 func checkUnrank(t *testing.T, s *pieces, list []uint64, draw func(r *rand.Rand) uint64) {
 	t.Helper()
 	r := random(uint64(len(list)))
@@ -114,8 +112,8 @@ func TestUnrankInBitmap(t *testing.T) {
 	}
 }
 
-// TestPiecesAreShared: a version that differs in a few positions has a few pieces of
-// its own, and the books say what there is.
+// TestPiecesAreShared: a version that differs in a few positions has a few pieces of its own,
+// and its counts are correct.
 func TestPiecesAreShared(t *testing.T) {
 	r := random(5)
 	for name, f := range map[string]form{"list": sortedForm(1<<30, 100_000), "bitmap": bitmapForm(1<<20, 100_000)} {
@@ -137,7 +135,7 @@ func TestPiecesAreShared(t *testing.T) {
 		}
 		whole := piecesOf(f, next.list())
 		if whole.held != next.held {
-			t.Errorf("%s: %d words are said to be held, want %d", name, next.held, whole.held)
+			t.Errorf("%s: %d words counted, want %d", name, next.held, whole.held)
 		}
 		for i := range whole.count {
 			if whole.before(i) != next.before(i) {
@@ -147,11 +145,11 @@ func TestPiecesAreShared(t *testing.T) {
 	}
 }
 
-// mostPerKey is how many bits a list may take a position, where there are many: two
-// more than the logarithm of m/x, and a tenth for what is around them.
+// mostPerKey is how many bits a position a long list may take: the logarithm of m/x plus two,
+// and a tenth for what is around the pieces.
 func mostPerKey(ratio float64) float64 { return 1.1*math.Log2(ratio) + 2.45 }
 
-// TestSortedBits holds the promised size at every ratio, as the sum over pieces has it.
+// TestSortedBits checks the promised size at every ratio, as the sum over all pieces.
 func TestSortedBits(t *testing.T) {
 	const count = 1_000_000
 	for ratio := 16.0; ratio < 1e6; ratio *= 1.07 {
@@ -163,7 +161,7 @@ func TestSortedBits(t *testing.T) {
 	}
 }
 
-// rank returns how many positions are below p, and whether p is one.
+// rank returns how many positions are below p, and whether p is set.
 func (s *pieces) rank(p uint64) (below uint64, found bool) {
 	i, bucket := s.at(p)
 	e := s.piece(i)

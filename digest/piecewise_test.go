@@ -40,8 +40,8 @@ func aMillion(t testing.TB) (*Filter, []Key) {
 	return c.Advance(), keys
 }
 
-// TestPiecewiseOfMillion: one key of a million is looked up by two reads of together 8 KiB,
-// wherever it lies, and the message is at most 1 % longer than the plain one.
+// TestPiecewiseOfMillion: a lookup in a digest of a million keys takes two reads of 8 KiB
+// together, wherever the key is, and the message is at most 1 % longer than the plain one.
 func TestPiecewiseOfMillion(t *testing.T) {
 	if testing.Short() || raceEnabled {
 		t.Skip("one goroutine that codes a million keys")
@@ -69,8 +69,8 @@ func TestPiecewiseOfMillion(t *testing.T) {
 	}
 }
 
-// TestPiecewise: a filter of any shape in pieces of any length is the same filter, as a whole and
-// asked where it lies.
+// TestPiecewise: a filter of any shape in pieces of any length is the same filter, decoded as a
+// whole or piece by piece.
 func TestPiecewise(t *testing.T) {
 	for _, g := range append(geometries, Geometry{Bits: 1 << 16, Hashes: 1}, Geometry{Bits: 3_000_017, Hashes: 2}) {
 		for _, n := range []int{0, 1, 20, 2000} {
@@ -121,8 +121,8 @@ func TestPiecewise(t *testing.T) {
 	}
 }
 
-// TestPiecewiseDamaged: whatever bit of the message is flipped, or wherever it ends, what is
-// read of it is refused or right.
+// TestPiecewiseDamaged: whichever bit of the message is flipped, and wherever it ends, reads
+// are refused or correct.
 func TestPiecewiseDamaged(t *testing.T) {
 	g := Geometry{Bits: 1 << 20, Hashes: 1}
 	f := versions(t, g, 100, 1, 0)[0]
@@ -130,7 +130,7 @@ func TestPiecewiseDamaged(t *testing.T) {
 	check := func(what string, b []byte) {
 		t.Helper()
 		if _, err := DecodeFilter(b, Limits{}); err == nil {
-			t.Errorf("%s: the whole is read", what)
+			t.Errorf("%s: it can be decoded as a whole", what)
 		} else {
 			checkError(t, err)
 		}
@@ -155,8 +155,8 @@ func TestPiecewiseDamaged(t *testing.T) {
 	}
 }
 
-// TestPiecewiseReplaced: a message that another takes the place of after the index was read
-// is refused, and so is a reader that fails.
+// TestPiecewiseReplaced: a message that is replaced after its index was read is refused, and
+// errors of the reader are returned.
 func TestPiecewiseReplaced(t *testing.T) {
 	v := versions(t, Geometry{Bits: 1 << 20, Hashes: 1}, 300, 2, 5)
 	file := bytes.NewReader(v[0].AppendPieces(nil, 100))
@@ -184,8 +184,8 @@ type failing struct{ err error }
 
 func (f failing) ReadAt([]byte, int64) (int, error) { return 0, f.err }
 
-// TestPiecewiseCrowded: positions that meet in one span are still in pieces that a reader takes, and
-// a piece that claims more is refused before memory is taken for it.
+// TestPiecewiseCrowded: crowded positions are still written in pieces that a reader accepts,
+// and a piece that claims more is refused before memory is allocated for it.
 func TestPiecewiseCrowded(t *testing.T) {
 	const n = mostInPiece + 5
 	positions := make([]uint64, n)
@@ -220,7 +220,8 @@ func TestPiecewiseCrowded(t *testing.T) {
 	}
 }
 
-// BenchmarkFilterAt looks up one key of a million, the index read first or held.
+// BenchmarkFilterAt looks up one key in a digest of a million, with or without reading the
+// index first.
 func BenchmarkFilterAt(b *testing.B) {
 	f, keys := aMillion(b)
 	message := bytes.NewReader(f.AppendPieces(nil, 0))

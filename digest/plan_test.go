@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// goals is a grid of what operators may want.
+// goals is a grid of possible goals.
 func goals() (all []Goal) {
 	for _, n := range []uint64{1, 1_000, 100_000, 10_000_000} {
 		for _, peers := range []int{2, 50, 1_000} {
@@ -100,7 +100,7 @@ func TestPlansOfGivenHashes(t *testing.T) {
 			}
 		}
 		if !seen {
-			t.Errorf("the best plan for %+v is that of no number of hashes: %+v", goal, best)
+			t.Errorf("the best plan for %+v is not among those with a given number of hashes: %+v", goal, best)
 		}
 	}
 	for _, hashes := range []int{-1, MaxHashes + 1} {
@@ -110,8 +110,8 @@ func TestPlansOfGivenHashes(t *testing.T) {
 	}
 }
 
-// TestImpossibleGoals: raising the budget that is named to what is asked makes a
-// goal possible, and a little less does not.
+// TestImpossibleGoals: a goal becomes possible if the named budget is raised to the given
+// value, and not with a little less.
 func TestImpossibleGoals(t *testing.T) {
 	refused := 0
 	for _, goal := range append(goals(),
@@ -144,7 +144,7 @@ func TestImpossibleGoals(t *testing.T) {
 			t.Errorf("Plan(%+v): %v; with that: %v", goal, impossible, err)
 		}
 		if _, err := Plan(raise(0.9)); err == nil {
-			t.Errorf("Plan(%+v): %v; but less is enough", goal, impossible)
+			t.Errorf("Plan(%+v): %v, but less is enough", goal, impossible)
 		}
 	}
 	if refused < 4 {
@@ -161,9 +161,9 @@ func TestImpossibleGoals(t *testing.T) {
 	}
 }
 
-// TestPlanPaces: as often as the budget allows, and no more often than is of use. The
-// updates of the two least budgets are just short enough to travel behind their notices,
-// and just too long.
+// TestPlanPaces: updates are as frequent as the budget allows, but not more frequent than is
+// useful. With the two smallest budgets, updates are just short enough for the datagrams of
+// their notices, and just too long.
 func TestPlanPaces(t *testing.T) {
 	goal := Goal{Objects: 200_000, Peers: 8, Churn: 20, FalseCandidates: 0.007}
 	for _, c := range []struct {
@@ -192,8 +192,8 @@ func TestPlanPaces(t *testing.T) {
 	}
 }
 
-// TestPlanPrefersOneHash wherever a delta is ever sent; where none is, many hashes
-// are cheaper at loose rates, as Plan says.
+// TestPlanPrefersOneHash: one hash is best whenever deltas are sent. If only snapshots are
+// sent, many hashes are cheaper at high rates, as Plan says.
 func TestPlanPrefersOneHash(t *testing.T) {
 	for _, f := range []float64{0.5, 0.3, 0.1, 0.07, 0.02, 1e-3, 1e-6} {
 		for _, resend := range []float64{0, 0.1, 1} {
@@ -244,7 +244,7 @@ func TestPlanPredicts(t *testing.T) {
 	}
 }
 
-// versionsInTurn is versions with every key replaced at most once.
+// versionsInTurn is versions, except that every key is replaced at most once.
 func versionsInTurn(t testing.TB, g Geometry, n, replace, count int) (out []*Filter) {
 	r := random(g.Bits)
 	keys := randomKeys(r, n)
@@ -259,8 +259,8 @@ func versionsInTurn(t testing.TB, g Geometry, n, replace, count int) (out []*Fil
 	return out
 }
 
-// TestPlanOfFewObjects: an update says that an object was replaced at least, and comes
-// no more often than every second where nobody asks for more.
+// TestPlanOfFewObjects: an update is sent after at least one replacement, and at most once a
+// second unless the goal asks for more.
 func TestPlanOfFewObjects(t *testing.T) {
 	for _, c := range []struct {
 		goal      Goal

@@ -8,9 +8,9 @@ import (
 
 var promised = flag.Int("filters", 500, "random filters of each geometry in TestSnapshotPromise")
 
-// TestSnapshotPromise plans for a size on the wire and draws many filters: no more of
-// them are larger than the certainty says, and they use what there is. CI runs it with
-// -filters 10000, a release with 100000, which takes 40 s of one core.
+// TestSnapshotPromise plans for a size on the wire and draws many filters. No more of them
+// exceed it than the certainty allows, and they use most of it. CI runs it with -filters 10000,
+// a release with 100000, which takes 40 s of one core.
 func TestSnapshotPromise(t *testing.T) {
 	if testing.Short() {
 		t.Skip("draws filters in one goroutine")
@@ -45,7 +45,7 @@ func TestSnapshotPromise(t *testing.T) {
 	drawPromised(t, plan, Goal{Objects: 100_000, SnapshotBytes: 100_056, SnapshotCertainty: 0.999}, 0.998, 20)
 }
 
-// drawPromised draws filters. The ones of all are counted; the first are encoded.
+// drawPromised draws filters. It counts the ones of all, and encodes the first ones.
 func drawPromised(t *testing.T, plan Design, goal Goal, used float64, filters int) {
 	t.Helper()
 	g, budget := plan.Geometry, float64(goal.SnapshotBytes)

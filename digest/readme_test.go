@@ -19,10 +19,9 @@ func readme(t *testing.T) string {
 	return string(b)
 }
 
-// Every row of the README's table of sizes is what real filters cost. The page
-// says a million keys, which READMEKEYS=1000000 in the environment measures to
-// within 1 %; a tenth of that costs up to 3 % more, mostly the header's share of a
-// small delta.
+// Every row of the README's table of sizes is what real filters take. The page says a million
+// keys; READMEKEYS=1000000 in the environment measures these, to within 1 %. A tenth of the
+// keys takes up to 3 % more, mostly for the header of a small delta.
 func TestReadmeTable(t *testing.T) {
 	if testing.Short() {
 		t.Skip("measures sizes in one goroutine")

@@ -44,9 +44,9 @@ func TestRebuildKeepsWhatIsBeingReplaced(t *testing.T) {
 	}
 }
 
-// TestRebuildBetweenStoreAndFilter: a writer that is between the filter and the store
-// when a rebuild begins, and again when it ends, leaves two keys in the filter that
-// are not in the store: no more, and only until the next rebuild. None is lost.
+// TestRebuildBetweenStoreAndFilter: a writer is between the filter and the store when a rebuild
+// begins, and again when it ends. It leaves two keys in the filter that are not in the store:
+// no more, and only until the next rebuild. No key is lost.
 func TestRebuildBetweenStoreAndFilter(t *testing.T) {
 	keys := randomKeys(random(8), 3)
 	taken, brought, stays := keys[0], keys[1], keys[2]
@@ -54,7 +54,7 @@ func TestRebuildBetweenStoreAndFilter(t *testing.T) {
 	c := counting(t, g, taken, stays)
 	c.Remove(taken) // the store still has it
 	err := c.Rebuild(g, func(yield func(Key) bool) {
-		// The writer goes on and lets the store have another, which is yielded as well.
+		// The writer goes on and adds another key to the store, which is yielded as well.
 		_ = yield(taken) && yield(brought) && yield(stays)
 	})
 	if err != nil {
@@ -75,8 +75,8 @@ func TestRebuildBetweenStoreAndFilter(t *testing.T) {
 	}
 }
 
-// TestRebuildNotesBeforeItAsks: what writers do from the moment that keys is called is
-// not lost, so keys can wait for those that were under way before.
+// TestRebuildNotesBeforeItAsks: changes are recorded from the moment that keys is called, so
+// keys can wait for writers that were under way before.
 func TestRebuildNotesBeforeItAsks(t *testing.T) {
 	keys := randomKeys(random(9), 3)
 	waitedFor, later, goes := keys[0], keys[1], keys[2]
@@ -93,8 +93,8 @@ func TestRebuildNotesBeforeItAsks(t *testing.T) {
 	}
 }
 
-// TestRebuildUnderWrites changes the geometry again and again while writers add,
-// remove and replace. Afterwards no key is missing, and few positions are too many.
+// TestRebuildUnderWrites changes the geometry again and again while writers add, remove and
+// replace keys. Afterwards no key is missing, and there are few extra positions.
 func TestRebuildUnderWrites(t *testing.T) {
 	var store sync.Map // Key -> struct{}
 	c := counting(t, Geometry{Bits: 1 << 36, Hashes: 1})

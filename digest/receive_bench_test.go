@@ -12,8 +12,8 @@ import (
 // perMille is the geometry for n keys at one false positive in a thousand.
 func perMille(n int) Geometry { return Geometry{Bits: uint64(n) * 1000, Hashes: 1} }
 
-// deltaChain is count deltas in succession, each of which replaces some keys of n, as a
-// receiver gets them, and the filter that they start from.
+// deltaChain returns a filter of n keys, and count successive deltas from it, encoded as a
+// receiver gets them. Each replaces some keys.
 func deltaChain(t testing.TB, n, replaced, count int) (*Filter, [][]byte) {
 	r := random(uint64(n))
 	g := perMille(n)
@@ -46,14 +46,15 @@ func deltaChain(t testing.TB, n, replaced, count int) (*Filter, [][]byte) {
 	return base, deltas
 }
 
-// BenchmarkReceive decodes and applies deltas of 32 flips: what a peer does for each
-// that it gets, and must not depend on the number of keys. The last is a stream of
+// BenchmarkReceive decodes and applies deltas of 32 flips, as a peer does for each delta that it
+// receives. The cost must not depend on the number of keys. The last is a stream of
 // small events, 8 of 89,000 keys each.
 //
-// What still grows from 10⁴ keys to 10⁷, by profile and by GOGC=off: 8 µs are the collector's, as it marks
-// a piece for each that becomes garbage, and 6 µs are waiting for pieces that no cache has.
-// Pieces of 240 to 656 bytes, nodes of 4 to 16, and branches of 8 or 16 made no difference
-// that the noise let through, as what smaller ones save is spent on what leads to them.
+// The time still grows a little from 10⁴ keys to 10⁷. By profile and by GOGC=off, 8 µs of that
+// are the collector's, which marks a piece for each that becomes garbage, and 6 µs are waits
+// for pieces that are not in the processor's caches. Pieces of 240 to 656 bytes, nodes of 4 to 16
+// and branches of 8 or 16 made no difference above the noise: what smaller ones save is spent
+// on the levels above them.
 func BenchmarkReceive(b *testing.B) {
 	for _, c := range []struct{ n, replaced int }{{10_000, 16}, {100_000, 16}, {1_000_000, 16}, {10_000_000, 16}, {89_000, 8}} {
 		b.Run(fmt.Sprintf("n=%d/replaced=%d", c.n, c.replaced), func(b *testing.B) {
@@ -80,8 +81,8 @@ func BenchmarkReceive(b *testing.B) {
 	}
 }
 
-// BenchmarkReceiveStep decodes and applies the same small changes in each form. That a step
-// does not say the state must not make it dearer than a bare delta, which does.
+// BenchmarkReceiveStep decodes and applies the same small changes in each form. A step, which
+// does not carry the state, must not cost more than a bare delta, which does.
 func BenchmarkReceiveStep(b *testing.B) {
 	const n = 100_000
 	base, deltas := deltaChain(b, n, 8, 1000)

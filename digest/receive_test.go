@@ -7,7 +7,7 @@ import (
 	"github.com/summarycache/summarycache/sim/cputime"
 )
 
-// received is what it costs to take deltas in.
+// received is the cost of received deltas.
 type received struct {
 	cpu    float64 // nanoseconds a flip
 	allocs float64 // allocations a delta
@@ -48,9 +48,9 @@ func receive(t *testing.T, n, replaced, count, rounds int) (least received) {
 	return least
 }
 
-// TestReceivedDeltaCostsWhatChanged: what a delta of 32 flips costs does not grow with
-// the filter, in memory exactly and in time as a ratio within one run. Before pieces
-// were shared, a hundred times as many keys cost eighty times as much.
+// TestReceivedDeltaCostsWhatChanged: the cost of a delta of 32 flips does not grow with the
+// filter. Memory is compared exactly, and time as a ratio within one run. Before pieces were
+// shared, a hundred times as many keys cost eighty times as much.
 func TestReceivedDeltaCostsWhatChanged(t *testing.T) {
 	if raceEnabled || testing.Short() {
 		t.Skip("counts allocations and CPU time in one goroutine")

@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// TestRekeyUnderWrites changes the seed again and again while writers add, remove
-// and replace objects. At no moment is one missing that is held, and in the end the
-// filter is what the objects' keys under the last seed make.
+// TestRekeyUnderWrites changes the seed again and again while writers add, remove and replace
+// objects. No held object is ever missing, and in the end the filter has the objects' keys
+// under the last seed.
 func TestRekeyUnderWrites(t *testing.T) {
 	var lock sync.RWMutex
 	var store sync.Map // name -> struct{}
@@ -21,7 +21,7 @@ func TestRekeyUnderWrites(t *testing.T) {
 		return f(KeyOfString(c.Geometry().Seed, name))
 	}
 	add := func(k Key) bool { c.Add(k); return true }
-	// Whoever is asked to rename needs every object's name: these are all there ever are.
+	// Renaming a key needs its object's name: these are the names of all objects.
 	name := func(w, i int) string { return fmt.Sprintf("%d/%d", w, i) }
 	const writers, each = 3, 3000
 	for w := range writers {
@@ -47,7 +47,7 @@ func TestRekeyUnderWrites(t *testing.T) {
 					do(add, n)
 					held[i] = true
 				case !do(c.MayContain, n):
-					t.Errorf("%s is held and not found", n)
+					t.Errorf("%s is held but not found", n)
 					return
 				case i%2 == 0: // an object replaced by itself
 					do(add, n)

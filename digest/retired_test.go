@@ -7,10 +7,9 @@ import (
 	"time"
 )
 
-// TestReaderMeetsRetiredCounters: a reader has got hold of the counters when a
-// rebuild replaces them. It must ask the new ones, and not say that a key is absent
-// which they have. The reader is
-// known to be in that place since it waits for a lock that the test has.
+// TestReaderMeetsRetiredCounters: a reader has loaded the pointer to the counters when a
+// rebuild replaces them. It must use the new ones, and must not deny a key that these have. The
+// test holds a lock for which the reader waits, so it knows where the reader is.
 func TestReaderMeetsRetiredCounters(t *testing.T) {
 	for _, g := range []Geometry{{Bits: 1 << 30, Hashes: 1}, {Bits: 40_000, Hashes: 3}, {Bits: 1 << 33, Hashes: 2}} {
 		const k = Key(0x0123456789abcdef)
@@ -45,7 +44,7 @@ func waitForLock(t *testing.T, method string) {
 	for began := time.Now(); ; {
 		all := string(buf[:runtime.Stack(buf, true)])
 		if time.Since(began) > time.Minute {
-			t.Fatalf("nobody waits for a lock in %s:\n%s", method, all)
+			t.Fatalf("no goroutine waits for a lock in %s:\n%s", method, all)
 		}
 		for stack := range strings.SplitSeq(all, "\n\n") {
 			if strings.Contains(stack, "Mutex.Lock") && strings.Contains(stack, "CountingFilter)."+method+"(") {

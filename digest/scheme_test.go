@@ -9,9 +9,8 @@ import (
 	"testing"
 )
 
-// schemeGeometries are every scheme at the geometries of the papers' tables and
-// ours, for n keys: m is a little more than said where a scheme wants a prime or a
-// multiple.
+// schemeGeometries has every scheme at the geometries of the papers' tables and ours, for n
+// keys. m is a little larger if a scheme needs a prime or a multiple.
 func schemeGeometries(n uint64) []Geometry {
 	var all []Geometry
 	for _, g := range []Geometry{
@@ -31,10 +30,10 @@ func schemeGeometries(n uint64) []Geometry {
 
 var rateKeys = flag.Int("rate-keys", 10_000, "keys in the filters of TestFalsePositiveRate")
 
-// TestFalsePositiveRate: of every scheme and geometry, the false positives are
-// within four standard deviations of what the filter's fill says, and of what the
-// geometry says for so many keys; and the fill is within four of what the geometry
-// says. Run it with -rate-keys 1000000 for filters as large as those of a cache.
+// TestFalsePositiveRate: for every scheme and geometry, the false positives are within four
+// standard deviations of the rate that follows from the filter's fill, and of the one that the
+// geometry predicts for so many keys. The fill is within four of the prediction, too. Use
+// -rate-keys 1000000 for filters as large as those of a cache.
 func TestFalsePositiveRate(t *testing.T) {
 	if testing.Short() {
 		t.Skip("counts false positives in one goroutine")
@@ -65,7 +64,7 @@ func TestFalsePositiveRate(t *testing.T) {
 			if math.Abs(got-fill) > 4*spread {
 				t.Errorf("fill %.5f, predicted %.5f±%.5f", got, fill, spread)
 			}
-			// The rate is the fill's k-th power, and strays with it.
+			// The rate is the fill's k-th power, and varies with it.
 			k := float64(g.Hashes)
 			sd = math.Hypot(sd, trials*k*predicted/fill*spread)
 			if off := (hits - trials*predicted) / sd; math.Abs(off) > 4 {
@@ -75,7 +74,7 @@ func TestFalsePositiveRate(t *testing.T) {
 	}
 }
 
-// TestPositionsAreUniform: a chi-square of where keys fall, for every scheme and
+// TestPositionsAreUniform is a chi-square test of the positions of keys, for every scheme and
 // each of its hashes.
 func TestPositionsAreUniform(t *testing.T) {
 	if testing.Short() {
@@ -108,8 +107,8 @@ func TestPositionsAreUniform(t *testing.T) {
 	}
 }
 
-// TestSchemesFromTheBook computes every scheme's positions as the documents write
-// them down, with big steps and slow arithmetic.
+// TestSchemesFromTheBook computes every scheme's positions by the formulas of the documents,
+// with slow arithmetic.
 func TestSchemesFromTheBook(t *testing.T) {
 	reduce := func(h, m uint64) uint64 {
 		// floor(h·m/2^64) by halves.

@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// A stallMeter is a writer that replaces keys one after another and notes how long
-// each change took, its own clock included.
+// A stallMeter is a writer that replaces keys one after another and records how long each
+// change took, including the reading of the clock.
 type stallMeter struct {
 	keys  []Key
-	pause time.Duration // between two changes, of a cache that has other things to do
+	pause time.Duration // between two changes, like a cache that also does other work
 	took  []time.Duration
 }
 
@@ -31,7 +31,7 @@ func (m *stallMeter) run(c *CountingFilter, stop *atomic.Bool) {
 	}
 }
 
-// report gives the longest change and that which one in a thousand exceeds.
+// report reports the longest change, and the time that one change in a thousand exceeds.
 func (m *stallMeter) report(b *testing.B, who string) {
 	slices.Sort(m.took)
 	n := len(m.took)
@@ -39,8 +39,8 @@ func (m *stallMeter) report(b *testing.B, who string) {
 	b.ReportMetric(float64(m.took[n-1-n/1000].Nanoseconds())/1e3, who+"-p99.9-µs")
 }
 
-// roomFor returns an empty slice whose memory has been touched, so that the meter
-// does not measure the system giving it.
+// roomFor returns an empty slice whose memory has been touched, so that the meter does not
+// measure page faults.
 func roomFor(n int) []time.Duration {
 	room := make([]time.Duration, n)
 	for i := range room {
@@ -49,10 +49,9 @@ func roomFor(n int) []time.Duration {
 	return room[:0]
 }
 
-// BenchmarkWriterStall reports the longest that a change of one of a million keys
-// took while filters were frozen, or rebuilt, and the longest while nothing else
-// happened: that is what the machine does to a program, and is to be subtracted.
-// The promise is a millisecond. It needs two cores.
+// BenchmarkWriterStall reports the longest change of one of a million keys while filters were
+// frozen or rebuilt, and while nothing else happened. The latter is due to the machine and must
+// be subtracted. The promise is a millisecond. It needs two cores.
 func BenchmarkWriterStall(b *testing.B) {
 	for _, g := range million {
 		works := map[string]func(*CountingFilter, []Key){

@@ -30,13 +30,12 @@ func tableOf(t *testing.T, spanBits uint, n int, wide bool) (*counters, *shard) 
 	return c, s
 }
 
-// homed returns the i-th scattered position, of many, whose home is line at.
+// homed returns the i-th of the scattered positions whose home is line at.
 func homed(c *counters, s *shard, at, i int) uint32 {
 	return uint32((uint64(at)<<c.spanBits+uint64(s.len())-1)/uint64(s.len())) + uint32(i)
 }
 
-// overflow fills a line until one position, which it returns with all others, has
-// gone to the next.
+// overflow fills a line until one position is in the next line. It returns all positions.
 func overflow(c *counters, s *shard, at int) (held []uint32) {
 	for i := 0; ; i++ {
 		h := homed(c, s, at, i)
@@ -48,9 +47,8 @@ func overflow(c *counters, s *shard, at int) (held []uint32) {
 	}
 }
 
-// TestEveryLineSpilled: each line of a table may have had to send a position on while
-// none of them is full any more. What looks for an absent position ends all the
-// same.
+// TestEveryLineSpilled: all lines of a table may have spilled although none of them is full any
+// more. A lookup of an absent position must still end.
 func TestEveryLineSpilled(t *testing.T) {
 	for _, form := range []struct {
 		spanBits uint
@@ -97,13 +95,13 @@ func TestEveryLineSpilled(t *testing.T) {
 	}
 }
 
-// TestFindGoesNoFurtherThanInsert: behind so many lines that have spilled lie
-// positions which the narrow form can't tell from an absent one. They are not it.
+// TestFindGoesNoFurtherThanInsert: after so many spilled lines there are positions that the
+// narrow form cannot distinguish from an absent one. find must not return them.
 func TestFindGoesNoFurtherThanInsert(t *testing.T) {
 	for spanBits := uint(narrowBits + 1); spanBits <= 24; spanBits++ {
 		n := (maxSpill + 1) << (spanBits - narrowBits)
 		c, s := tableOf(t, spanBits, n, false)
-		for _, first := range []int{0, n - 5} { // the second goes over the end
+		for _, first := range []int{0, n - 5} { // the second wraps around
 			for i := range maxSpill + 1 {
 				overflow(c, s, (first+i)%n)
 			}
@@ -121,8 +119,7 @@ func TestFindGoesNoFurtherThanInsert(t *testing.T) {
 	}
 }
 
-// checkTable compares what the lines of a shard say of themselves with what is in
-// them.
+// checkTable compares the heads of a shard's lines with their contents.
 func checkTable(t *testing.T, c *counters, s *shard) {
 	t.Helper()
 	if s.isArray || s.size == 0 {
@@ -147,7 +144,7 @@ func checkTable(t *testing.T, c *counters, s *shard) {
 	}
 	for at, want := range spilled {
 		if head := s.at(at).head; head/lineSpill != uint32(want) || head&lineTaken>>s.slots() != 0 {
-			t.Fatalf("the head of line %d of %d = %#x, but %d went further", at, s.len(), head, want)
+			t.Fatalf("the head of line %d of %d = %#x, but %d of its positions are in later lines", at, s.len(), head, want)
 		}
 	}
 	if want := s.len()*int(s.slots())*5/6 - taken; int(s.room) != want {

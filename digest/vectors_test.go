@@ -94,8 +94,7 @@ func schemeNamed(t testing.TB, name string) Scheme {
 	return Scheme(i)
 }
 
-// counters returns the counting filter that a vector describes, frozen as its
-// version says.
+// counters returns the counting filter that a vector describes, frozen at the vector's version.
 func (v filterVector) counters(t testing.TB) *CountingFilter {
 	t.Helper()
 	g := Geometry{Bits: v.Bits, Hashes: v.Hashes, Scheme: schemeNamed(t, v.Scheme), Seed: number(t, v.Seed)}
@@ -228,8 +227,8 @@ var sentinels = map[string]error{
 	"corrupt":   ErrCorrupt,
 }
 
-// TestFormatExamples runs the fenced blocks of FORMAT.md: what stands after
-// "```dump" is what Dump says of the bytes in its second column.
+// TestFormatExamples runs the fenced blocks of FORMAT.md: a block after "```dump" must be the
+// output of Dump for the bytes in its second column.
 func TestFormatExamples(t *testing.T) {
 	text, err := os.ReadFile("FORMAT.md")
 	if err != nil {
@@ -262,7 +261,7 @@ func dumpOf(b []byte) string {
 func bytesOfDump(t *testing.T, dump string) (b []byte) {
 	for line := range strings.Lines(dump) {
 		if len(line) < 8 {
-			t.Fatalf("no line of a dump: %q", line)
+			t.Fatalf("not a line of a dump: %q", line)
 		}
 		column := line[8:min(len(line), 8+3*dumpBytes)]
 		b = append(b, unhex(t, strings.NewReplacer(" ", "", "\n", "").Replace(column))...)
@@ -270,7 +269,7 @@ func bytesOfDump(t *testing.T, dump string) (b []byte) {
 	return b
 }
 
-// TestDumpGoldens: a change of the format shows as a readable difference.
+// TestDumpGoldens shows changes of the format as readable differences.
 func TestDumpGoldens(t *testing.T) {
 	v := loadVectors(t)
 	dumps := map[string]string{}
@@ -304,7 +303,7 @@ func TestDumpGoldens(t *testing.T) {
 	left, _ := filepath.Glob("testdata/*.dump")
 	for _, path := range left {
 		if name := strings.TrimSuffix(filepath.Base(path), ".dump"); dumps[name] == "" {
-			t.Errorf("%s is nothing's golden", path)
+			t.Errorf("no test has the golden %s", path)
 		}
 	}
 }

@@ -36,7 +36,7 @@ func TestExactFalsePositives(t *testing.T) {
 			t.Errorf("exactFalsePositives(%d, %d, %d) = %v, want %v", c.m, c.n, c.k, got, want)
 		}
 	}
-	// At 10,000 keys the documents' approximation is good to 0.1 %.
+	// At 10,000 keys the documents' approximation is within 0.1 %.
 	for _, k := range []int{1, 6, 11} {
 		got, approximate := exactFalsePositives(160_000, 10_000, k), falsePositives(16, float64(k))
 		if off := got/approximate - 1; off < 0 || off > 1e-3 {
@@ -55,8 +55,8 @@ func TestBestInteger(t *testing.T) {
 	}
 }
 
-// TestDeltaBits follows section IV by its own route: of each bit before and
-// after, and the limits that the text gives.
+// TestDeltaBits computes the values of section IV in another way, from each bit before and
+// after, and checks the limits that the text gives.
 func TestDeltaBits(t *testing.T) {
 	for _, c := range []float64{0.01, 0.05, 0.3} {
 		const mn, k = 20, 3
@@ -77,8 +77,8 @@ func TestDeltaBits(t *testing.T) {
 	}
 }
 
-// TestExactTiny checks that the least f that a geometry of one's own has is left by the
-// cancellation: so few of the positions are set that (1-p)^k is nearly exact.
+// TestExactTiny checks that the least f that the flags allow survives the cancellation. So few
+// of the positions are set there that (1-p)^k is nearly exact.
 func TestExactTiny(t *testing.T) {
 	const n, mn, k = 100, 1e6, 32
 	got, want := exactFalsePositives(n*mn, n, k), falsePositives(mn, k)

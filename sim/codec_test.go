@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Every codec gives back what it was given, dense or sparse, whole words or not.
+// Every codec decodes what it encoded: dense and sparse arrays, of whole words or not.
 func TestCodecsRoundTrip(t *testing.T) {
 	all, err := codecs()
 	if err != nil {
@@ -30,13 +30,13 @@ func TestCodecsRoundTrip(t *testing.T) {
 			if err := c.decode(back, code); err != nil || !kept {
 				t.Errorf("%s: decode(%s) = %v, prefix kept: %v", c.name, in.name(), err, kept)
 			} else if c.inWords && !slices.Equal(back.words, a.words) || !c.inWords && !bytes.Equal(back.bytes, a.bytes) {
-				t.Errorf("%s: %s came back changed", c.name, in.name())
+				t.Errorf("%s: %s changed", c.name, in.name())
 			}
 		}
 	}
 }
 
-// A delta has about the ones that its share of replaced keys explains.
+// A delta has about as many ones as follow from its share of replaced keys.
 func TestCodecInputs(t *testing.T) {
 	for _, in := range codecInputs() {
 		if in.n > 10_000 {

@@ -21,9 +21,9 @@ func TestBinomialTail(t *testing.T) {
 	}
 }
 
-// TestCounters runs a few trials of everything: the bound must bound, measured
-// shares must be near the predicted, counters that are decremented when full
-// must fail, and those that are kept must not.
+// TestCounters runs a few trials of everything. The bound must hold, measured shares must be
+// close to the predicted ones, counters that are decremented when full must fail, and those
+// that are kept must not.
 func TestCounters(t *testing.T) {
 	job := testJob(3)
 	if err := overflowBound(context.Background(), job, 10_000, 100); err != nil {
@@ -67,7 +67,7 @@ func TestCounters(t *testing.T) {
 		}
 	}
 	if failed < least {
-		t.Errorf("only %d kinds of counters that are decremented when full led to a false negative", failed)
+		t.Errorf("only %d kinds of counters had a false negative when full ones are decremented", failed)
 	}
 	if err := stuck(context.Background(), job, 5); err != nil {
 		t.Fatal(err)

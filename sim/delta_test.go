@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestDelta: on filters of a tenth of the size, ours is what the experiment
-// promises, and the smallest.
+// TestDelta: on filters of a tenth of the size, ours has the size in RESULTS.md, and is the
+// smallest.
 func TestDelta(t *testing.T) {
 	if testing.Short() {
 		t.Skip("codes deltas in one goroutine")
@@ -26,8 +26,8 @@ func TestDelta(t *testing.T) {
 			context, xor := m.context, m.xor
 			sent[s.name] = context
 			limit := givenBits(mn, float64(k), c.c) / c.c
-			// A thousand keys: their number of flips varies by a few per cent when
-			// there are many a key; the header costs half a bit a key.
+			// There are a thousand keys. With many flips a key, their number varies by a few
+			// per cent; the header costs half a bit a key.
 			if context < limit*0.95 || context > limit*1.04 || xor < context*0.99 {
 				t.Errorf("%s: %.2f bits, XOR %.2f, entropy %.2f", s.name, context, xor, limit)
 			}

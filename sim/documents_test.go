@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// An item is something that a document says.
+// An item is a statement of a document.
 type item struct {
 	document, section string
 	kind              string // table, figure, formula, algorithm, experiment, conjecture, remark or application
@@ -20,7 +20,7 @@ type item struct {
 	state             string   // built, reproduced, holds, refuted or left
 	places            []string // in this project: see placeIsThere
 	note              string
-	quote             string // some words of the document from where it stands
+	quote             string // some words of the document where the item is
 }
 
 // documentItems reads DOCUMENTS.md.
@@ -169,8 +169,8 @@ func namesOf(t *testing.T, dir string) (names []string) {
 	return names
 }
 
-// documentFiles are the text editions, and how their lines say that a table, a figure,
-// a numbered formula, a theorem or a section starts.
+// documentFiles are the text editions, with the pattern at the beginning of a table, figure,
+// numbered formula, theorem or section.
 var documentFiles = []struct {
 	document, file string
 	starts         *regexp.Regexp
@@ -182,8 +182,8 @@ var documentFiles = []struct {
 	{"Spyropoulos", "spyropoulos-bloom-filters.txt", regexp.MustCompile(`^\d\. [A-Z]`)},
 }
 
-// TestDocumentsAgainstPapers finds the words of every item in its document, and an item
-// for everything that the document itself names.
+// TestDocumentsAgainstPapers finds the words of every item in its document, and an item for
+// everything that the document numbers.
 func TestDocumentsAgainstPapers(t *testing.T) {
 	if *papers == "" {
 		t.Skip("no -papers")

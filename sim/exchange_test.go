@@ -29,7 +29,7 @@ func (w *exchange) sum(direction int) (sum float64) {
 	return sum / float64(w.options.observed)
 }
 
-// TestExchangeEndsInStep compares every replica with what its origin has.
+// TestExchangeEndsInStep compares every replica with its origin's filter.
 func TestExchangeEndsInStep(t *testing.T) {
 	w := exchanged(t, exchangeOptions{peers: 8, loss: 0.3})
 	w.options.churn = 0
@@ -48,8 +48,7 @@ func TestExchangeEndsInStep(t *testing.T) {
 	}
 }
 
-// TestExchangeObserved has all peers observed, and then half of them: what is left
-// out must not show.
+// TestExchangeObserved observes all peers, and then half of them. The results must not differ.
 func TestExchangeObserved(t *testing.T) {
 	if testing.Short() || raceEnabled { // whose clusters are small
 		t.Skip("a large cluster in one goroutine")
@@ -67,7 +66,7 @@ func TestExchangeObserved(t *testing.T) {
 	}
 }
 
-// TestExchangeBytes has what is sent arrive, if nothing is lost.
+// TestExchangeBytes: if nothing is lost, all that is sent arrives.
 func TestExchangeBytes(t *testing.T) {
 	w := exchanged(t, exchangeOptions{peers: 10})
 	sent, received := w.sum(out), w.sum(in)
@@ -94,7 +93,7 @@ func TestExchangeArguments(t *testing.T) {
 	}
 	code, text, _ := call("exchange", "--peers", "4", "--objects", "1000", "--time", "2s")
 	_, again, _ := call("exchange", "--peers", "4", "--objects", "1000", "--time", "2s")
-	text, _, _ = strings.Cut(text, "Computing,") // that is time
+	text, _, _ = strings.Cut(text, "Computing,") // which has times
 	again, _, _ = strings.Cut(again, "Computing,")
 	if code != 0 || text != again {
 		t.Errorf("equal seeds print\n%s\nand\n%s", text, again)
@@ -115,8 +114,8 @@ func TestEventQueue(t *testing.T) {
 	}
 }
 
-// TestExchangeMeasuresOneReceiver: what peers decode is counted for all that are observed,
-// and done once more at one of them only, whose index is bounded however many there are.
+// TestExchangeMeasuresOneReceiver: decoding is counted for all observed peers, and measured at
+// only one of them. The index of this peer is bounded, however many peers there are.
 func TestExchangeMeasuresOneReceiver(t *testing.T) {
 	w := exchanged(t, exchangeOptions{peers: 8})
 	if w.timed == 0 || w.timed > w.decoded/4 || w.learned == 0 || w.learned > w.timed {

@@ -46,8 +46,8 @@ func TestFigures(t *testing.T) {
 		t.Errorf("%d files, of which %v are hidden; want 12", len(all), left)
 	}
 
-	// Compression never has more false positives than a standard filter of as
-	// many bits, and meets it where that one is best.
+	// A compressed filter never has more false positives than a standard filter of as many
+	// bits, and has as many where the standard one is best.
 	for i, z := range []float64{8, 16} {
 		standard, compressed, best := drawn[i].Curves[0].Points, drawn[i].Curves[1].Points, drawn[i].Curves[3].Points[0]
 		for j := range standard {
@@ -56,7 +56,7 @@ func TestFigures(t *testing.T) {
 			}
 		}
 	}
-	// Of structures the figure says what was counted, at the rate of the chapter on them.
+	// The figure of structures shows what was counted, at the rate of their chapter.
 	keys, _ := rivalSets(testJob(1).Rand(31), structureKeys, structureKeys*rivalShare)
 	for _, c := range drawn[5].Curves {
 		for _, r := range rivals {
@@ -65,11 +65,11 @@ func TestFigures(t *testing.T) {
 			}
 		}
 	}
-	// What package arith makes of real keys lies on the curves.
+	// The sizes that package arith reaches for real keys are on the curves.
 	sizes, deltas := drawn[3].Curves, drawn[4].Curves
 	for _, c := range []struct {
 		curve, marks []Point
-		tolerance    float64 // bits per key: two bytes and chance
+		tolerance    float64 // bits per key: two bytes, and random variation
 	}{{sizes[2].Points, sizes[6].Points, 0.03}, {sizes[3].Points, sizes[7].Points, 0.03}, {deltas[2].Points, deltas[7].Points, 0.3}} {
 		for _, mark := range c.marks {
 			if y := at(c.curve, mark.X); math.Abs(mark.Y-y) > c.tolerance {
@@ -165,7 +165,7 @@ func TestWriteFile(t *testing.T) {
 	}
 }
 
-// TestRiceBits codes a set in Rice's code, bit by bit.
+// TestRiceBits codes a set in a Rice code, bit by bit.
 func TestRiceBits(t *testing.T) {
 	const n, f = 4_000, 0.003
 	m := uint64(arrayAt(f, 1) * n)

@@ -11,8 +11,8 @@ var (
 	findingNumber = regexp.MustCompile(`\d+(?:\.\d+)?`)
 )
 
-// TestFindings looks up every number of RESULTS.md's first page in the rows that it is said
-// to come from.
+// TestFindings looks up every number of RESULTS.md's first page in the rows that are named as
+// its source.
 func TestFindings(t *testing.T) {
 	shown := readResults(t, resultsText)
 	_, page, _ := strings.Cut(resultsText, "\n## What was found\n")
@@ -38,11 +38,11 @@ func TestFindings(t *testing.T) {
 		words := findingSource.ReplaceAllString(item, "")
 		for _, number := range findingNumber.FindAllString(words, -1) {
 			if !known[number] {
-				t.Errorf("%s is not where it is said to come from: %q", number, words)
+				t.Errorf("%s is not in its named source: %q", number, words)
 			}
 		}
 		if len(sources) == 0 || strings.Contains(words, "`") {
-			t.Errorf("no source, or one that is not understood: %q", item)
+			t.Errorf("no source, or one in another form: %q", item)
 		}
 	}
 	if len(items) != 10 {
@@ -50,8 +50,8 @@ func TestFindings(t *testing.T) {
 	}
 }
 
-// rowsOf returns the rows that begin with those cells, in the tables of an experiment whose
-// titles begin so, each behind its title.
+// rowsOf returns the rows that begin with cells, each after its table's title. It searches
+// those tables of an experiment whose titles begin with title.
 func rowsOf(shown map[string][]shownTable, experiment, title, cells string) (rows []string) {
 	for _, c := range chapters {
 		for _, table := range shown[c.title] {

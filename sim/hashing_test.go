@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestSchemes tries every scheme at 1,000 keys: none of them may be measurably
-// worse than it should there, all positions must be uniform and in range.
+// TestSchemes tries every scheme at 1,000 keys. None may be measurably worse than predicted
+// there, and all positions must be uniform and in range.
 func TestSchemes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("counts false positives in one goroutine")
@@ -25,7 +25,7 @@ func TestSchemes(t *testing.T) {
 	}
 }
 
-// TestSchemesAtFewKeys finds the defect that the lecture's analysis leaves out.
+// TestSchemesAtFewKeys finds the defect that the lecture's analysis ignores.
 func TestSchemesAtFewKeys(t *testing.T) {
 	if testing.Short() {
 		t.Skip("counts false positives in one goroutine")
@@ -76,7 +76,7 @@ func TestBadHashes(t *testing.T) {
 			t.Errorf("%s: f is %v times the prediction", b.name, times)
 		}
 	}
-	// Names chosen to set k positions each leave nothing to chance: f = (kn/m)^k.
+	// If names are chosen to set k new positions each, f = (kn/m)^k.
 	last := badHashesTried[len(badHashesTried)-1]
 	f, _ := last.try(200_000)
 	if want := math.Pow(float64(last.k)*badKeys/float64(last.m), float64(last.k)); math.Abs(f/want-1) > 0.05 {
@@ -121,8 +121,8 @@ func TestGrothoff(t *testing.T) {
 	}
 }
 
-// TestHashingBound checks that few keys in a large array do not make thousands of
-// large arrays, and that what was published is tried as often as ever.
+// TestHashingBound checks that few keys in a large array do not lead to thousands of large
+// arrays, and that the published geometries are tried as often as before.
 func TestHashingBound(t *testing.T) {
 	for _, c := range []struct {
 		n, m          uint64

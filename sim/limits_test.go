@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestExponent compares with β as the paper writes it, and with its limits.
+// TestExponent compares the exponent with the paper's formula of β, and with its limits.
 func TestExponent(t *testing.T) {
 	for _, p := range []float64{0.1, 0.5, 0.9, 0.999} {
 		h := -p*math.Log2(p) - (1-p)*math.Log2(1-p)
@@ -20,7 +20,7 @@ func TestExponent(t *testing.T) {
 			}
 		}
 	}
-	// Of deltas the exponent nears its limit as slowly as 1/ln(1-p) does.
+	// The exponent of deltas approaches its limit as slowly as 1/ln(1-p).
 	const load = 1e-300
 	for _, c := range []float64{0.01, 0.3, 0.49} {
 		if got := c * exponent(load, xor(c)); math.Abs(got-0.5) > 0.01 {
@@ -35,7 +35,7 @@ func TestExponent(t *testing.T) {
 	}
 }
 
-// TestPoissonEntropy against a plain sum.
+// TestPoissonEntropy compares with a plain sum.
 func TestPoissonEntropy(t *testing.T) {
 	for _, load := range []float64{1e-4, 0.1, math.Ln2, 4} {
 		want, p := 0.0, math.Exp(-load)

@@ -8,8 +8,8 @@ import (
 	"github.com/summarycache/summarycache/digest"
 )
 
-// TestLookupWays fills every way with the same caches: those of the same filters
-// give the same answers, and none denies what a peer has.
+// TestLookupWays fills every way with the same caches. Ways with the same filters must give the
+// same answers, and none may deny a key that a peer has.
 func TestLookupWays(t *testing.T) {
 	for _, how := range []contents{zipf, unequal, disjoint} {
 		c := lookupCluster{peers: 20, keys: 500, contents: how}
@@ -36,7 +36,7 @@ func TestLookupWays(t *testing.T) {
 		for k, n := range holders {
 			for name, w := range ways {
 				if got := w.lookup(k); got < n {
-					t.Fatalf("%s, %s: %d peers may have a key that %d have", how, name, got, n)
+					t.Fatalf("%s, %s: %d peers may have a key that %d peers have", how, name, got, n)
 				}
 			}
 			for name, of := range map[string]string{"index": "loop, sorted sets", "index, rows": "loop, bitmaps"} {

@@ -21,7 +21,7 @@ func withExperiment(t *testing.T, e Experiment) {
 	t.Cleanup(func() { delete(experiments, e.Name) })
 }
 
-// testJob is a job of that seed whose progress nobody sees.
+// testJob returns a job of that seed that prints no progress.
 func testJob(seed uint64) *Job {
 	return &Job{Seed: seed, stderr: io.Discard, start: time.Now()}
 }
@@ -32,8 +32,8 @@ func call(args ...string) (code int, stdout, stderr string) {
 	return code, out.String(), errs.String()
 }
 
-// Experiments take values of one's own, refuse what they cannot use, and say how sure
-// they are of what they measured.
+// Experiments accept values from flags, refuse those that they cannot use, and print confidence
+// intervals.
 func TestOwnValues(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
 		{"memory --f 0.1", "flag provided but not defined: -f"},
@@ -65,7 +65,7 @@ func TestOwnValues(t *testing.T) {
 	}
 }
 
-// A mean of few runs is less sure than the deviation says.
+// The interval of the mean of few runs is wider than the deviation suggests.
 func TestMeanOf(t *testing.T) {
 	if m := meanOf([]float64{1, 3}); m.value != 2 || math.Abs(m.half-12.71) > 1e-9 {
 		t.Errorf("of two: %v", m)
@@ -73,7 +73,7 @@ func TestMeanOf(t *testing.T) {
 	if m := meanOf([]float64{7}); m != (measure{value: 7}) {
 		t.Errorf("of one: %v", m)
 	}
-	// Of samples of a known mean, 19 of 20 intervals have it in them.
+	// Of the intervals of samples, 19 of 20 contain the known mean.
 	job, in := testJob(1), 0
 	rng := job.Rand(1)
 	for range 2000 {
@@ -90,7 +90,8 @@ func TestMeanOf(t *testing.T) {
 	}
 }
 
-// TestProgress: what is left is of the part under way, whatever the parts before it took.
+// TestProgress: the remaining time is that of the current part, whatever the earlier parts
+// took.
 func TestProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var errs strings.Builder
@@ -118,8 +119,8 @@ func TestProgress(t *testing.T) {
 	})
 }
 
-// TestSeeds: what seeds agree in stays, what they count becomes a mean, and what cannot be
-// one says nothing.
+// TestSeeds: a cell on which all seeds agree is unchanged, numbers become means, and other
+// cells are empty.
 func TestSeeds(t *testing.T) {
 	rows := 1
 	withExperiment(t, Experiment{Name: "many", Run: func(_ context.Context, job *Job) error {
@@ -248,8 +249,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestInterrupted: an experiment that doesn't look at its context is left all
-// the same.
+// TestInterrupted: an experiment that ignores its context is abandoned.
 func TestInterrupted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		deaf := make(chan struct{})
@@ -264,7 +264,7 @@ func TestInterrupted(t *testing.T) {
 	})
 }
 
-// TestEachInterrupted: so is work that takes long.
+// TestEachInterrupted: work that takes long is abandoned.
 func TestEachInterrupted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		deaf := make(chan struct{})

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// A shownTable is one of RESULTS.md: the cells below its head, as text.
+// A shownTable is a table of RESULTS.md, with its cells as text.
 type shownTable struct {
 	title string
 	head  []string
@@ -46,8 +46,8 @@ func readResults(t *testing.T, text string) map[string][]shownTable {
 	return shown
 }
 
-// TestResults runs a short version of every chapter and compares it with the
-// document: what is computed must be the same, what is measured near.
+// TestResults runs a short version of every chapter and compares it with the document. Computed
+// values must be equal, and measured ones close.
 func TestResults(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the chapters' own tests run under the race detector")
@@ -102,8 +102,8 @@ func compareTables(t *testing.T, table *Table, shown, again shownTable) {
 	}
 }
 
-// near compares a value of the document with one of a short run, in which what
-// is loose may be missing.
+// near compares a value of the document with that of a short run, in which loose values may be
+// missing.
 func near(full, short string, loose float64) bool {
 	if full == short || loose == AnyValue || loose > 0 && short == "-" {
 		return true
@@ -128,7 +128,7 @@ func TestNear(t *testing.T) {
 	}
 }
 
-// ends is a context that ends when it has been asked so often.
+// ends is a context that ends after so many calls of Err.
 type ends struct {
 	context.Context
 	after int
@@ -141,8 +141,8 @@ func (e *ends) Err() error {
 	return nil
 }
 
-// TestResultsResume: what was done before an interruption is in the document, and what
-// was not is named.
+// TestResultsResume: chapters that were finished before an interruption are in the document,
+// and the others are named.
 func TestResultsResume(t *testing.T) {
 	job := testJob(1)
 	var errs strings.Builder

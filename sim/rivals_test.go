@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestRivals builds each structure of other sets than RESULTS.md shows, and asks
-// it for all of their keys; what is counted of f stands there.
+// TestRivals builds each structure for other sets than those in RESULTS.md, and looks up all of
+// their keys. RESULTS.md has the measured f.
 func TestRivals(t *testing.T) {
 	for n, width := range map[int]int{1000: fewestBits, 5000: mostBits, 20_000: rivalBits} {
 		rng := rand.New(rand.NewPCG(1, uint64(n)))
@@ -31,7 +31,8 @@ func TestRivals(t *testing.T) {
 					break
 				}
 			}
-			// No structure is smaller than n·log2(1/f) bits, nor an update than that of what came.
+			// No structure is smaller than n·log2(1/f) bits, and no update than that of the new
+			// keys.
 			if built.message < width*n || built.memory < width*n || built.update > 0 && built.update < width*n/100 {
 				t.Errorf("%s of %d keys: %d bits in memory, %d as a message, %d as an update", r.name, n, built.memory, built.message, built.update)
 			}
@@ -39,8 +40,8 @@ func TestRivals(t *testing.T) {
 	}
 }
 
-// TestRatelessSymbols: a difference of one takes one symbol, and a large one some 1.35
-// each, as its authors found.
+// TestRatelessSymbols: a difference of one element takes one symbol, and a large one some 1.35
+// an element, as its authors found.
 func TestRatelessSymbols(t *testing.T) {
 	if got := ratelessSymbols([]uint64{42}); got != 1 {
 		t.Errorf("one element takes %d symbols", got)

@@ -18,14 +18,14 @@ func TestLRU(t *testing.T) {
 		put(key, 10)
 	}
 	c.get(0)
-	put(4, 10)      // drives out b
+	put(4, 10)      // evicts b
 	put(0, 6)       // shrinks
 	put(5, 4)       // fits
-	if put(6, 11) { // is longer than a quarter of the cache
+	if put(6, 11) { // larger than a quarter of the cache
 		t.Error("an object longer than a quarter of the cache was stored")
 	}
 	c.peek(2)
-	put(7, 1) // drives out c, which peeking does not save
+	put(7, 1) // evicts c, although it was peeked at
 	if got := strings.Join(log, " "); got != "+a +b +c +d +e -b +f +h -c" {
 		t.Errorf("changes: %s", got)
 	}
@@ -34,8 +34,8 @@ func TestLRU(t *testing.T) {
 	}
 }
 
-// TestEvictions plays random requests on caches of every rule: what they tell of
-// comings and leavings is what they hold, and it fits. Where copies are to leave first,
+// TestEvictions sends random requests to caches of every policy. The additions and removals
+// that they report must agree with their contents, which must fit. If copies leave first,
 // nothing else leaves while they take more than their share.
 func TestEvictions(t *testing.T) {
 	rules := maps.Clone(evictions)
@@ -57,7 +57,7 @@ func TestEvictions(t *testing.T) {
 			for range steps {
 				key := uint32(float64(300) * rng.Float64() * rng.Float64())
 				if o, ok := c.get(key); ok != (held[key] != 0) || ok && o.size != held[key] {
-					t.Fatalf("get(%d) = %v, %v, having been told of %d", key, o, ok, held[key])
+					t.Fatalf("get(%d) = %v, %v, but %d was reported", key, o, ok, held[key])
 				} else if ok && rng.IntN(10) > 0 {
 					continue
 				}
@@ -90,7 +90,7 @@ func TestEvictions(t *testing.T) {
 					sum += size
 				}
 				if c.len() != len(held) || sum > limit || c.weight() != sum {
-					t.Fatalf("%d objects of %d bytes, told of %d of %d", c.len(), c.weight(), len(held), sum)
+					t.Fatalf("%d objects of %d bytes, but %d of %d by the reported changes", c.len(), c.weight(), len(held), sum)
 				}
 			}
 			if few != nil && spared == 0 {
@@ -118,7 +118,8 @@ func TestSystemsEvictByOtter(t *testing.T) {
 		if total := row[3].(float64); total < 20 || total > 95 {
 			t.Errorf("%s: %v %% hits", row[0], total)
 		}
-		// Membership costs those that find each other, and every object comes from the origin once.
+		// Only caches with gossip pay for membership, and every object comes from the origin
+		// once.
 		wire, all, fetches := row[11].(float64), row[12].(float64), row[13].(float64)
 		if name := row[0].(string); (all > wire) != strings.HasPrefix(name, "ours") || fetches < 1 {
 			t.Errorf("%s: %v bytes, with membership %v; %v fetches an object", name, wire, all, fetches)

@@ -49,8 +49,8 @@ func TestCuckooFilter(t *testing.T) {
 	}
 }
 
-// TestCuckooFalsePositives: a filter of any size names what it lacks as often as eight
-// fingerprints of 16 bits must.
+// TestCuckooFalsePositives: a filter of any size has as many false positives as follow from
+// eight fingerprints of 16 bits.
 func TestCuckooFalsePositives(t *testing.T) {
 	const buckets, keys, trials = 1001, 3800, 1_000_000
 	f := newCuckooFilter(buckets, 16)
@@ -73,8 +73,8 @@ func TestCuckooFalsePositives(t *testing.T) {
 	}
 }
 
-// TestPublishAsPeers: caches whose publications a running peer's rule times publish no
-// change before the peer could, and none later than it does at the latest.
+// TestPublishAsPeers: caches that publish by a running peer's rule do not publish before a peer
+// could, nor later than a peer must.
 func TestPublishAsPeers(t *testing.T) {
 	const step = 0.02 // seconds
 	policy := engine.Publishing{}.For(0)
@@ -109,7 +109,7 @@ func TestPublishAsPeers(t *testing.T) {
 	}
 }
 
-// invented is a trace of clients that share most of what they want.
+// invented is a trace of clients that share most of their objects.
 func invented(requests int) *workload.Trace {
 	return workload.Synthetic(workload.Model{Requests: requests, Objects: 600, Exponent: 0.8, Clients: 256, Private: 0.2, Churn: 0.5, Rate: 100, Seed: 2})
 }
@@ -149,15 +149,15 @@ func TestReplay(t *testing.T) {
 		if name == "none" || name == "ICP" || owned[name] || strings.HasPrefix(name, "ours") && name != "ours, copies as all else" {
 			continue
 		}
-		// All store what they fetch, so that what is local hardly differs, and
-		// nobody finds more than who asks everyone.
+		// All ways store what they fetch, so local hits hardly differ, and none finds more than
+		// the one that asks all caches.
 		if math.Abs(float64(r.local-icp.local)) > 0.03*float64(icp.local) || float64(r.remote) > 1.01*float64(icp.remote) || r.updates == 0 && !strings.Contains(name, "hourly") {
 			t.Errorf("%s: %+v, and ICP %+v", name, r, icp)
 		}
 	}
 	// A false positive is a false hit; more bits and fresher digests have fewer.
 	misses := float64(len(c.requests) - exact.local)
-	// Whoever knows the holder fetches from it: only a fetch that failed is a question.
+	// A cache that knows the holder fetches from it, so only failed fetches count as queries.
 	for name, r := range results {
 		if name == "ICP" || owned[name] {
 			continue
@@ -173,13 +173,13 @@ func TestReplay(t *testing.T) {
 	}
 	ours := results["our digests, 1 %"]
 	if vain := (float64(ours.falseHits) - exactFalse) / misses; vain > 1.5*plannedCandidates {
-		t.Errorf("ours: %v caches asked in vain per miss, planned %v", vain, plannedCandidates)
+		t.Errorf("ours: %v false candidates per miss, planned %v", vain, plannedCandidates)
 	}
 	if fine := results["our digests, 0.1 %"]; fine.missed > ours.missed || fine.updates <= ours.updates {
 		t.Errorf("ours at 0.1 %%: %+v, at 1 %%: %+v", fine, ours)
 	}
-	// At this trace's pace a running peer waits for changes to go together, and misses
-	// little by that. Truncated hashes find as much.
+	// At this trace's rate a running peer waits in order to batch changes, and misses little by
+	// that. Truncated hashes find as much.
 	run := results["ours, copies as all else"]
 	if run.updates == 0 || run.updates >= ours.updates || run.missed > len(c.requests)/100 {
 		t.Errorf("ours: %+v, at 1 %%: %+v", run, ours)
@@ -188,7 +188,7 @@ func TestReplay(t *testing.T) {
 	if math.Abs(float64(hashes.remote-run.remote)) > 0.02*float64(run.remote) || hashes.falseHits > run.falseHits {
 		t.Errorf("truncated hashes: %+v, ours: %+v", hashes, run)
 	}
-	// Of an owner's misses all but those of its own requests go through it.
+	// All of an owner's misses, except those of its own requests, are moved through it.
 	one, hot, two := results["one owner per key"], results["one owner per key, and hot caches (groupcache)"], results["two owners per key"]
 	if one.updates != 0 || one.queries/2 != one.moved-one.remote || hot.local <= one.local || hot.moved >= one.moved ||
 		two.updates == 0 || two.local <= one.local || two.local+two.remote >= one.local+one.remote || two.queries <= one.queries {
@@ -199,12 +199,12 @@ func TestReplay(t *testing.T) {
 		t.Errorf("on a second request: %+v, at once: %+v", again, run)
 	}
 	if few := results["ours"]; fast.updates >= few.updates || fast.missed <= few.missed {
-		t.Errorf("a hundred times as fast: %+v, else %+v", fast, few)
+		t.Errorf("a hundred times as fast: %+v, at the trace's rate %+v", fast, few)
 	}
 }
 
-// TestFewCopies: a cluster in which copies leave full caches first finds about as much as
-// one that keeps none, and more than one that keeps all of them.
+// TestFewCopies: a cluster in which full caches evict copies first has about as many hits as
+// one that stores no copies, and more than one that treats them like other objects.
 func TestFewCopies(t *testing.T) {
 	if raceEnabled {
 		t.Skip("replays one way after the other: TestSystemsEvictByOtter does it at once")

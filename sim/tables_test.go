@@ -14,7 +14,7 @@ import (
 
 var papers = flag.String("papers", "", "directory with the text editions of the documents, to compare the tables with")
 
-// TestPublished counts what was read from the documents' tables.
+// TestPublished counts the cells that were read from the documents' tables.
 func TestPublished(t *testing.T) {
 	cells, err := published()
 	if err != nil {
@@ -42,7 +42,7 @@ func TestPublished(t *testing.T) {
 		t.Errorf("tables %v, want those of %v", counts, want)
 	}
 	for mn := 2; mn <= 32; mn++ {
-		// Each m/n is in as many of the three tables as its k reach.
+		// Each m/n is in as many of the three tables as its range of k requires.
 		rows := 1
 		if mn >= 11 {
 			rows++
@@ -108,7 +108,7 @@ func TestWrongCells(t *testing.T) {
 		case adjacent:
 			got = append(got, fmt.Sprintf("%s %s %s %s %s", p.Table, p.Row, p.Column, p.Value, c.text))
 		}
-		// A value near a tie would need more than a float64 to judge.
+		// For a value near a tie, a float64 would not be precise enough.
 		units := c.computed / lastUnit(p.Value)
 		if tie := math.Abs(units - math.Floor(units) - 0.5); tie < 1e-6 {
 			t.Errorf("%s, %s, %s: %v is a tie at %v digits", p.Table, p.Row, p.Column, c.computed, p.Value)
@@ -165,8 +165,8 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestMeasuredKinds builds small runs of a few columns: sizes and counts must be
-// what the formulas say, to within five standard deviations.
+// TestMeasuredKinds makes small runs of a few columns. Sizes and counts must be those of the
+// formulas, to within five standard deviations.
 func TestMeasuredKinds(t *testing.T) {
 	job := testJob(3)
 	for i, c := range []struct {

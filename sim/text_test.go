@@ -18,8 +18,8 @@ func fits(t *testing.T, text string) {
 	}
 }
 
-// TestTablesFitTerminal: however wide a table is, each line fits, every value is there once, and each
-// part has the first column.
+// TestTablesFitTerminal: however wide a table is, each line fits, every value is printed once,
+// and each part has the first column.
 func TestTablesFitTerminal(t *testing.T) {
 	for _, columns := range []int{1, 2, 5, 9, 30} {
 		for _, key := range []string{"ours", "one owner per key, and hot caches, as groupcache has them", strings.Repeat("ö", 30)} {
@@ -58,7 +58,7 @@ func TestTablesFitTerminal(t *testing.T) {
 	}
 }
 
-// TestHelpFitsTerminal: what sim says of itself, and of each experiment.
+// TestHelpFitsTerminal checks the help of sim and of each experiment.
 func TestHelpFitsTerminal(t *testing.T) {
 	for _, args := range append([][]string{{"help"}}, func() (all [][]string) {
 		for _, name := range experiments.names() {

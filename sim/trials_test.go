@@ -10,9 +10,9 @@ import (
 	"github.com/summarycache/summarycache/arith"
 )
 
-// TestTrials compares a few trials of each simulation with theory: means to
-// within five of their standard deviations, and each size with the fewest bytes
-// that sets of so many could take on average.
+// TestTrials compares a few trials of each simulation with theory: means to within five of
+// their standard deviations, and each size with the least mean size of sets with as many
+// positions.
 func TestTrials(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs one trial after the other: TestTrialsReproducible runs them at once")
@@ -47,7 +47,7 @@ func TestTrials(t *testing.T) {
 	}
 }
 
-// TestCodedAgainst codes the same sets, found position by position.
+// TestCodedAgainst finds the same sets position by position, and codes them.
 func TestCodedAgainst(t *testing.T) {
 	const m = 333
 	job := testJob(1)
@@ -115,6 +115,6 @@ func TestTrialsRefuses(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	if err := runTrials(ctx, testJob(1), paperSimulations); err == nil {
-		t.Error("runTrials goes on after an interrupt")
+		t.Error("runTrials continues after an interrupt")
 	}
 }

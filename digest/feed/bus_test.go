@@ -11,7 +11,7 @@ import (
 	"github.com/summarycache/summarycache/digest/feed"
 )
 
-// A bus loses, repeats, delays and damages what is sent.
+// A bus loses, repeats, delays and damages messages.
 type bus struct {
 	rng            *rand.Rand
 	lost, repeated float64
@@ -36,8 +36,8 @@ func (b *bus) send(message []byte, to func([]byte)) {
 	}
 }
 
-// A world is a publisher and replicas on a bus. All of it takes place in one goroutine but for
-// timers, which the bubble runs one at a time only if they are so spaced; box orders them.
+// A world is a publisher and replicas on a bus. Everything runs in one goroutine, except
+// timers. The bubble runs these one at a time only if their times differ, so box orders them.
 type world struct {
 	t        *testing.T
 	bus      bus
@@ -52,7 +52,7 @@ type world struct {
 
 const seed = 0x5eed
 
-// begin starts a life of the cache that has nothing yet.
+// begin starts a new life of the cache, which is empty.
 func (w *world) begin(epoch uint64) {
 	held, err := digest.NewCountingFilter(digest.Geometry{Bits: 1 << 22, Hashes: 1, Seed: seed}, epoch)
 	if err != nil {
@@ -86,7 +86,7 @@ func (w *world) publish() {
 	}
 }
 
-// to hands messages to r.
+// to delivers messages to r.
 func (w *world) to(r *feed.Replica) func([]byte) {
 	return func(b []byte) {
 		w.box <- func() {
@@ -104,7 +104,7 @@ func (w *world) to(r *feed.Replica) func([]byte) {
 				w.t.Errorf("changed = %v, but from %p to %p", changed, before, after)
 			case !changed:
 			case !w.seen[after.Version()]:
-				w.t.Errorf("a replica came to %v, which nobody published", after.Version())
+				w.t.Errorf("a replica reached %v, which nobody published", after.Version())
 			case d != nil && (d.Base() != before.Version() || d.Target() != after.Version()):
 				w.t.Errorf("a delta from %v to %v led from %v to %v", d.Base(), d.Target(), before.Version(), after.Version())
 			}
@@ -115,7 +115,7 @@ func (w *world) to(r *feed.Replica) func([]byte) {
 func (w *world) ask() {
 	for _, r := range w.replicas {
 		if v, any := r.Needs(); any {
-			// The way there is as bad as that back.
+			// Requests are lost like answers.
 			w.bus.send([]byte(v.String()), func(b []byte) {
 				w.box <- func() {
 					if v, err := digest.ParseVersion(string(b)); err == nil {
@@ -127,7 +127,7 @@ func (w *world) ask() {
 	}
 }
 
-// run lets some time pass, in which the cache changes, publishes and is asked.
+// run lets some time pass, in which the cache changes, publishes and answers requests.
 func (w *world) run(d time.Duration, changes int) {
 	ticks := time.NewTicker(200 * time.Millisecond)
 	defer ticks.Stop()
@@ -151,16 +151,16 @@ func (w *world) agreed(what string) {
 	want := w.held.Current().Version()
 	for i, r := range w.replicas {
 		if f := r.Filter(); f == nil || f.Version() != want {
-			w.t.Errorf("%s: replica %d has not come to %v", what, i, want)
+			w.t.Errorf("%s: replica %d has not reached %v", what, i, want)
 		} else if _, any := r.Needs(); any {
-			w.t.Errorf("%s: replica %d holds what is current, and needs something", what, i)
+			w.t.Errorf("%s: replica %d has the current version, and still needs something", what, i)
 		}
 	}
 }
 
-// TestBus: over a bus that loses, repeats, reorders and damages, every replica only ever holds
-// what was published, and comes to what is current: after changes, a rebuild, a restart, and a restart
-// whose clock went back.
+// TestBus: over a bus that loses, repeats, reorders and damages messages, every replica holds
+// only what was published, and reaches the current version: after changes, a rebuild, a
+// restart, and a restart whose clock went back.
 func TestBus(t *testing.T) {
 	for s := range uint64(8) {
 		t.Run(fmt.Sprint("seed=", s), func(t *testing.T) {
@@ -200,7 +200,7 @@ func TestBus(t *testing.T) {
 				if (w.errors > 0) != (w.bus.damaged > 0) {
 					t.Errorf("%d errors", w.errors)
 				}
-				time.Sleep(w.bus.late) // what is still under way ends with the bubble
+				time.Sleep(w.bus.late) // wait for the messages under way
 			})
 		})
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/summarycache/summarycache/digest/index"
 )
 
-// Example has two functions in the place of a bus: one carries messages to everybody,
-// and one a question to the publisher and its answer back, as NATS, Redis or Kafka do.
+// Example has two functions instead of a bus such as NATS, Redis or Kafka: one delivers
+// messages to all replicas, and one carries a request to the publisher and its answer back.
 func Example() {
 	geometry, _ := digest.GeometryFor(10_000, 0.001)
 	held, _ := digest.NewCountingFilter(geometry, 1) // 1: greater in each life of the cache
@@ -19,7 +19,7 @@ func Example() {
 	// In the cache that publishes, once a second:
 	publisher := feed.NewPublisher(held, 4<<20)
 	publish := func() { toAll(publisher.Next()) }
-	// and when it is asked:
+	// and on request:
 	ask = func(question string) []byte {
 		version, _ := digest.ParseVersion(question)
 		return publisher.Since(version)

@@ -26,9 +26,9 @@ type manifest struct {
 
 type file struct{ Name, SHA256 string }
 
-// publishFiles writes what a plain web server needs: a snapshot, a coalesced delta from each
-// of the versions in since, and last the manifest, at once. Names follow from contents, so that
-// nobody reads half of one version and half of another.
+// publishFiles writes the files for a plain web server: a snapshot, one delta from each of the
+// versions in since, and last the manifest, atomically. Names depend on contents, so nobody
+// reads half of one version and half of another.
 func publishFiles(dir string, p *feed.Publisher, f *digest.Filter, since []digest.Version) error {
 	var errs []error
 	write := func(b []byte) file {
@@ -60,7 +60,7 @@ func get(url string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(r.Body, 64<<20))
 }
 
-// follow brings a replica to what the manifest says is current.
+// follow brings a replica up to the manifest's current version.
 func follow(url string, r *feed.Replica) error {
 	b, err := get(url + "/manifest.json")
 	var m manifest
@@ -114,8 +114,8 @@ func (r *ranged) ReadAt(b []byte, at int64) (int, error) {
 	return n, err
 }
 
-// A cache's digest lies on a plain web server. A client that asks often follows it; one that asks once reads
-// some kilobytes of it.
+// A cache's digest is on a plain web server. A client with many lookups follows it; a client
+// with one lookup reads some kilobytes of it.
 func Example_webServer() {
 	dir, err := os.MkdirTemp("", "digest")
 	if err != nil {

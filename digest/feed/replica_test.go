@@ -8,7 +8,7 @@ import (
 	"github.com/summarycache/summarycache/digest/feed"
 )
 
-// life is a cache from its beginning, a key more in each message.
+// life is a life of a cache, which adds one key for each message.
 func life(t testing.TB, epoch, first uint64, messages int) (out [][]byte, p *feed.Publisher) {
 	t.Helper()
 	held, err := digest.NewCountingFilter(digest.Geometry{Bits: 1 << 22, Hashes: 1}, epoch)
@@ -23,8 +23,8 @@ func life(t testing.TB, epoch, first uint64, messages int) (out [][]byte, p *fee
 	return out, p
 }
 
-// TestHandle: each kind of message, and what a replica makes of it that holds the third of an
-// epoch's versions.
+// TestHandle: how a replica that holds the third version of an epoch handles each kind of
+// message.
 func TestHandle(t *testing.T) {
 	ours, publisher := life(t, 5, 1, 6)
 	twin, twinPublisher := life(t, 5, 1000, 3) // the same numbers, other contents
@@ -106,7 +106,7 @@ func TestHandle(t *testing.T) {
 	}
 }
 
-// TestNextSaysNothingNew: without a change there is still something to send, and it is short.
+// TestNextSaysNothingNew: Next returns a short message even if nothing has changed.
 func TestNextSaysNothingNew(t *testing.T) {
 	_, p := life(t, 1, 1, 50)
 	if b := p.Next(); len(b) > 64 {
@@ -114,7 +114,7 @@ func TestNextSaysNothingNew(t *testing.T) {
 	}
 }
 
-// FuzzHandle: whatever comes, a replica holds a filter that was whole, or what it held.
+// FuzzHandle: whatever the bytes, a replica holds a complete filter, or the one that it had.
 func FuzzHandle(f *testing.F) {
 	messages, p := life(f, 5, 1, 4)
 	for _, m := range append(messages, p.Since(digest.Version{})) {

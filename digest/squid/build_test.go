@@ -48,11 +48,11 @@ func TestBuiltDigestsAreRead(t *testing.T) {
 	}
 }
 
-// What a Squid would die of cannot be built, nor what it would refuse.
+// A digest that would crash a Squid, or that it would refuse, cannot be built.
 func TestBuilderRefuses(t *testing.T) {
 	for _, c := range [][2]int{{0, 5}, {-1, 5}, {100, 0}, {100, -1}, {100, 128}, {100, 255}, {1 << 31 / 16, 16}, {math.MaxInt, 127}} {
 		if _, err := NewBuilder(c[0], c[1]); err == nil {
-			t.Errorf("NewBuilder(%d, %d) made a header that kills a Squid", c[0], c[1])
+			t.Errorf("NewBuilder(%d, %d) made a header that crashes a Squid", c[0], c[1])
 		}
 	}
 	b, err := NewBuilder(100, 5)
@@ -67,8 +67,8 @@ func TestBuilderRefuses(t *testing.T) {
 	}
 }
 
-// damaged is what a receiver with Squid bug 5510 keeps of a mask of which its
-// first buffer held n bytes, header included.
+// damaged returns the mask that a receiver with Squid bug 5510 stores, if its first buffer had
+// n bytes, header included.
 func damaged(mask []byte, n int) []byte {
 	got := bytes.Clone(mask)
 	for j := misplaced; j < min(n-misplaced, len(mask)); j++ {
@@ -102,12 +102,12 @@ func TestMirroredMaskSurvivesBug5510(t *testing.T) {
 		}
 	}
 	if plain == 0 {
-		t.Error("the damage that the test does loses nothing of a mask as it is: the test shows nothing")
+		t.Error("the test's damage loses no entry of a mask without Mirror, so the test shows nothing")
 	}
 }
 
-// What mirroring costs in false positives, for a sound receiver and for one that
-// has the whole first buffer misplaced.
+// The false positives that Mirror costs, for a correct receiver and for one that misplaces the
+// whole first buffer.
 func TestMirroredMaskFalsePositives(t *testing.T) {
 	for _, c := range []struct {
 		entries, bits int
@@ -131,7 +131,7 @@ func TestMirroredMaskFalsePositives(t *testing.T) {
 	}
 }
 
-// FuzzRoundTrip: whatever is added is found, before and after a journey.
+// FuzzRoundTrip: added entries are found, before and after encoding and decoding.
 func FuzzRoundTrip(f *testing.F) {
 	f.Add("http://example.com/", "http://example.com/?q", uint16(3), byte(16), true)
 	f.Add("", "\x00", uint16(0), byte(255), false)
@@ -154,7 +154,7 @@ func FuzzRoundTrip(f *testing.F) {
 		}
 		again, err := decode(encode(d))
 		if err != nil || !again.MayContain(KeyOf(Get, one, "")) || !again.MayContain(KeyOf(Head, two, "accept")) {
-			t.Fatalf("%v after a journey: %v", d, err)
+			t.Fatalf("%v after decoding: %v", d, err)
 		}
 	})
 }

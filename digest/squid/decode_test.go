@@ -21,8 +21,8 @@ func change(t testing.TB, at int, by ...byte) []byte {
 
 func word(n int32) []byte { return binary.BigEndian.AppendUint32(nil, uint32(n)) }
 
-// sized returns a header for capacity entries of bits bits, with a consistent
-// mask size and nothing behind it.
+// sized returns a header for capacity entries of bits bits, with a consistent mask size and no
+// mask.
 func sized(t testing.TB, capacity int32, bits byte, mask int32) []byte {
 	b := change(t, 4, word(capacity)...)
 	copy(b[16:], word(mask))
@@ -79,7 +79,7 @@ func TestMalformedDigestsAreRefused(t *testing.T) {
 	}
 }
 
-// What a Squid takes without looking is taken, and goes out as it came.
+// Fields that a Squid accepts unchecked are accepted, and written unchanged.
 func TestWhatSquidIgnoresIsKept(t *testing.T) {
 	for name, b := range map[string][]byte{
 		"a version after ours":  change(t, 0, 0, 6),
@@ -96,7 +96,7 @@ func TestWhatSquidIgnoresIsKept(t *testing.T) {
 	}
 }
 
-// A header that lies about its body costs nothing but itself.
+// A header with a wrong body length costs no memory for the body.
 func TestNothingIsAllocatedForALie(t *testing.T) {
 	lie := sized(t, 1<<24, 16, 1<<25) // 32 MiB of mask, said to be 200 bytes
 	const times = 100
@@ -132,7 +132,7 @@ func TestReadInPieces(t *testing.T) {
 	}
 }
 
-// FuzzRead: any bytes are refused, or are a digest of those very bytes.
+// FuzzRead: any bytes are refused, or are a digest that is encoded to the same bytes.
 func FuzzRead(f *testing.F) {
 	f.Add(golden(f))
 	for _, m := range malformations(f) {

@@ -7,7 +7,7 @@ import (
 	"github.com/summarycache/summarycache/digest/squid"
 )
 
-// A digest as a Squid would fetch it, and what it answers.
+// A digest as a Squid fetches it, and lookups in it.
 func Example() {
 	b, err := squid.NewBuilder(1000, 16)
 	if err != nil {

@@ -71,8 +71,8 @@ func TestGoldenDigest(t *testing.T) {
 	}
 }
 
-// A digest made of the same URLs has every bit that the golden one has of them:
-// the keys and places are a Squid's, not only ours.
+// A digest of the same URLs has only bits that the golden one has, too: keys and positions are
+// those of a Squid.
 func TestBuilderAgreesWithSquid(t *testing.T) {
 	theirs, err := decode(golden(t))
 	if err != nil {

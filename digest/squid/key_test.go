@@ -22,7 +22,7 @@ func TestCanonicalURL(t *testing.T) {
 			t.Errorf("CanonicalURL(%q) = %q, %v, want %q", c.url, got, ok, c.want)
 		}
 		if again, _ := CanonicalURL(got); ok && again != got {
-			t.Errorf("CanonicalURL(%q) = %q: it is not at rest", got, again)
+			t.Errorf("CanonicalURL(%q) = %q, which is not canonical", got, again)
 		}
 	}
 }
@@ -48,7 +48,7 @@ func TestVaryMark(t *testing.T) {
 	}
 }
 
-// The method, the URL and the mark are one string of bytes to a key.
+// A key's input is the method, the URL and the mark, as one string of bytes.
 func TestKeysDiffer(t *testing.T) {
 	all := map[Key]string{}
 	for name, k := range map[string]Key{

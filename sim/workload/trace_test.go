@@ -42,7 +42,7 @@ func TestAssignSpreadsAnonymousRequests(t *testing.T) {
 	trace := Synthetic(Model{Requests: 9000, Objects: 10, Seed: 7})
 	proxies := trace.Assign(3, 1)
 	if reflect.DeepEqual(proxies, trace.Assign(3, 2)) || !reflect.DeepEqual(proxies, trace.Assign(3, 1)) {
-		t.Error("Deal of unknown clients must follow the seed and nothing else")
+		t.Error("Assign must depend only on the seed for unknown clients")
 	}
 	used := make([]int, 3)
 	for _, p := range proxies {
@@ -110,7 +110,7 @@ func TestSyntheticFollowsZipf(t *testing.T) {
 	}
 }
 
-// What only one client wants is asked for by no other, and objects are replaced.
+// A client's own objects are requested by no other client, and objects are replaced.
 func TestSyntheticClients(t *testing.T) {
 	const requests = 30_000
 	tr := Synthetic(Model{Requests: requests, Objects: 500, Exponent: 1, Clients: 256, Private: 0.5, Churn: 2, Rate: 100})
@@ -119,7 +119,7 @@ func TestSyntheticClients(t *testing.T) {
 		if owner, found := strings.CutPrefix(r.Key, "/client/"); found {
 			private++
 			if !strings.HasPrefix(owner, r.Client+"/") {
-				t.Fatalf("client %s wants %s", r.Client, r.Key)
+				t.Fatalf("client %s requests %s", r.Client, r.Key)
 			}
 		} else if strings.HasPrefix(r.Key, "/object/1/") {
 			generations[r.Key] = true
