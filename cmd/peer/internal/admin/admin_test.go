@@ -60,14 +60,14 @@ func (s source) Cluster(context.Context) Cluster {
 }
 
 func (s source) Holders(_ context.Context, in WhyRequest) []Holder {
-	return []Holder{{Peer: "peer-2", Stored: []Stored{{Identity: "GET " + in.URL, ETag: `"1"`}}}, {Peer: "peer-3", Error: "dead for 90 s"}}
+	return []Holder{{Peer: "peer-2", Stored: []cache.Stored{{Identity: "GET " + in.URL, ETag: `"1"`}}}, {Peer: "peer-3", Error: "dead for 90 s"}}
 }
 
 func (s source) Why(in WhyRequest) (Explanation, error) {
 	if in.URL == "" {
 		return Explanation{}, errors.New("no URL")
 	}
-	return Explanation{Method: in.Method, URL: in.URL, Text: strings.Join(in.Header["Accept"], "|"), Stored: []Stored{}, Matches: []Match{}}, nil
+	return Explanation{Method: in.Method, Explanation: cache.Explanation{URL: in.URL, Stored: []cache.Stored{}}, Text: strings.Join(in.Header["Accept"], "|"), Matches: []Match{}}, nil
 }
 
 func (s source) Digest(peer string) ([]byte, error) {

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"time"
 
+	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
 	"github.com/summarycache/summarycache/cmd/peer/internal/rules"
 )
 
@@ -52,56 +52,36 @@ type WhyRequest struct {
 
 // An Explanation says how a request would be answered, and why.
 type Explanation struct {
-	Peer    string `json:"peer"` // that answers
-	Method  string `json:"method"`
-	URL     string `json:"url"` // canonical
-	Verdict string `json:"verdict"`
-	Reason  string `json:"reason"` // as Cache-Status would have it for fwd; "" = a hit
-	Text    string `json:"text"`   // the same in a sentence
+	Peer   string `json:"peer"` // whose explanation it is
+	Method string `json:"method"`
+	cache.Explanation
+	Text string `json:"text"` // verdict and reason in a sentence
 
 	Rules   []rules.Decision `json:"rules,omitempty"` // the decisions of rules about the request
-	Stored  []Stored         `json:"stored"`          // every response held for the URL
-	Matches []Match          `json:"matches"`         // every digest held, for each identity that it would be asked for
+	Matches []Match          `json:"matches"`         // the result of each lookup in a digest: for each digest and each identity of the request
 	Others  []Holder         `json:"others"`          // what the other peers store
 }
 
-// A Holder says what a peer stores for a URL.
+// A Holder lists the responses that a peer stores for a URL.
 type Holder struct {
-	Peer   string   `json:"peer"`
-	Error  string   `json:"error"` // why it does not answer; "" = it did
-	Stored []Stored `json:"stored"`
+	Peer   string         `json:"peer"`
+	Error  string         `json:"error"` // why it does not answer; "" = it did
+	Stored []cache.Stored `json:"stored"`
 }
 
-// Stored describes a response in the store.
-type Stored struct {
-	Identity string `json:"identity"`
-	Selected bool   `json:"selected"` // by the request
-	Status   int    `json:"status"`
-	Bytes    int64  `json:"bytes"`
-	// The version: its validators from the origin, and when the origin made it.
-	ETag         string    `json:"etag,omitempty"`
-	LastModified string    `json:"last_modified,omitempty"`
-	Date         time.Time `json:"date"`
-
-	Age      float64 `json:"age_seconds"`
-	FreshFor float64 `json:"fresh_for_seconds"` // negative = for how long it has been stale
-	Listed   bool    `json:"listed"`            // in this peer's digest
-	Rule     string  `json:"rule,omitempty"`    // that gave it its lifetime; "" = the origin did
-}
-
-// A Match is what one digest says of one identity.
+// A Match is the result of looking up one identity in one digest.
 type Match struct {
 	Peer     string `json:"peer"`
 	State    string `json:"state"` // as in [Member]
 	Identity string `json:"identity"`
 	Says     bool   `json:"says_yes"`
-	// Turn is the place in the order of those that would be asked, from 1; 0 = it would
+	// Turn is the peer's place in the order in which peers would be asked, from 1; 0 = it would
 	// not be asked.
 	Turn              int     `json:"turn"`
 	FalsePositiveRate float64 `json:"false_positive_rate"` // odds that the digest claims an object that the peer lacks
 	Age               float64 `json:"age_seconds"`         // of the digest, since it was last known to be current
-	Odds              float64 `json:"odds"`                // that it has the object, by record and digest; 0 = it would not be asked
-	Cost              float64 `json:"cost_seconds"`        // RoundTrip over Odds: the cheapest is asked first
+	Odds              float64 `json:"odds"`                // that the peer has the object, by record and digest; 0 = it would not be asked
+	Cost              float64 `json:"cost_seconds"`        // RoundTrip over Odds: the cheapest peer is asked first
 	Record
 }
 

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
 	"github.com/summarycache/summarycache/cmd/peer/internal/table"
 )
 
@@ -58,7 +59,7 @@ func holdersText(all []Holder) string {
 }
 
 // version distinguishes a response from others of its URL.
-func version(s Stored) string {
+func version(s cache.Stored) string {
 	switch {
 	case s.ETag != "":
 		return s.ETag
@@ -69,7 +70,7 @@ func version(s Stored) string {
 }
 
 // response identifies a response: status, version, and the fields by which it varies.
-func response(s Stored) string {
+func response(s cache.Stored) string {
 	text := fmt.Sprintf("%d %s", s.Status, version(s))
 	if v := variant(s.Identity); v != "any" {
 		text += ", for " + v
@@ -96,7 +97,7 @@ func trip(s float64) string {
 
 func seconds(s float64) string { return Span(time.Duration(s * float64(time.Second))) }
 
-func freshness(s Stored) string {
+func freshness(s cache.Stored) string {
 	text := "fresh for " + seconds(s.FreshFor)
 	if s.FreshFor <= 0 {
 		text = "stale for " + seconds(-s.FreshFor)

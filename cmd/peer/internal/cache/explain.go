@@ -14,41 +14,46 @@ type Verdict string
 const (
 	WouldHit      Verdict = "hit"       // from the store, fresh
 	WouldHitStale Verdict = "stale-hit" // from the store, stale, while it is validated
-	WouldValidate Verdict = "validate"  // from the store, once somebody said that it is still good
-	WouldRecode   Verdict = "recode"    // from the store, where it is without the content coding
-	WouldFetch    Verdict = "fetch"     // from a sibling or the origin
-	WouldPass     Verdict = "pass"      // by the origin: no cache answers such requests
-	WouldRefuse   Verdict = "refuse"    // 504: only-if-cached, and nothing is here
+	WouldValidate Verdict = "validate"  // from the store, after a successful validation
+	WouldRecode   Verdict = "recode"    // from the store, which has it without the content coding
+	WouldFetch    Verdict = "fetch"     // by a sibling or the origin
+	WouldPass     Verdict = "pass"      // by the origin: such requests are not answered from a cache
+	WouldRefuse   Verdict = "refuse"    // 504: only-if-cached, and nothing is stored
 )
 
 // An Explanation says what the cache would do with a request, and why.
 type Explanation struct {
-	URL        string // canonical
-	Verdict    Verdict
-	Reason     string   // as Cache-Status would have it for fwd; "" = a hit
-	Stored     []Stored // every response held for the URL, whatever it varies by
-	Identities []string // that siblings' digests would be asked for, likeliest first; none = siblings are not asked
+	URL        string   `json:"url"` // canonical
+	Verdict    Verdict  `json:"verdict"`
+	Reason     string   `json:"reason"` // as in Cache-Status after fwd; "" = a hit
+	Stored     []Stored `json:"stored"` // every response stored for the URL, all variants
+	Identities []string `json:"-"`      // to look up in siblings' digests, likeliest first; none = siblings are not asked
 }
 
-// Stored describes one response in the store.
+// Stored describes a response in the store. The cache leaves Rule empty.
 type Stored struct {
-	Identity string
-	Selected bool // by the request
-	Status   int
-	Bytes    int64 // of the body
-	Age      time.Duration
-	FreshFor time.Duration // negative = for how long it has been stale
-	Listed   bool          // in this peer's digest
-	Date     time.Time     // when the origin made it
-	Header   http.Header   // the caller must not change it
+	Identity string `json:"identity"`
+	Selected bool   `json:"selected"` // by the request
+	Status   int    `json:"status"`
+	Bytes    int64  `json:"bytes"` // of the body
+	// The version: its validators from the origin, and when the origin made it.
+	ETag         string    `json:"etag,omitempty"`
+	LastModified string    `json:"last_modified,omitempty"`
+	Date         time.Time `json:"date"`
+
+	Age      float64     `json:"age_seconds"`
+	FreshFor float64     `json:"fresh_for_seconds"` // negative = for how long it has been stale
+	Listed   bool        `json:"listed"`            // in this peer's digest
+	Rule     string      `json:"rule,omitempty"`    // that gave it its lifetime; "" = the origin did
+	Header   http.Header `json:"-"`                 // must not be changed
 }
 
-// Explain says what [Cache.Serve] would do with r. It changes nothing and counts
-// as no use of what is stored.
+// Explain says what [Cache.Serve] would do with r. It changes nothing and does not count
+// as a use of stored responses.
 func (c *Cache) Explain(r *http.Request) Explanation {
 	of := c.request(r)
 	q := &of
-	e := Explanation{URL: q.url, Verdict: WouldPass, Reason: "method"}
+	e := Explanation{URL: q.url, Verdict: WouldPass, Reason: "method", Stored: []Stored{}}
 	best := c.explainStored(q, &e)
 	switch {
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
@@ -95,7 +100,7 @@ func (c *Cache) Explain(r *http.Request) Explanation {
 	return e
 }
 
-// explainStored lists what is stored for the URL and returns what r selects.
+// explainStored lists the responses stored for the URL and returns the one that r selects.
 func (c *Cache) explainStored(r *request, e *Explanation) (best *entry) {
 	selected := map[string]bool{r.plain: true}
 	for _, fields := range c.variants.Rules(r.url) {
@@ -113,8 +118,9 @@ func (c *Cache) explainStored(r *request, e *Explanation) (best *entry) {
 		v.Close()
 		held := v.Value().(*entry)
 		e.Stored = append(e.Stored, Stored{
-			Identity: id, Selected: selected[id], Status: held.Status, Bytes: obj.Size(), Age: held.age(r.now),
-			FreshFor: held.freshFor(r.now), Listed: obj.Listed(), Date: held.Date, Header: held.Header,
+			Identity: id, Selected: selected[id], Status: held.Status, Bytes: obj.Size(),
+			ETag: held.Header.Get("Etag"), LastModified: held.Header.Get("Last-Modified"), Date: held.Date,
+			Age: held.age(r.now).Seconds(), FreshFor: held.freshFor(r.now).Seconds(), Listed: obj.Listed(), Header: held.Header,
 		})
 		if selected[id] && (best == nil || best.Date.Before(held.Date)) {
 			best = held

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
+	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
 	"github.com/summarycache/summarycache/digest"
 	"github.com/summarycache/summarycache/gossip"
 )
@@ -20,7 +21,7 @@ func (n *Node) History() []admin.Sample {
 // Events returns the last lines of the log.
 func (n *Node) Events() []admin.Event { return n.events.Latest() }
 
-// plan describes what the digest is made for. s is complete except for the plan.
+// plan describes the situation that the digest is planned for. s is complete except for the plan.
 func (n *Node) plan(s admin.Status) admin.Plan {
 	p := admin.Plan{Objects: s.Digest.Planned, Peers: 1, Churn: n.history.InsertRate(), Binding: "--false-positives"}
 	for _, m := range s.Members {
@@ -51,16 +52,16 @@ func (n *Node) plan(s admin.Status) admin.Plan {
 	return p
 }
 
-// A clusterView has the last answers of all peers. They are kept for a moment so that the
-// other peers are asked once for many readers. The turn of the reading guards it.
+// A clusterView has the last answers of all peers. They are reused for a moment, so that many
+// readers cause one request to each peer. The turn of readings.cluster guards it.
 type clusterView struct {
 	admin.Cluster
 	at time.Time
 }
 
 const (
-	clusterFor  = time.Second            // how long an answer is used
-	clusterWait = 700 * time.Millisecond // for the others' answers, all together
+	clusterFor  = time.Second            // how long answers are reused
+	clusterWait = 700 * time.Millisecond // for the answers of all other peers
 )
 
 // Cluster returns a row for each peer, as the peers describe themselves.
@@ -93,15 +94,15 @@ func (n *Node) askCluster() admin.Cluster {
 	return n.cluster.Cluster
 }
 
-// Holders returns what each other peer stores; see [admin.Source]. Like requests to siblings,
-// this does not pass on cookies and credentials.
+// Holders returns what each other peer stores; see [admin.Source]. Like a request to a sibling,
+// it passes on neither cookies nor credentials.
 func (n *Node) Holders(ctx context.Context, in admin.WhyRequest) []admin.Holder {
 	in.Header = in.Header.Clone()
 	in.Header.Del("Cookie")
 	in.Header.Del("Authorization")
 	list := []admin.Holder{}
-	for _, a := range askAll[[]admin.Stored](ctx, n, commandHeld, in) {
-		list = append(list, admin.Holder{Peer: a.member.Name, Error: a.err, Stored: append([]admin.Stored{}, a.said...)})
+	for _, a := range askAll[[]cache.Stored](ctx, n, commandHeld, in) {
+		list = append(list, admin.Holder{Peer: a.member.Name, Error: a.err, Stored: append([]cache.Stored{}, a.said...)})
 	}
 	return list
 }
@@ -114,7 +115,7 @@ type answer[T any] struct {
 }
 
 // askAll sends the same command to all other members at once, and returns their answers. It
-// omits members that left, and sends nothing to dead ones.
+// omits members that left, and sends nothing to dead members.
 func askAll[T any](ctx context.Context, n *Node, operation string, in any) []answer[T] {
 	ctx, cancel := context.WithTimeout(ctx, clusterWait)
 	defer cancel()

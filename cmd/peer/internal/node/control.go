@@ -15,13 +15,13 @@ import (
 	"github.com/summarycache/summarycache/gossip/invalidation"
 )
 
-// purgeWait is how long an operator waits for a purge, here and at the other peers. What
+// purgeWait is how long an operator waits for a purge, here and at the other peers. A purge that
 // takes longer goes on.
 const purgeWait = 800 * time.Millisecond
 
 const (
 	commandRow  = "row"  // returns an [admin.ClusterRow]
-	commandHeld = "held" // returns what is stored for the URL of an [admin.WhyRequest], as []admin.Stored
+	commandHeld = "held" // returns the responses stored for the URL of an [admin.WhyRequest], as []cache.Stored
 )
 
 // handleCommand carries out a command of another peer.
@@ -40,7 +40,7 @@ func (n *Node) handleCommand(_ context.Context, _, operation string, body []byte
 	return nil, fmt.Errorf("%s does not know the operation %q", n.cfg.Name, operation)
 }
 
-// targets returns what a purge is for.
+// targets returns the targets of a purge.
 func (n *Node) targets(o admin.PurgeRequest) (targets []invalidation.Target, err error) {
 	switch {
 	case o.URL != "" && len(o.Tags) > 0:
@@ -63,8 +63,8 @@ func (n *Node) targets(o admin.PurgeRequest) (targets []invalidation.Target, err
 	return targets, nil
 }
 
-// purgeHere removes responses of this peer; removed receives their number. It returns when the
-// removal has begun, or ctx has ended.
+// purgeHere removes responses of this peer in the background; removed receives their number. It
+// returns when the removal has begun or ctx has ended.
 func (n *Node) purgeHere(ctx context.Context, targets []invalidation.Target) (removed <-chan int) {
 	begun, done := make(chan struct{}), make(chan int, 1)
 	go func() {
@@ -134,8 +134,8 @@ func (n *Node) purge(ctx context.Context, targets []invalidation.Target, everywh
 	return r
 }
 
-// purgeOthers sends the invalidation to all other peers, and waits for the live ones. Those that
-// are late or dead get it afterwards.
+// purgeOthers sends the invalidation to all other peers, and waits for the live ones. Late or dead
+// peers get it afterwards.
 func (n *Node) purgeOthers(ctx context.Context, targets []invalidation.Target) []admin.Purged {
 	err := n.gossip.Invalidate(ctx, targets...)
 	var late *gossip.UnreachedError
@@ -144,7 +144,7 @@ func (n *Node) purgeOthers(ctx context.Context, targets []invalidation.Target) [
 	}
 	soon, cancel := context.WithTimeout(context.WithoutCancel(ctx), purgeWait/4)
 	defer cancel()
-	members, now := n.readings.peers.get(soon, n.gossip.Members) // those known last, if the exchange hangs
+	members, now := n.readings.peers.get(soon, n.gossip.Members) // the last known ones if the exchange hangs
 	if !now && members == nil {
 		return []admin.Purged{{Peer: "all others", Error: "not known: the exchange hangs"}}
 	}
@@ -155,18 +155,19 @@ func (n *Node) purgeOthers(ctx context.Context, targets []invalidation.Target) [
 		case !m.Alive:
 			out[i].Error = "not reached: the peer is dead, and hears of it when it comes back"
 		case late != nil && slices.Contains(late.Members, m.Name):
-			out[i].Error = fmt.Sprintf("not done within %v: it is still being told", purgeWait)
+			out[i].Error = fmt.Sprintf("not done within %v: the purge is still being sent to it", purgeWait)
 		}
 	}
 	return out
 }
 
-// An invalidator is the cluster as the cache sees it. Its node is set once gossip runs.
+// An invalidator is the cluster for the cache, which is made before gossip runs: then its Node is
+// set.
 type invalidator struct{ *gossip.Node }
 
-// applied removes what was invalidated, by this peer or another.
+// applied removes the responses that this peer or another has invalidated.
 func (n *Node) applied(t invalidation.Target) {
-	n.removing.Lock() // a purge that an operator waits for counts what it removes
+	n.removing.Lock() // so that a purge in purgeHere counts the responses that it removes
 	defer n.removing.Unlock()
 	if removed := n.proxy.Invalidated(t); removed > 0 {
 		n.log.Info("removed invalidated objects", "target", t, "removed", removed)

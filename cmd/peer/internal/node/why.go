@@ -7,7 +7,6 @@ import (
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
 	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
-	"github.com/summarycache/summarycache/cmd/peer/internal/rules"
 	"github.com/summarycache/summarycache/digest"
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
@@ -19,12 +18,7 @@ func (n *Node) Why(in admin.WhyRequest) (admin.Explanation, error) {
 	if err != nil {
 		return admin.Explanation{}, err
 	}
-	out := admin.Explanation{Peer: n.cfg.Name, Method: method, URL: e.URL, Verdict: string(e.Verdict), Reason: e.Reason,
-		Rules: decided, Stored: []admin.Stored{}, Matches: []admin.Match{}, Others: []admin.Holder{}}
-	for _, s := range e.Stored {
-		out.Stored = append(out.Stored, admin.Stored{Identity: s.Identity, Selected: s.Selected, Status: s.Status, Bytes: s.Bytes,
-			ETag: s.Header.Get("Etag"), LastModified: s.Header.Get("Last-Modified"), Date: s.Date, Age: s.Age.Seconds(), FreshFor: s.FreshFor.Seconds(), Listed: s.Listed, Rule: rules.DecidedBy(s.Header)})
-	}
+	out := admin.Explanation{Peer: n.cfg.Name, Method: method, Explanation: e, Rules: decided, Matches: []admin.Match{}, Others: []admin.Holder{}}
 	asked := n.matches(e.Identities, in.Header, &out)
 	out.Text = sentence(e, asked)
 	if strings.HasPrefix(in.URL, "/") && len(n.cfg.TrustedProxies) > 0 && len(e.Stored) == 0 {
@@ -33,8 +27,8 @@ func (n *Node) Why(in admin.WhyRequest) (admin.Explanation, error) {
 	return out, nil
 }
 
-// matches looks every identity up in every digest. It returns the names of the
-// peers to which requests would be sent, in their order.
+// matches looks up every identity in every digest. It returns the names of the
+// peers to which requests would be sent, in that order.
 func (n *Node) matches(identities []string, header http.Header, out *admin.Explanation) (asked []string) {
 	q := sibling.LookupRequest{Header: header, Identities: identities}
 	steps := n.proxy.Candidates(q)
@@ -59,7 +53,7 @@ func (n *Node) matches(identities []string, header http.Header, out *admin.Expla
 	return asked
 }
 
-// expected adds to a match what a request for it is expected to cost and to bring.
+// expected adds to a match its turn, and the expected cost and success of a request.
 func (n *Node) expected(m admin.Match, steps []sibling.Ranked) admin.Match {
 	for i, s := range steps {
 		if s.Peer == m.Peer && (s.Identity == m.Identity || s.Identity == "") {
@@ -74,10 +68,10 @@ var because = map[string]string{
 	"vary-miss": "no stored variant is the one that the request selects",
 	"stale":     "the stored response is stale",
 	"request":   "the request wants a fresher response than the stored one",
-	"method":    "no cache answers this method",
-	"bypass":    "no cache answers this kind of request",
+	"method":    "requests with this method are not answered from a cache",
+	"bypass":    "this kind of request is not answered from a cache",
 	"rule":      "a rule says so",
-	"partial":   "a part is asked for of what is not stored",
+	"partial":   "it asks for a range of an object that is not stored",
 }
 
 // sentence describes a verdict in a sentence.

@@ -111,6 +111,9 @@ func (h *Handler) Explain(method, rawURL string, header http.Header) (cache.Expl
 	r, bypass := h.rules.Load().Request(&http.Request{Method: method, URL: u, Host: u.Host, Header: header}, false,
 		func(d rules.Decision) { decisions = append(decisions, d) })
 	e := h.cache.Explain(r)
+	for i := range e.Stored {
+		e.Stored[i].Rule = rules.DecidedBy(e.Stored[i].Header)
+	}
 	if bypass {
 		e.Verdict, e.Reason, e.Identities = cache.WouldPass, "rule", nil
 	}

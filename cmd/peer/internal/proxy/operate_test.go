@@ -89,7 +89,7 @@ func TestExplain(t *testing.T) {
 			}
 		}
 		e, _, _ := w.peers["a"].Explain("GET", base+"/x", nil)
-		if s := e.Stored[0]; !s.Selected || s.Age != 20*time.Second || s.FreshFor != 40*time.Second || s.Bytes != 3 || !s.Listed || s.Status != 200 {
+		if s := e.Stored[0]; !s.Selected || s.Age != 20 || s.FreshFor != 40 || s.Bytes != 3 || !s.Listed || s.Status != 200 {
 			t.Errorf("what is stored: %+v", s)
 		}
 		time.Sleep(time.Minute)
