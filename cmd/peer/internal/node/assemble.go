@@ -17,13 +17,14 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/peertls"
 	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
+	"github.com/summarycache/summarycache/cmd/peer/internal/tracing"
 	"github.com/summarycache/summarycache/digest"
 	"github.com/summarycache/summarycache/gossip"
 	"github.com/summarycache/summarycache/gossip/exchange"
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
-// acquire takes everything that a peer needs of the system, and reports all errors at once.
+// acquire opens files, ports and the store. It reports the errors of the last three parts together.
 func (n *Node) acquire(o Options) error {
 	if err := n.shapeDigest(); err != nil {
 		return err
@@ -35,7 +36,7 @@ func (n *Node) acquire(o Options) error {
 		return err
 	}
 	n.useSecrets(n.cfg)
-	n.roster = &roster{members: n.others, secure: n.cfg.PeerTLS != nil, limited: n.limited}
+	n.roster = &roster{members: func() []gossip.Member { return n.gossip.Members() }, secure: n.cfg.PeerTLS != nil, limited: n.limited}
 	n.control = control.New(n.cfg.Name, n.secrets, n.roster.member)
 	n.siblings, n.invalidator = &locator{}, &invalidator{}
 	if err := errors.Join(n.listen(o), n.openStore(o), n.openGossip(o)); err != nil {
@@ -45,7 +46,22 @@ func (n *Node) acquire(o Options) error {
 	n.invalidator.Node = n.gossip
 	n.gossip.OnInvalidation(n.applied)
 	n.squids = n.neighbours(o)
-	n.siblings.squids = n.squids
+	n.siblings.Neighbours = n.squids
+	return nil
+}
+
+// trace starts tracing requests, if the configuration names a collector.
+func (n *Node) trace() (err error) {
+	if n.cfg.Traces == nil {
+		return nil
+	}
+	n.tracing, err = tracing.New(context.Background(), tracing.Config{
+		Endpoint: n.cfg.Traces.String(), Header: n.cfg.TraceHeader, Timeout: n.cfg.TraceTimeout,
+		Name: n.cfg.Name, Version: n.version, Logger: n.log,
+	})
+	if err != nil {
+		return fmt.Errorf("--otlp-endpoint: %w", err)
+	}
 	return nil
 }
 
@@ -63,7 +79,7 @@ func (n *Node) openAccessLog(o Options) (err error) {
 	return nil
 }
 
-// listen takes the ports of clients and of operators.
+// listen opens the ports for clients, siblings and operators.
 func (n *Node) listen(o Options) error {
 	shares := conn.Share(n.cfg.MaxConnections)
 	n.gates.clients, n.gates.admin = conn.NewGate(shares.Clients), conn.NewGate(shares.Admin)
@@ -93,8 +109,8 @@ func (n *Node) listen(o Options) error {
 	return errors.Join(errTraffic, errAdmin, errHTTPS)
 }
 
-// openStore opens the store under the request path, and plans the digest for what
-// it holds already.
+// openStore makes the proxy, which opens the store, and plans the digest for the objects
+// in it.
 func (n *Node) openStore(o Options) (err error) {
 	if n.proxy, err = proxy.New(n.proxyConfig(o)); err != nil {
 		return fmt.Errorf("--store: %s", strings.TrimPrefix(err.Error(), "store: "))
@@ -112,7 +128,7 @@ func (n *Node) openGossip(o Options) (err error) {
 }
 
 // proxyConfig connects the proxy with the rest of the peer. The objects that it lists enter the
-// digest, from the first that it finds in its store.
+// digest, including those that it finds in its store.
 func (n *Node) proxyConfig(o Options) proxy.Config {
 	c := proxy.Config{
 		Config: cache.Config{
@@ -166,7 +182,7 @@ func (n *Node) proxyConfig(o Options) proxy.Config {
 	return c
 }
 
-// dial returns how the peer connects to others for HTTP.
+// dial returns the function that makes connections for HTTP.
 func (n *Node) dial(o Options) dialFunc {
 	dial := (&net.Dialer{Timeout: max(10*time.Second, n.cfg.ConnectTimeout), KeepAlive: 30 * time.Second}).DialContext
 	if o.Network != nil {
@@ -193,8 +209,8 @@ func (n *Node) gossipConfig(o Options) gossip.Config {
 	}
 }
 
-// heldSince returns when this peer was last up, as far as its store tells: when it last stored
-// something.
+// heldSince returns the time when an earlier process last stored an object: this peer was up until
+// then at least.
 func (n *Node) heldSince() time.Time {
 	if n.proxy == nil {
 		return time.Time{}
@@ -202,8 +218,8 @@ func (n *Node) heldSince() time.Time {
 	return n.proxy.Newest()
 }
 
-// digests returns the file in which digests survive a restart; "" if there is no store, and
-// so perhaps no directory either.
+// digests returns the file in which digests survive a restart; "" if the store can't be opened,
+// since then the directory may be missing, too.
 func (n *Node) digests() string {
 	if n.proxy == nil {
 		return ""
@@ -211,10 +227,7 @@ func (n *Node) digests() string {
 	return n.cfg.Digests
 }
 
-// others are the other members of the cluster.
-func (n *Node) others() []gossip.Member { return n.gossip.Members() }
-
-// living are those to which requests can be sent.
+// living returns the peers to which requests can be sent.
 func (n *Node) living() (list []sibling.Peer) {
 	for _, m := range n.gossip.Members() {
 		if m.Alive && m.Service != "" {
@@ -224,7 +237,7 @@ func (n *Node) living() (list []sibling.Peer) {
 	return list
 }
 
-// coalescingKey returns the key by which peers coalesce their fetches of an object.
+// coalescingKey returns the key under which peers coalesce their fetches of an object.
 func (n *Node) coalescingKey(identity string) uint64 {
 	return uint64(digest.KeyOfString(n.holdings.Filter().Geometry().Seed, identity))
 }

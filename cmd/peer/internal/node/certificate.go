@@ -3,13 +3,13 @@ package node
 import "time"
 
 const (
-	certificateLook = time.Hour           // between two looks at the certificate
-	certificateSoon = 14 * 24 * time.Hour // before its end, or a third of its life, is when warnings begin
-	certificateTell = 24 * time.Hour      // between two warnings
+	certificateCheck = time.Hour           // between two checks of the certificate
+	certificateSoon  = 14 * 24 * time.Hour // before its expiry, or a third of its lifetime if that is shorter, warnings begin
+	certificateTell  = 24 * time.Hour      // between two warnings
 )
 
-// certificateWatcher returns a function that warns in time before this peer's certificate runs
-// out: from then on siblings refuse it, and the cluster goes on without it.
+// certificateWatcher returns a function that warns before this peer's certificate expires: after
+// that siblings refuse the peer.
 func (n *Node) certificateWatcher() func() {
 	var warned time.Time
 	return func() {

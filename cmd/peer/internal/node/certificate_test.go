@@ -37,7 +37,7 @@ func TestCertificateThatRunsOut(t *testing.T) {
 				}
 				var log strings.Builder
 				n := &Node{cfg: config.Config{PeerTLS: identity}, log: slog.New(slog.NewTextHandler(&log, nil)), stopped: make(chan struct{})}
-				n.every(certificateLook, n.certificateWatcher())
+				n.every(certificateCheck, n.certificateWatcher())
 				time.Sleep(tt.after)
 				close(n.stopped)
 				n.serving.Wait()

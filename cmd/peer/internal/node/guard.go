@@ -15,10 +15,10 @@ import (
 
 type dialFunc = func(ctx context.Context, network, addr string) (net.Conn, error)
 
-// errKept is why the proxy gets no connection.
+// errKept says why the proxy gets no connection.
 var errKept = errors.New("nothing is forwarded to the admin and gossip ports of peers, nor to this machine for others")
 
-// guarded closes connections to where access allows nothing to be sent.
+// guarded returns a dialFunc that closes connections to destinations that access forbids.
 func guarded(dial dialFunc, access *conn.Access) dialFunc {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		c, err := dial(ctx, network, addr)
@@ -30,8 +30,8 @@ func guarded(dial dialFunc, access *conn.Access) dialFunc {
 	}
 }
 
-// proxyAccess returns who may use a forward proxy, and for what. For requests to siblings, and
-// to the origin of a reverse proxy, only the cluster's own ports are closed.
+// proxyAccess returns the clients and destinations of a forward proxy. For requests to siblings,
+// and to the origin of a reverse proxy, it only forbids the cluster's own ports.
 func (n *Node) proxyAccess() *conn.Access {
 	a := &conn.Access{Ports: n.cfg.ConnectPorts, Peers: n.gossipAddrs}
 	if n.admin != nil {
@@ -56,14 +56,14 @@ func (n *Node) gossipAddrs() (list []netip.AddrPort) {
 	add(n.gossip.Addr())
 	soon, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
-	members, _ := n.readings.peers.get(soon, n.gossip.Members) // those known last, if the exchange hangs
+	members, _ := n.readings.peers.get(soon, n.gossip.Members) // the last known ones if the exchange hangs
 	for _, m := range members {
 		add(m.Addr)
 	}
 	return list
 }
 
-// adminAccess returns whose requests the admin listener answers.
+// adminAccess returns which requests the admin listener answers.
 func (n *Node) adminAccess() admin.Access {
 	hosts := slices.Concat(n.cfg.AdminHosts, []string{n.cfg.Name, n.cfg.Advertise})
 	if host, _, err := net.SplitHostPort(n.cfg.Admin); err == nil {

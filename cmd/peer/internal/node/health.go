@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	hangLimit  = 10 * time.Second       // a part that has work and makes no progress for longer hangs
-	statusWait = 500 * time.Millisecond // for all parts of a status, together
+	hangLimit  = 10 * time.Second       // a part hangs if it has work and makes no progress for longer
+	statusWait = 500 * time.Millisecond // for all parts of a status
 )
 
 // watchParts has the watchdog probe the parts that can hang. The store's writer has a heartbeat
@@ -24,11 +24,11 @@ func (n *Node) watchParts() {
 	n.watchdog.Probe("exchange", n.gossip.ProbeExchange)
 	n.watchdog.Probe("publishing", n.gossip.ProbePublishing)
 	n.watchdog.Probe("digest", func() { n.holdings.Filter().Len() }) // takes the lock of each shard
-	n.watchdog.Probe("store", n.troubles.look(n))                    // takes the store's locks
+	n.watchdog.Probe("store", n.troubles.sampler(n))                 // takes the store's locks
 }
 
-// hangReporter returns a function that logs when a part begins to hang, once a minute as long
-// as it does, and when it makes progress again.
+// hangReporter returns a function that logs when a part begins to hang, once a minute while it
+// hangs, and when it makes progress again.
 func (n *Node) hangReporter() func() {
 	hung := make(map[string]bool)
 	return func() {
@@ -53,21 +53,21 @@ func (n *Node) Health() admin.Health {
 	return h
 }
 
-// troubles keeps what went wrong lately although no part hangs.
+// troubles keeps the recent faults of a peer of which no part hangs.
 type troubles struct {
 	samples []troubleSample // of the last minute, oldest first
 	store   atomic.Pointer[[]admin.Trouble]
 }
 
-// A troubleSample has the counters of troubles at one moment.
+// A troubleSample has the error counters at one moment.
 type troubleSample struct {
 	at                   time.Time
 	writeErrors, corrupt uint64
 }
 
-// look returns a function that takes a sample and compares it with the oldest of the last
+// sampler returns a function that takes a sample and compares it with the oldest of the last
 // minute. Only one goroutine may call it.
-func (t *troubles) look(n *Node) func() {
+func (t *troubles) sampler(n *Node) func() {
 	return func() {
 		s, now := n.proxy.Store().Stats(), time.Now()
 		last := troubleSample{now, s.WriteErrors, s.Corrupt}
@@ -87,8 +87,8 @@ func (t *troubles) look(n *Node) func() {
 	}
 }
 
-// of lists what goes wrong. Failing origins are no trouble of a forward proxy, whose
-// clients choose the origins.
+// of lists the faults. Failing origins are no fault of a forward proxy, since its
+// clients choose them.
 func (t *troubles) of(n *Node) []admin.Trouble {
 	list := []admin.Trouble{}
 	if known := t.store.Load(); known != nil {
@@ -101,7 +101,7 @@ func (t *troubles) of(n *Node) []admin.Trouble {
 	}
 	if load := n.proxy.SiblingLoad(); load.Lost > bearable {
 		list = append(list, admin.Trouble{Part: "siblings", Severe: load.Lost > 0.5, Text: fmt.Sprintf(
-			"%.0f %% of the questions of the last half minute got no answer in time: fewer are asked, and each may take %v", 100*load.Lost, load.Deadline.Round(time.Millisecond))})
+			"%.0f %% of the requests of the last half minute got no answer in time: fewer are sent, and each may take %v", 100*load.Lost, load.Deadline.Round(time.Millisecond))})
 	}
 	if err := n.gossip.Alone(); err != nil {
 		text := strings.ReplaceAll(explain(err, n.cfg.Name).Error(), "\n", "; ")
@@ -115,18 +115,19 @@ func (t *troubles) of(n *Node) []admin.Trouble {
 }
 
 const (
-	bearable     = 0.1                    // share of requests to siblings without an answer that is no trouble
-	lateBearable = 125 * time.Millisecond // likewise
+	bearable     = 0.1                    // share of requests to siblings that may get no answer before that is a fault
+	lateBearable = 125 * time.Millisecond // how late this process may run before that is a fault
 )
 
-// A reading is the state of a part of the node, or the last one that is known.
+// A reading gets the state of a part of the node, and keeps the last one.
 type reading[T any] struct {
 	made sync.Once
-	turn chan struct{} // one goroutine asks at a time: a part that hangs holds up no more than one
+	turn chan struct{} // one goroutine calls the part at a time: a part that hangs blocks no more than one
 	last atomic.Pointer[T]
 }
 
-// get asks the part for its state. When late ends, it returns the last one that is known.
+// get calls ask for the state of the part. If that takes until late ends, it returns the last known
+// state, and now is false.
 func (r *reading[T]) get(late context.Context, ask func() T) (v T, now bool) {
 	r.made.Do(func() { r.turn = make(chan struct{}, 1) })
 	select {
@@ -151,7 +152,7 @@ func (r *reading[T]) get(late context.Context, ask func() T) (v T, now bool) {
 	return v, false
 }
 
-// readings are the parts of a status, and what else may hang.
+// readings are the parts of a status, and other calls that may hang.
 type readings struct {
 	digest   reading[admin.Digest]
 	exchange reading[admin.Exchange]

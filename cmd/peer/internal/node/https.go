@@ -9,10 +9,10 @@ import (
 	"sync/atomic"
 )
 
-// frontDoor is the listener for clients with TLS, by HTTP/1.1 and HTTP/2.
+// A frontDoor is the TLS listener for clients, with HTTP/1.1 and HTTP/2.
 type frontDoor struct {
 	net.Listener
-	config atomic.Pointer[tls.Config] // with the certificates that were read last
+	config atomic.Pointer[tls.Config] // with the latest certificates
 }
 
 func newFrontDoor(l net.Listener, certs []tls.Certificate) *frontDoor {
@@ -21,7 +21,7 @@ func newFrontDoor(l net.Listener, certs []tls.Certificate) *frontDoor {
 	return d
 }
 
-// use reports whether the certificates are others than before.
+// use sets the certificates and reports whether they have changed.
 func (d *frontDoor) use(certs []tls.Certificate) bool {
 	was := d.config.Swap(&tls.Config{Certificates: certs, NextProtos: []string{"h2", "http/1.1"}, MinVersion: tls.VersionTLS12})
 	return was == nil || !slices.EqualFunc(was.Certificates, certs, func(a, b tls.Certificate) bool { return bytes.Equal(a.Certificate[0], b.Certificate[0]) })

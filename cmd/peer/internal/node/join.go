@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	firstJoin = 5 * time.Second // for the first attempt, if the configuration sets no limit
+	firstJoin = 5 * time.Second // limit of the first attempt, if the configuration sets none
 	joinPause = 250 * time.Millisecond
 )
 
@@ -34,7 +34,7 @@ func (n *Node) join(ctx context.Context) error {
 		case refused(err):
 			return explain(err, n.cfg.Name)
 		case n.cfg.JoinTimeout == 0:
-			return nil // gossip says why, and goes on
+			return nil // gossip logs the error and tries again
 		}
 		select {
 		case <-limited.Done():
@@ -54,7 +54,7 @@ func refused(err error) bool {
 	return false
 }
 
-// explain names the settings that cause errors of joining.
+// explain adds to errors of joining the settings that cause them.
 func explain(err error, name string) error {
 	if many, ok := err.(interface{ Unwrap() []error }); ok {
 		var each []error
@@ -76,7 +76,7 @@ func explain(err error, name string) error {
 	return fmt.Errorf("--join %s: %w", join.Seed, join.Err)
 }
 
-// inUse names the setting that causes an error of listening.
+// inUse adds to an error of listening the setting that causes it.
 func inUse(setting, addr string, err error) error {
 	switch {
 	case err == nil:
@@ -84,7 +84,7 @@ func inUse(setting, addr string, err error) error {
 	case errors.Is(err, syscall.EADDRINUSE):
 		return fmt.Errorf("%s %s is in use by another process", setting, addr)
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return fmt.Errorf("%s %s is no address of this machine", setting, addr)
+		return fmt.Errorf("%s %s is not an address of this machine", setting, addr)
 	case errors.Is(err, syscall.EACCES):
 		return fmt.Errorf("%s %s needs more rights than this process has", setting, addr)
 	}

@@ -34,16 +34,16 @@ type Options struct {
 	Config  config.Config
 	Version string         // of the program, for display
 	Logger  *slog.Logger   // nil = discard
-	Network gossip.Network // where sockets come from; nil = the system's
-	// HangLimit is the time after which a part that has work and makes no progress
-	// hangs; 0 = 10 s.
+	Network gossip.Network // makes the sockets; nil = the system's
+	// HangLimit is the time without progress after which a part that has work counts as
+	// hanging; 0 = 10 s.
 	HangLimit time.Duration
 	// Squids says how often the digests of Squids are fetched; its other fields are filled
 	// in from the configuration.
 	Squids squid.Config
-	FS     store.FS         // what the store is kept on; nil = the system's
+	FS     store.FS         // under the store; nil = the system's
 	Now    func() time.Time // the wall clock of store and cache, which may jump; nil = time.Now
-	Stdout io.Writer        // for an access log there; nil = os.Stdout
+	Stdout io.Writer        // for an access log on standard output; nil = os.Stdout
 }
 
 // A Node is a running peer. It is safe for concurrent use.
@@ -62,27 +62,27 @@ type Node struct {
 	serving        sync.WaitGroup
 	failure        chan error
 
-	holdings    *gossip.Holdings         // what the store lists, in the digest
-	replans     atomic.Uint64            // times that it was planned anew
+	holdings    *gossip.Holdings         // the keys of the listed objects
+	replans     atomic.Uint64            // of the digest
 	secret      atomic.Pointer[[][]byte] // see secrets
 	gossip      *gossip.Node
 	proxy       *proxy.Handler
 	siblings    *locator
 	invalidator *invalidator
-	removing    sync.Mutex     // what is invalidated
-	joined      chan struct{}  // closed when the cluster has been joined, or that has failed
-	health      sibling.Health // of the other peers, and of the Squids
+	removing    sync.Mutex     // held during a purge
+	joined      chan struct{}  // closed when joining the cluster has succeeded or failed
+	health      sibling.Health // of the other peers and the Squids
 	peers       transport      // to the other peers
 	coalescer   *sibling.Coalescer
 	roster      *roster
 	control     *control.Control
-	squids      *squid.Neighbours // nil = none
-	forSquids   *squid.Publisher  // nil = no Squids
-	tracing     *tracing.Tracer   // nil = off
-	access      *accesslog.Log    // nil = none
+	squids      *squid.Neighbours
+	forSquids   *squid.Publisher
+	tracing     *tracing.Tracer // nil = off
+	access      *accesslog.Log  // nil = none
 	durations   *admin.Durations
 	history     admin.History
-	events      *admin.Events // the last lines of log
+	events      *admin.Events // the last lines of the log
 	watchdog    *health.Watchdog
 	lateness    *health.Lateness
 	troubles    troubles
@@ -104,9 +104,12 @@ const (
 	draining = "draining"
 )
 
-// Start assembles a peer, reloads its store, serves, and joins the cluster. It reports all
-// at once what the system refuses, such as ports and the store's directory. It is an error if
-// the cluster refuses this peer; if no other peer can be reached, it is one only if the
+// lastTraces is how long a peer that stops may take to send its last traces.
+const lastTraces = 5 * time.Second
+
+// Start assembles a peer, reloads its store, serves, and joins the cluster. If the system refuses
+// several things, such as ports and the store's directory, the error names them all. Start fails
+// if the cluster refuses this peer. If no other peer can be reached, it fails only if the
 // configuration limits the wait for them. ctx bounds the start and is not used after it.
 func Start(ctx context.Context, o Options) (*Node, error) {
 	n := assemble(o)
@@ -127,7 +130,7 @@ func Start(ctx context.Context, o Options) (*Node, error) {
 	return n, nil
 }
 
-// assemble makes a node that has nothing yet.
+// assemble makes a node that has opened nothing yet.
 func assemble(o Options) *Node {
 	n := &Node{
 		cfg: o.Config, version: o.Version, log: o.Logger, started: time.Now(),
@@ -147,13 +150,13 @@ func assemble(o Options) *Node {
 	return n
 }
 
-// warn logs settings that are allowed and seldom meant.
+// warn logs settings that are allowed but rarely intended.
 func (n *Node) warn() {
 	if n.cfg.SecretShared {
 		n.log.Warn("every user of this machine can read the secret: chmod o= its file")
 	}
 	if a, err := netip.ParseAddrPort(n.admin.Addr().String()); err == nil && !a.Addr().IsLoopback() {
-		n.log.Warn("the admin listener is open to the network: everybody that reaches it sees everything", "admin", a)
+		n.log.Warn("the admin listener is open to the network: everybody who reaches it can read everything", "admin", a)
 	}
 	if a, err := netip.ParseAddrPort(n.traffic.Addr().String()); err == nil && !a.Addr().IsLoopback() && !n.cfg.Reverse() {
 		n.log.Warn("the forward proxy is open to the network: clients of --proxy-client reach whatever this machine reaches", "listen", a, "proxy-client", n.cfg.ProxyClients)
@@ -180,7 +183,7 @@ func (n *Node) serve() {
 	n.every(time.Second, n.hangReporter())
 	n.serving.Go(func() { n.lateness.Run(n.stopped) })
 	if n.cfg.PeerTLS != nil {
-		n.every(certificateLook, n.certificateWatcher())
+		n.every(certificateCheck, n.certificateWatcher())
 	}
 }
 
@@ -203,8 +206,8 @@ func (n *Node) every(pause time.Duration, f func()) {
 // joinedWait is how long requests wait, at most, until this peer has joined.
 const joinedWait = 2 * time.Second
 
-// onceJoined delays requests until this peer has joined the cluster, and so knows what was
-// invalidated in its store while it was away.
+// onceJoined delays requests until this peer has joined the cluster: from then on it knows which
+// of its objects were invalidated while it was away.
 func (n *Node) onceJoined(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		select {
@@ -222,8 +225,8 @@ func (n *Node) onceJoined(next http.Handler) http.Handler {
 	})
 }
 
-// counted passes a request by HTTP/2 on if there is room for it, as there must be for a
-// connection.
+// counted admits a request by HTTP/2 only if there is room for it, as if it were a connection
+// of its own.
 func (n *Node) counted(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ProtoMajor > 1 {
@@ -242,7 +245,7 @@ func (n *Node) counted(next http.Handler) http.Handler {
 func (n *Node) serveOn(l net.Listener, h http.Handler, serve func(*http.Server) error) {
 	server := &http.Server{
 		Handler: withBodyDeadline(h, n.cfg.ClientBodyTimeout), ReadHeaderTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
-		HTTP2:       &http.HTTP2Config{MaxConcurrentStreams: 100}, // each costs what a connection of HTTP/1.1 does
+		HTTP2:       &http.HTTP2Config{MaxConcurrentStreams: 100}, // each costs as much as a connection of HTTP/1.1
 		ConnContext: conn.Context,
 		ConnState:   func(c net.Conn, s http.ConnState) { conn.Idle(c, s == http.StateNew || s == http.StateIdle) },
 		ErrorLog:    slog.NewLogLogger(n.log.Handler(), slog.LevelDebug),
@@ -255,8 +258,8 @@ func (n *Node) serveOn(l net.Listener, h http.Handler, serve func(*http.Server) 
 	})
 }
 
-// Failed receives the error of a listener that failed. The node goes on as well as it
-// can until it is shut down.
+// Failed receives the error of a listener that failed. The rest of the node goes on until it is
+// shut down.
 func (n *Node) Failed() <-chan error { return n.failure }
 
 // Addresses returns where the node listens.
@@ -289,14 +292,14 @@ func (n *Node) Shutdown(ctx context.Context) error {
 	return errors.Join(drain, n.Close())
 }
 
-// Close stops at once. To the other peers this looks like a crash.
+// Close stops the node at once. To the other peers this looks like a crash.
 func (n *Node) Close() (err error) {
 	n.stop.Do(func() { err = n.release() })
 	return err
 }
 
-// release gives back what was acquired, in the order in which one part uses
-// another.
+// release closes everything that acquire and serve have opened: each part before those that it
+// uses.
 func (n *Node) release() error {
 	close(n.stopped)
 	n.watchdog.Close()

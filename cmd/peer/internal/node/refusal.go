@@ -3,6 +3,7 @@ package node
 import (
 	"cmp"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -11,14 +12,13 @@ import (
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
-// A loggingTransport logs why a request to a sibling failed, that a sibling refuses this
-// peer's requests, and that its answers are stale only by this peer's clock. Clients get
-// their answers from elsewhere, so that nobody would notice, for example, a certificate that has
-// run out, or TLS at one end only.
+// A loggingTransport logs failed requests to siblings, refusals by a sibling, and answers that
+// show that this peer's clock is ahead. Clients get their answers from elsewhere, so without
+// the log nobody would notice an expired certificate, for example, or TLS at one end only.
 type loggingTransport struct {
 	transport
 	limited *limitlog.Logger
-	looked  *atomic.Int64 // Unix second in which an answer's clock was last looked at
+	looked  *atomic.Int64 // Unix second in which the clock was last compared with an answer's
 }
 
 func newLoggingTransport(t transport, limited *limitlog.Logger) loggingTransport {
@@ -29,12 +29,12 @@ func (o loggingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := o.transport.RoundTrip(r)
 	name := cmp.Or(sibling.PeerOf(r.Context()), r.URL.Host)
 	switch {
-	case err != nil && r.Context().Err() == nil: // and not for want of patience, which is counted
+	case err != nil && r.Context().Err() == nil: // requests that were given up are counted elsewhere
 		o.limited.Warn("ask "+name, "a sibling cannot be asked", "member", name, "addr", r.URL.Host, "err", err)
 	case err == nil && resp.StatusCode == http.StatusForbidden && strings.Contains(resp.Header.Get("Cache-Status"), "not-a-sibling"):
-		o.limited.Warn("ask "+name, "a sibling refuses this peer's questions: its log says why", "member", name, "addr", r.URL.Host)
+		o.limited.Warn("ask "+name, "a sibling refuses this peer's requests: its log says why", "member", name, "addr", r.URL.Host)
 	case err == nil:
-		// An answer a second is enough for clocks, and dates are slow to parse.
+		// One answer a second is enough, and dates are slow to parse.
 		now := time.Now()
 		if o.looked.Swap(now.Unix()) == now.Unix() {
 			break
@@ -44,4 +44,21 @@ func (o loggingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 	}
 	return resp, err
+}
+
+const aheadAtLeast = 10 * time.Second // is logged; more than an answer takes on its way
+
+// aheadBy returns by how much, at least, this clock is ahead of the clock of the cache
+// that answered from its store; 0 if the answer doesn't show it. By that cache's clock,
+// the answer's Age is at least the time since its Date (RFC 9111 section 4.2.3).
+func aheadBy(h http.Header, now time.Time) time.Duration {
+	date, err := http.ParseTime(h.Get("Date"))
+	if err != nil {
+		return 0
+	}
+	age, err := strconv.ParseUint(h.Get("Age"), 10, 31)
+	if err != nil {
+		return 0
+	}
+	return max(0, now.Sub(date)-time.Duration(age)*time.Second).Truncate(time.Second)
 }

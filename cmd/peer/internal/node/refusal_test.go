@@ -48,7 +48,7 @@ func TestSiblingsThatRefuse(t *testing.T) {
 	}{
 		{"no connection", answers{err: errors.New("certificate has expired")}, t.Context(), `msg="a sibling cannot be asked" member=b addr=10.0.0.2:80 err="certificate has expired"`},
 		{"no patience", answers{err: context.Canceled}, canceled, ""},
-		{"refused", answers{code: 403, status: "b; detail=not-a-sibling"}, t.Context(), `msg="a sibling refuses this peer's questions: its log says why" member=b`},
+		{"refused", answers{code: 403, status: "b; detail=not-a-sibling"}, t.Context(), `msg="a sibling refuses this peer's requests: its log says why" member=b`},
 		{"forbidden by the origin", answers{code: 403, status: "b; hit"}, t.Context(), ""},
 		{"a hit", answers{code: 200, status: "b; hit"}, t.Context(), ""},
 		{"an old one", answers{code: 200, status: "b; hit", since: time.Hour, age: "3595"}, t.Context(), ""},

@@ -7,14 +7,14 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/config"
 )
 
-// Reloadable are the settings, by name, that can change while the node runs, by [Node.Reload]
-// or by its caller.
+// Reloadable has the names of the settings that [Node.Reload] or its caller can change while the
+// node runs.
 var Reloadable = map[string]bool{"log-level": true, "drain": true, "store-size": true, "default-ttl": true, "compress": true, "rules": true}
 
-// Reload applies those of the configuration's settings that a running node can
-// change and leaves all others as they are; an error changes nothing. Secrets and
-// certificates are those that the configuration read from their files; a node without
-// does not get any. It returns the settings whose files had changed.
+// Reload applies the settings that a running node can change, and ignores all others. After
+// an error nothing has changed. It uses the secrets and certificates that were read with the
+// configuration; a node that was started without any does not get them. It returns the settings
+// whose files have changed.
 func (n *Node) Reload(cfg config.Config) (files []string, err error) {
 	changed, err := n.changeSecrets(cfg)
 	if err != nil {
@@ -23,7 +23,7 @@ func (n *Node) Reload(cfg config.Config) (files []string, err error) {
 	if changed {
 		files = append(files, "secret-file")
 	}
-	// From here on nothing fails: what can was found out when the configuration was checked.
+	// Nothing fails from here on: the configuration was checked before.
 	if err := n.proxy.Store().Resize(cfg.StoreSize); err != nil {
 		return nil, fmt.Errorf("--store-size: %s", strings.TrimPrefix(err.Error(), "store: "))
 	}

@@ -12,21 +12,22 @@ import (
 	"github.com/summarycache/summarycache/gossip"
 )
 
-// A roster knows who may send requests under which name. It is safe for concurrent use.
+// A roster decides whether a request comes from the member that it names. It is safe for
+// concurrent use.
 type roster struct {
 	members func() []gossip.Member
 	secure  bool // siblings have certificates
 	limited *limitlog.Logger
 
 	mu    sync.Mutex
-	read  time.Time
-	alive map[string]bool // by name; of every member known
-	at    map[netip.Addr]bool
+	read  time.Time           // when members was called
+	alive map[string]bool     // by name, of every known member
+	at    map[netip.Addr]bool // addresses of live members
 }
 
 const (
-	rosterFor     = time.Second            // how long it is used
-	rosterAtLeast = 100 * time.Millisecond // the same for a member that seems to be gone, or elsewhere
+	rosterFor     = time.Second            // how long a list of members is used
+	rosterAtLeast = 100 * time.Millisecond // the same if the sender seems to be dead or to have another address
 )
 
 var (
@@ -38,8 +39,8 @@ var (
 )
 
 // admit returns an error if a request names a member of the cluster as its sender and is not
-// from that member; see [proxy.Config]. It admits a name that no member has: it is that of
-// another cache.
+// from that member; see [proxy.Config]. It admits a name that no member has, since other caches
+// send requests, too.
 func (s *roster) admit(r *http.Request, name string) error {
 	from, _ := netip.ParseAddrPort(r.RemoteAddr)
 	addr := from.Addr().Unmap()
@@ -61,7 +62,7 @@ func (s *roster) admit(r *http.Request, name string) error {
 		err = errElsewhere
 	}
 	if err != nil {
-		s.limited.Warn("asker "+name, "refused a question: it is not from the sibling that it names", "member", name, "from", r.RemoteAddr, "err", err)
+		s.limited.Warn("asker "+name, "refused a request: it is not from the sibling that it names", "member", name, "from", r.RemoteAddr, "err", err)
 	}
 	return err
 }

@@ -69,7 +69,7 @@ func TestRosterIsKept(t *testing.T) {
 		for range 1000 {
 			ask()
 		}
-		if read != 1 || ask() == nil || strings.Count(log.String(), "refused a question") != 1 {
+		if read != 1 || ask() == nil || strings.Count(log.String(), "refused a request") != 1 {
 			t.Errorf("read %d times; %s", read, log.String())
 		}
 		alive = true

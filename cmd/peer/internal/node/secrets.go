@@ -9,11 +9,11 @@ import (
 	"github.com/summarycache/summarycache/digest"
 )
 
-// errStep refuses a change of secrets that would cut this peer off from all others at once.
+// errStep refuses a change of secrets that would cut this peer off from all others.
 var errStep = errors.New("a step is left out: the secret in use must stay in the file as an accepted one; " +
 	"change every peer's file to the lines old, new, then to new, old, and then to new")
 
-// secrets are those that commands between peers are accepted under; the first one signs.
+// secrets returns the secrets accepted for commands between peers; the first one signs.
 func (n *Node) secrets() [][]byte {
 	if all := n.secret.Load(); all != nil {
 		return *all
@@ -32,7 +32,7 @@ func (n *Node) useSecrets(c config.Config) {
 // configuration, and reports whether they differ. An error changes nothing.
 func (n *Node) changeSecrets(c config.Config) (changed bool, err error) {
 	held, all := n.secrets(), append([][]byte{c.Secret}, c.AcceptSecrets...)
-	if held == nil || c.Secret == nil { // with and without: from the next start on
+	if held == nil || c.Secret == nil { // adding or removing the only secret takes a restart
 		return false, nil
 	}
 	if slices.EqualFunc(held, all, bytes.Equal) {

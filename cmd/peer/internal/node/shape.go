@@ -6,7 +6,7 @@ import (
 	"github.com/summarycache/summarycache/gossip"
 )
 
-// planCheck is the time between two looks at whether the digest is still large enough.
+// planCheck is the time between two checks whether the digest is still large enough.
 const planCheck = 2 * time.Second
 
 // shapeDigest makes the digest as the configuration plans it.
@@ -15,10 +15,10 @@ func (n *Node) shapeDigest() (err error) {
 	return err
 }
 
-// replan gives the digest a new geometry if it holds more than it was planned for, so that
-// its false positives stay within the configured rate. The others answer from the digest before
-// until they have a snapshot of this one: no lookup fails in between. A digest never shrinks
-// while the peer runs; room that a sparse one doesn't use costs next to nothing.
+// replan gives the digest a new geometry if it holds more objects than planned, so that
+// its false positives stay within the configured rate. The other peers use the previous digest
+// until they have a snapshot of the new one, so no lookup fails meanwhile. A digest never shrinks
+// while the peer runs: a sparse one costs hardly more than a small one.
 func (n *Node) replan() {
 	if !n.holdings.Outgrown() {
 		return

@@ -12,27 +12,31 @@ import (
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
-// neighbours begins to follow the Squids that the configuration names, if any.
+// A locator finds siblings by the digests that gossip keeps, and by those of the Squids beside the
+// cluster. Both are set before the first request.
+type locator struct {
+	sibling.Locator
+	*squid.Neighbours
+}
+
+// neighbours starts fetching the digests of the Squids that the configuration names.
 func (n *Node) neighbours(o Options) *squid.Neighbours {
-	if len(n.cfg.SquidPeers) == 0 {
-		return nil
-	}
 	c := o.Squids
 	c.Addrs, c.Dial, c.Logger = n.cfg.SquidPeers, guarded(n.dial(o), &conn.Access{Peers: n.gossipAddrs, Admin: n.proxyAccess().Admin}), n.log
 	return squid.New(c)
 }
 
-// ownPaths are where Squids fetch this peer's digest. Without Squids there is none: the
-// digest would tell strangers more than they can find out by requests.
+// ownPaths has the path where Squids fetch this peer's digest. Without Squids there is none,
+// since the digest would reveal more to strangers than requests can.
 func (n *Node) ownPaths() map[string]http.Handler {
+	n.forSquids = &squid.Publisher{Objects: n.listed, Logger: n.log}
 	if len(n.cfg.SquidPeers) == 0 {
 		return map[string]http.Handler{}
 	}
-	n.forSquids = &squid.Publisher{Objects: n.listed, Logger: n.log}
 	return map[string]http.Handler{format.Path: n.forSquids}
 }
 
-// listed are the objects that are advertised to siblings.
+// listed yields the stored objects that are advertised to siblings.
 func (n *Node) listed() iter.Seq[squid.Object] {
 	return func(yield func(squid.Object) bool) {
 		for o := range n.proxy.Store().Listed() {
@@ -43,19 +47,8 @@ func (n *Node) listed() iter.Seq[squid.Object] {
 	}
 }
 
-// servedToSquids counts the digests that Squids fetched, and their bytes.
-func (n *Node) servedToSquids() (digests, bytes int64) {
-	if n.forSquids == nil {
-		return 0, 0
-	}
-	return n.forSquids.Served()
-}
-
-// squidMembers lists the Squids among the members, under names that no peer has.
+// squidMembers lists the Squids as members, under names that no peer can have.
 func (n *Node) squidMembers() (list []admin.Member) {
-	if n.squids == nil {
-		return nil
-	}
 	for _, s := range n.squids.Status() {
 		state, record := n.recordOf(s.Name, s.Alive, false)
 		list = append(list, admin.Member{
@@ -67,9 +60,9 @@ func (n *Node) squidMembers() (list []admin.Member) {
 	return list
 }
 
-// squidMatches adds to an explanation what the Squids' digests say.
+// squidMatches adds to an explanation the results of lookups in the Squids' digests.
 func (n *Node) squidMatches(q *sibling.LookupRequest, steps []sibling.Ranked, out *admin.Explanation) {
-	if n.squids == nil || len(q.Identities) == 0 {
+	if len(q.Identities) == 0 {
 		return
 	}
 	says := n.squids.Says(q)

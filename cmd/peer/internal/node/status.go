@@ -10,8 +10,8 @@ import (
 	"github.com/summarycache/summarycache/gossip"
 )
 
-// Status returns the state of the node. For parts that do not answer in time it has their
-// previous answers.
+// Status returns the state of the node. A part that does not answer in time is represented by its
+// last answer.
 func (n *Node) Status() admin.Status {
 	s := admin.Status{
 		Name: n.cfg.Name, Version: n.version, Started: n.started, Now: time.Now(),
@@ -39,7 +39,7 @@ func (n *Node) Status() admin.Status {
 	return s
 }
 
-// askParts fills in the states of the parts that may hang. It asks all of them at once.
+// askParts fills in the states of the parts that may hang, all at the same time.
 func (n *Node) askParts(s *admin.Status) {
 	late, cancel := context.WithTimeout(context.Background(), statusWait)
 	defer cancel()
@@ -55,7 +55,7 @@ func (n *Node) askParts(s *admin.Status) {
 			s.Health.Missing = append(s.Health.Missing, name)
 		}
 	}
-	s.Members = append([]admin.Member{}, s.Members...) // never null, and nobody else's
+	s.Members = append([]admin.Member{}, s.Members...) // never null in JSON, and not shared with the reading
 }
 
 // allMembers returns the other peers and the Squids.
@@ -96,7 +96,7 @@ func (n *Node) exchange() admin.Exchange {
 		ResumedBytes: e.ResumedBytes, ReplicaBytes: all.ReplicaBytes, IndexBytes: all.IndexBytes,
 		LagMax: e.LagMax.Seconds(),
 	}
-	x.SquidSent, x.SquidBytesSent = n.servedToSquids()
+	x.SquidSent, x.SquidBytesSent = n.forSquids.Served()
 	if e.Lags > 0 {
 		x.LagMean = e.LagSum.Seconds() / float64(e.Lags)
 	}

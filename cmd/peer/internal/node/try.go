@@ -16,18 +16,18 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
 )
 
-// A Trial is something that a peer needs, and whether it is available.
+// A Trial says whether something that a peer needs is available.
 type Trial struct {
 	What  string // the setting
-	Value string // one of its values, or what it stands for
-	Err   error  // nil = it is there
-	Later bool   // it need not be there yet: another peer
+	Value string // or one of its values
+	Err   error  // nil = it is available
+	Later bool   // it may become available later: another peer
 }
 
-// Try takes what a peer needs of the system as [Start] does, its ports, its store and its
-// files, and gives it back. Then it connects once to the origins, Squids and peers that
-// the configuration names, and not before: it would take itself for a peer. It joins no cluster and answers no request. It takes the time that
-// the store takes to open, and up to tryWait more.
+// Try opens the ports, the store and the files as [Start] does, and closes them again. After that
+// it connects once to the origins, Squids and peers that the configuration names; before, it could
+// take its own ports for a peer. It joins no cluster and answers no request. It takes as long as
+// opening the store, and up to tryWait more.
 func Try(ctx context.Context, o Options) []Trial {
 	n := assemble(o)
 	err := n.acquire(o)
@@ -35,7 +35,7 @@ func Try(ctx context.Context, o Options) []Trial {
 	return append(n.tried(err), n.outside(ctx)...)
 }
 
-// tryWait bounds the wait for everything outside.
+// tryWait bounds the time for all connections together.
 const tryWait = 5 * time.Second
 
 // tried assigns the errors of acquire to settings.
@@ -66,7 +66,7 @@ func (n *Node) tried(err error) []Trial {
 	return own
 }
 
-// outside connects to what the configuration names.
+// outside connects to the addresses in the configuration.
 func (n *Node) outside(ctx context.Context) []Trial {
 	ctx, cancel := context.WithTimeout(ctx, tryWait)
 	defer cancel()
@@ -106,7 +106,7 @@ func tryAddr(ctx context.Context, addr string) error {
 	return c.Close()
 }
 
-// tryOrigin connects, but sends no request: the origin might act on it.
+// tryOrigin connects, but sends no request, since the origin might act on it.
 func tryOrigin(ctx context.Context, u *url.URL, conf *tls.Config) error {
 	port := map[string]string{"http": "80", "https": "443"}[u.Scheme]
 	addr := net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), port))
@@ -120,8 +120,8 @@ func tryOrigin(ctx context.Context, u *url.URL, conf *tls.Config) error {
 	return c.Close()
 }
 
-// tryJoin connects to one address of an entry. One is enough: a name stands for peers that come
-// and go.
+// tryJoin connects to one address of an entry. One is enough, since not all peers behind a name
+// need to be up.
 func tryJoin(ctx context.Context, entry string) error {
 	name, ok := strings.CutPrefix(entry, "srv:")
 	if !ok {

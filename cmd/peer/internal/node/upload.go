@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// withBodyDeadline gives up on a client that sends nothing of a request's body for the
-// time pause between two reads, like nginx's client_body_timeout.
+// withBodyDeadline ends requests whose clients send no byte of the body for the time pause,
+// like nginx's client_body_timeout.
 func withBodyDeadline(h http.Handler, pause time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Body == nil || r.Body == http.NoBody {
@@ -17,21 +17,21 @@ func withBodyDeadline(h http.Handler, pause time.Duration) http.Handler {
 		}
 		b := &upload{ReadCloser: r.Body, set: http.NewResponseController(w).SetReadDeadline, pause: pause}
 		r.Body = b
-		b.deadline(false) // also for the server, which reads what a handler leaves
+		b.deadline(false) // also for the server, which reads the rest of the body after the handler
 		defer b.end()
 		h.ServeHTTP(w, r)
 	})
 }
 
-// upload is a request's body that must not pause for long.
+// upload is a request's body with a deadline for each read.
 type upload struct {
 	io.ReadCloser
 	set   func(time.Time) error // the connection's deadline for reads
 	pause time.Duration
 
 	mu    sync.Mutex
-	whole bool // it has been read to its end: the next request on the connection may take its time
-	ended bool // the handler has: the connection is the server's again
+	whole bool // it was read to its end: there is no deadline for the next request on the connection
+	ended bool // the handler has returned: the server uses the connection again
 }
 
 // Read implements [io.Reader].
@@ -58,7 +58,7 @@ func (u *upload) deadline(whole bool) {
 	}
 }
 
-// end gives the connection back to the server, which reads the rest of the body for
+// end is called when the handler returns. The server then reads the rest of the body, for
 // one pause at most.
 func (u *upload) end() {
 	u.mu.Lock()
