@@ -10,17 +10,17 @@ import (
 )
 
 // Access says which requests an admin listener answers. The zero Access answers everybody
-// who reaches it, accepts commands from this machine only, and has no profiles.
+// who reaches the listener, accepts commands from this machine only, and serves no profiles.
 type Access struct {
-	// Hosts are the names that a request may be for, in addition to IP addresses and names
+	// Hosts are the names that requests may have in Host, in addition to IP addresses and names
 	// without a dot. A web page can make its own name, which has a dot, resolve to the
-	// address of this listener (DNS rebinding); its requests are for that name.
+	// address of this listener (DNS rebinding); its requests have that name.
 	Hosts    []string
 	Token    string // that commands must present, wherever they come from; "" = none
 	Profiles bool   // at /debug/pprof/
 }
 
-// guard passes on the requests that have access.
+// guard passes on the requests that have access, and refuses all others.
 func (a Access) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set(saidBy, "1")
@@ -39,7 +39,7 @@ func (a Access) guard(next http.Handler) http.Handler {
 	})
 }
 
-// named reports whether a request may name that host.
+// named reports whether a request may have that host.
 func (a Access) named(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Whose requests the admin listener answers: no web page that rebinds its name, nothing
-// through a proxy, no orders from elsewhere without a token.
+// The admin listener refuses requests of a web page that rebinds its name, requests through a
+// proxy, and commands from other machines without a token.
 func TestAccess(t *testing.T) {
 	token := Access{Hosts: []string{"peer.example"}, Token: "a token"}
 	for _, tt := range []struct {

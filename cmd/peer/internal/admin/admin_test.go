@@ -18,7 +18,7 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
 )
 
-// example is a status in which every counter that is printed differs.
+// example is a status in which all printed counters differ.
 func example() Status {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	return Status{
@@ -42,7 +42,7 @@ func example() Status {
 	}
 }
 
-// source is a peer that says what a test wants.
+// source is a peer with a given state.
 type source struct{ status Status }
 
 func (s source) Status() Status { return s.status }
@@ -142,7 +142,7 @@ func TestHealthSaysWhatIsWrong(t *testing.T) {
 		t.Errorf("GET /healthz of a peer that hangs = %d %q", code, body)
 	}
 	for path, wants := range map[string][]string{
-		"/status":  {"exchange hangs: no progress for 1 min 15 s", "degraded: store: the file", "said last, and not now: members\n"},
+		"/status":  {"exchange hangs: no progress for 1 min 15 s", "degraded: store: the file", "not current, no answer in time: members\n"},
 		"/metrics": {`peer_part_hangs{part="exchange"} 1`, `peer_degraded{part="store"} 1`, `peer_degraded{part="origin"} 0`},
 	} {
 		_, text := get(path)
@@ -241,7 +241,7 @@ func TestSpan(t *testing.T) {
 	}
 }
 
-// The JSON's names are an interface: whoever reads them must not lose one.
+// The names in the JSON are an interface: none may disappear.
 func TestStatusNames(t *testing.T) {
 	text, err := json.Marshal(example())
 	if err != nil {

@@ -15,24 +15,25 @@ import (
 )
 
 const (
-	maxAnswer = 128 << 20 // bytes of an answer that a client takes
+	maxAnswer = 128 << 20 // bytes of the longest answer that a client accepts
 	patience  = 30 * time.Second
 )
 
 // A Client is the address, host:port, of the admin listener of a peer.
 type Client string
 
-// Status asks for the peer's status.
+// Status fetches the peer's status.
 func (c Client) Status(ctx context.Context) (s Status, err error) {
 	return s, c.get(ctx, "/status.json", &s)
 }
 
-// Cluster asks for the status of all peers.
+// Cluster fetches the status of all peers.
 func (c Client) Cluster(ctx context.Context) (all Cluster, err error) {
 	return all, c.get(ctx, "/cluster.json", &all)
 }
 
-// Why asks how a request would be answered; see [HeaderOf] for the lines of its header.
+// Why fetches an explanation of how a request would be answered; see [HeaderOf] for the lines of
+// its header.
 func (c Client) Why(ctx context.Context, method, target string, header []string) (e Explanation, err error) {
 	q := url.Values{"url": {target}, "method": {method}, "header": header}
 	return e, c.get(ctx, "/why?"+q.Encode(), &e)
@@ -58,7 +59,7 @@ func (c Client) get(ctx context.Context, path string, out any) error {
 	return c.decode(answer, err, out)
 }
 
-// decode reads an answer, unless there is an error instead.
+// decode decodes an answer into out, unless err says that there is none.
 func (c Client) decode(answer []byte, err error, out any) error {
 	if err != nil {
 		return err
@@ -69,7 +70,7 @@ func (c Client) decode(answer []byte, err error, out any) error {
 	return nil
 }
 
-// call returns the body of an answer.
+// call sends a request and returns the body of the answer.
 func (c Client) call(ctx context.Context, method, path, token string, body []byte) (answer []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -84,9 +85,9 @@ func (c Client) call(ctx context.Context, method, path, token string, body []byt
 		r.Header.Set("Authorization", "Bearer "+token)
 	}
 	if host, _, err := net.SplitHostPort(string(c)); err == nil && strings.Contains(host, ".") {
-		r.Host = "localhost" // a program means this address, by any name
+		r.Host = "localhost" // the check of the host protects browsers only, and would refuse most names
 	}
-	transport := &http.Transport{DisableKeepAlives: true} // without a proxy of the environment: it may be this very peer
+	transport := &http.Transport{DisableKeepAlives: true} // without the proxy of the environment, which may be this very peer
 	resp, err := transport.RoundTrip(r)
 	if err != nil {
 		var op *net.OpError

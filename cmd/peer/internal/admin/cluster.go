@@ -21,7 +21,7 @@ type Plan struct {
 	UpdateBytes       float64 `json:"update_bytes"`
 	BytesPerSecond    float64 `json:"bytes_per_second"` // received from all others
 	MemoryBytes       float64 `json:"memory_bytes"`     // for the digests of all others
-	// Binding is the setting that keeps the digest from being better, and Note
+	// Binding is the setting that limits the digest, and Note
 	// says in a sentence whether the plan still fits.
 	Binding string `json:"binding"`
 	Note    string `json:"note"`
@@ -29,7 +29,7 @@ type Plan struct {
 
 // A Cluster is the status of all peers, each as it reports itself.
 type Cluster struct {
-	Peers []ClusterRow `json:"peers"` // the one that was asked first
+	Peers []ClusterRow `json:"peers"` // the peer that got the request is first
 	All   Figures      `json:"all"`   // the sums of those that answered
 }
 
@@ -45,7 +45,7 @@ type Figures struct {
 	BytesSaved       uint64 `json:"bytes_saved"` // sent to clients and not by origins
 }
 
-// figuresOf computes them from a peer's counters.
+// figuresOf computes the figures of a peer from its counters.
 func figuresOf(t proxy.Counts) Figures {
 	local := t.LocalHits - min(t.LocalHits, t.ServedToSiblings)
 	return Figures{
@@ -69,7 +69,7 @@ type ClusterRow struct {
 	Asked  []ClusterAsk `json:"asked"`
 }
 
-// A ClusterAsk counts the requests of one peer to another.
+// A ClusterAsk counts the requests of a peer to another one.
 type ClusterAsk struct {
 	Peer      string `json:"peer"`
 	Hits      int64  `json:"hits"`
@@ -77,7 +77,7 @@ type ClusterAsk struct {
 	Failures  int64  `json:"failures"`
 }
 
-// RowOf is the row for a status.
+// RowOf returns the row for a status.
 func RowOf(s Status) ClusterRow {
 	r := ClusterRow{Peer: s.Name, Admin: s.Addresses.page(), State: s.State, Figures: figuresOf(s.Traffic), Asked: []ClusterAsk{}, Troubles: []string{}}
 	for line := range strings.Lines(s.Health.lines()) {
@@ -116,12 +116,12 @@ func RowOf(s Status) ClusterRow {
 	return r
 }
 
-// Silent is the row of a peer that does not report.
+// Silent returns the row of a peer that does not report.
 func Silent(peer, state, trouble string) ClusterRow {
 	return ClusterRow{Peer: peer, State: state, Troubles: []string{trouble}, Asked: []ClusterAsk{}}
 }
 
-// ClusterOf adds up rows. A peer that reports, and considers no other peer alive, is alone.
+// ClusterOf adds up rows. It marks a peer as alone if it reports that no other peer is alive.
 func ClusterOf(rows []ClusterRow) Cluster {
 	c := Cluster{Peers: rows}
 	for i := range rows {
@@ -136,10 +136,10 @@ func ClusterOf(rows []ClusterRow) Cluster {
 	return c
 }
 
-// nameWidth is the room for a peer's name in 80 columns.
+// nameWidth is the width of a peer's name in a table of 80 columns.
 const nameWidth = 14
 
-// short is a name that fits the room for it. Names often differ at their ends.
+// short shortens a name to nameWidth. It keeps both ends, since names often differ at their ends.
 func short(name string) string {
 	r := []rune(name)
 	if len(r) <= nameWidth {
@@ -148,7 +148,7 @@ func short(name string) string {
 	return string(r[:nameWidth/2-1]) + "…" + string(r[len(r)-nameWidth/2:])
 }
 
-// ClusterText is c for people, in 80 columns except for the troubles below the table.
+// ClusterText formats c for people, in 80 columns except for the troubles below the table.
 func ClusterText(c Cluster) string {
 	t := table.New("PEER", ">REQUESTS", ">HITS", ">SIBLINGS", ">TO ORIGIN", ">SAVED", "STATE")
 	row := func(name, state string, f Figures) {

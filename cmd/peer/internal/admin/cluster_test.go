@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// What a peer says of itself is one word, and a sentence for each thing that is wrong.
+// A peer's row has one word for its state, and a sentence for each fault.
 func TestRowOf(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	alone := []Trouble{{Part: "cluster", Text: "alone: no other peer is found"}}
@@ -48,7 +48,7 @@ func TestRowOf(t *testing.T) {
 	}
 }
 
-// A peer names its status page to the others where they can reach it.
+// A peer reports an address of its status page that the others can reach.
 func TestAdminOfRow(t *testing.T) {
 	for _, c := range []struct{ admin, service, want string }{
 		{"10.0.0.1:3129", "10.0.0.1:80", "10.0.0.1:3129"},
@@ -67,7 +67,7 @@ func TestAdminOfRow(t *testing.T) {
 	}
 }
 
-// However many peers, and whatever their names, the table fits 80 columns.
+// The table fits 80 columns for any number of peers with any names.
 func TestClusterTextWidth(t *testing.T) {
 	for _, peers := range []int{3, 20} {
 		var rows []ClusterRow

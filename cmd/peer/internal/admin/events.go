@@ -29,14 +29,14 @@ type Events struct {
 	memory *memory
 }
 
-// A memory is what a handler shares with those that are made of it.
+// A memory is shared by a handler and those derived from it.
 type memory struct {
 	mu     sync.Mutex
 	line   bytes.Buffer
 	events []Event // the oldest first
 }
 
-// NewEvents returns Events that pass lines on to next.
+// NewEvents returns Events that pass each line on to next.
 func NewEvents(next slog.Handler) *Events {
 	m := new(memory)
 	return &Events{next: next, memory: m, text: slog.NewTextHandler(&m.line, &slog.HandlerOptions{

@@ -10,7 +10,7 @@ import (
 // Health is the health of a peer.
 type Health struct {
 	OK    bool   `json:"ok"`    // no part hangs: /healthz answers 200
-	Parts []Part `json:"parts"` // those that are watched
+	Parts []Part `json:"parts"` // that are watched
 	// Degraded are the faults of a peer that serves, though not as well as it could.
 	Degraded []Trouble `json:"degraded"`
 	// Missing are the parts of this status that did not answer in time: their values are
@@ -32,10 +32,10 @@ type Trouble struct {
 	Severe bool   `json:"severe"` // the part does little of its work
 }
 
-// degradable are the parts that troubles can have.
+// degradable are the values of Trouble.Part.
 var degradable = []string{"store", "origin", "siblings", "cluster", "machine"}
 
-// lines names each fault on a line; "" = there is none.
+// lines returns a line for each fault; "" = there is none.
 func (h Health) lines() string {
 	var b strings.Builder
 	for _, p := range h.Parts {
@@ -49,7 +49,7 @@ func (h Health) lines() string {
 	return b.String()
 }
 
-// serveHealth answers without a call to any part, so that it always answers.
+// serveHealth calls no part of the peer, so that it always answers.
 func serveHealth(mux *http.ServeMux, s Source) {
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		h := s.Health()
@@ -64,11 +64,11 @@ func serveHealth(mux *http.ServeMux, s Source) {
 	})
 }
 
-// answerWithin limits how long an answer of the admin listener takes when a part of the
+// answerWithin limits the time of an answer of the admin listener while a part of the
 // peer hangs, so that it arrives within a second.
 const answerWithin = 900 * time.Millisecond
 
-// within responds with what f returns, or with 503 if that takes too long.
+// within responds with the result of f, or with 503 if f takes too long.
 func within(w http.ResponseWriter, s Source, failure int, f func() (any, error)) {
 	done := make(chan func(), 1)
 	go func() {

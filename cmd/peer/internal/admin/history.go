@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// HistoryStep is the time between two samples of a [History] of the last hour. Of the day
-// before it one in thirty is kept.
+// HistoryStep is the time between two samples of a [History] in the last hour. Of the 23 hours
+// before, one sample in thirty is kept.
 const (
 	HistoryStep = 20 * time.Second
 	dayStep     = 30 * HistoryStep
@@ -15,7 +15,7 @@ const (
 	daySize     = int(23 * time.Hour / dayStep)
 )
 
-// A Sample has the counters at a moment; all only grow.
+// A Sample has the counters at one moment. All of them only grow.
 type Sample struct {
 	At time.Time `json:"at"`
 
@@ -39,7 +39,7 @@ type Sample struct {
 	OriginLatency []uint64 `json:"origin_latency"`
 }
 
-// SampleOf is the sample for a status.
+// SampleOf returns the sample for a status.
 func SampleOf(s Status) Sample {
 	t, e := s.Traffic, s.Exchange
 	return Sample{
@@ -50,12 +50,12 @@ func SampleOf(s Status) Sample {
 	}
 }
 
-// A History keeps the samples of the last hour, and some of the day. It is safe for
+// A History keeps the samples of the last hour, and some of the day before it. It is safe for
 // concurrent use; the zero History is empty.
 type History struct {
 	mu      sync.Mutex
-	day     []Sample // older ones, oldest first
-	samples []Sample // of the last hour, likewise
+	day     []Sample // older than an hour, oldest first
+	samples []Sample // of the last hour, oldest first
 }
 
 // Add appends a sample and drops those that are too old.
@@ -70,7 +70,7 @@ func (h *History) Add(s Sample) {
 	h.samples = push(h.samples, s, historySize)
 }
 
-// push appends s; of more than size samples it drops the first.
+// push appends s, and drops the first sample if there would be more than size.
 func push(samples []Sample, s Sample, size int) []Sample {
 	if len(samples) == size {
 		samples = slices.Delete(samples, 0, 1)

@@ -36,7 +36,7 @@ func TestHistoryKeepsADay(t *testing.T) {
 	}
 }
 
-// days is a peer with samples of two moments and of now.
+// days is a peer with two old samples and a current one.
 type days struct{ source }
 
 func (d days) History() []Sample {
@@ -53,7 +53,7 @@ func TestHistorySince(t *testing.T) {
 		"?since=2026-01-02T04:03:25%2B01:00":  "23",
 		"?since=2026-01-02T03:03:44.9Z":       "23",
 		"?since=2026-01-02T03:03:45Z":         "3",
-		"?since=2099-01-01T00:00:00Z":         "3", // the last is of now, whatever the clock of the asker says
+		"?since=2099-01-01T00:00:00Z":         "3", // always the current one, even if the client's clock is wrong
 		"?since=":                             "since is not a time",
 		"?since=1767323045":                   "since is not a time",
 		"?since=2026-01-02T04:03:25+01:00":    "since is not a time", // a plus that is not escaped is a space
@@ -77,7 +77,7 @@ func TestHistorySince(t *testing.T) {
 	}
 }
 
-// The page comes to browsers only, and may do nothing but ask its own server.
+// The page is sent to browsers only, and may only send requests to its own server.
 func TestPage(t *testing.T) {
 	addr, get := serve(t, example())
 	if code, body := get("/"); code != 200 || !strings.HasPrefix(body, "/healthz /readyz") {

@@ -11,11 +11,11 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
 )
 
-// values are the samples of a metric by the value of its label, "" of one without a label.
+// values are the samples of a metric by the value of its label; "" if it has no label.
 type values map[string]float64
 
-// A family is one metric and how its samples follow from a status. It is a counter if its
-// name ends in _total, a gauge if not.
+// A family is one metric, with a function that computes its samples from a status. It is a counter
+// if its name ends in _total, otherwise a gauge.
 type family struct {
 	name, label, help string
 	values            func(Status) values
@@ -52,8 +52,8 @@ func truth(b bool) float64 {
 	return 0
 }
 
-// less is what is left of a counter without parts of it. Counters are read one after
-// another, so that the parts may be more for a moment.
+// less subtracts from a counter those that count parts of it. Counters are read one after
+// another, so the parts may exceed it for a moment; then the result is 0.
 func less(n, parts uint64) uint64 { return n - min(n, parts) }
 
 // families are the metrics of a peer. Their names are an interface: METRICS.md
@@ -219,8 +219,8 @@ var families = []family{
 	{"peer_member_failures_total", "member", "Requests that the member did not answer.", perMember(func(m Member) int64 { return m.Failures })},
 }
 
-// A collector makes metrics of a status at the time they are asked for, so that
-// every figure of one answer is of one moment.
+// A collector gets one status for each scrape, so that all values of a scrape are of the same
+// moment.
 type collector func() Status
 
 // Describe implements [prometheus.Collector]. It names no metric, which leaves them
@@ -272,7 +272,7 @@ func (d *Durations) Observe(e proxy.Event) {
 	d.outcomes[e.Outcome].Observe(e.Duration.Seconds())
 }
 
-// registry holds everything that /metrics shows.
+// registry returns the collectors for /metrics.
 func registry(status func() Status, durations *Durations) *prometheus.Registry {
 	r := prometheus.NewRegistry()
 	r.MustRegister(collector(status), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))

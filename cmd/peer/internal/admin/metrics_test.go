@@ -12,7 +12,7 @@ var update = flag.Bool("update", false, "rewrite METRICS.md")
 
 const metricsFile = "../../METRICS.md"
 
-// document is the list of metrics as METRICS.md has it.
+// document is the list of metrics in METRICS.md.
 func document() string {
 	var b strings.Builder
 	b.WriteString(`# Metrics

@@ -20,7 +20,7 @@ import (
 // object is one of JSON's.
 type object map[string]any
 
-// operations are what the listener answers, by pattern, but for profiles.
+// operations are the operations of the listener, by pattern, without profiles.
 var operations = map[string]object{
 	"GET /{$}": described("The status page", "The status page for browsers; for others a list of paths.", nil,
 		answers{"200": {"text/html": schemaOf("string", ""), "text/plain": schemaOf("string", "")}}),
@@ -58,7 +58,7 @@ func purge() object {
 	return o
 }
 
-// answers are the contents of answers by status.
+// answers are the contents of answers, by status.
 type answers map[string]object
 
 func described(summary, text string, parameters []object, by answers) object {
@@ -93,8 +93,8 @@ func text() object { return object{"text/plain": schemaOf("string", "")} }
 
 func jsonOf[T any]() object { return object{"application/json": reflect.TypeFor[T]()} }
 
-// TestOpenAPI: the description names every path that the listener answers, and what is in it of
-// types is what they are.
+// TestOpenAPI: the description names every path of the listener, and its schemas are those of the
+// Go types.
 func TestOpenAPI(t *testing.T) {
 	patterns := patternsOf(t)
 	for p := range operations {
@@ -140,7 +140,7 @@ func TestOpenAPI(t *testing.T) {
 	}
 }
 
-// patternsOf returns the patterns that the package's files hand to a ServeMux.
+// patternsOf returns the patterns that the package's files pass to a ServeMux.
 func patternsOf(t *testing.T) (list []string) {
 	t.Helper()
 	for _, f := range parsed(t, ".") {
@@ -192,7 +192,7 @@ type describer struct {
 	comments map[string]map[string]string // on fields, "Type.Field", by package
 }
 
-// resolve puts schemas in the place of types.
+// resolve replaces types by schemas.
 func (d *describer) resolve(o object) {
 	for k, v := range o {
 		switch v := v.(type) {
@@ -275,7 +275,7 @@ func (d *describer) fields(t reflect.Type) object {
 	return o
 }
 
-// comment returns what stands beside or above a field.
+// comment returns the comment beside or above a field.
 func (d *describer) comment(of reflect.Type, field string) string {
 	const module = "github.com/summarycache/summarycache/"
 	all, ok := d.comments[of.PkgPath()]

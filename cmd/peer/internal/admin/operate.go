@@ -10,7 +10,7 @@ import (
 
 const maxCommand = 64 << 10 // bytes of a command's body
 
-// operate adds the paths about single objects, and the commands.
+// operate adds the paths for single objects, digests and commands.
 func operate(mux *http.ServeMux, s Source) {
 	mux.HandleFunc("GET /why", func(w http.ResponseWriter, r *http.Request) {
 		q := r.URL.Query()
@@ -44,7 +44,7 @@ func operate(mux *http.ServeMux, s Source) {
 	})
 }
 
-// HeaderOf makes a header of lines NAME: VALUE.
+// HeaderOf parses the lines of a header, NAME: VALUE.
 func HeaderOf(lines []string) (http.Header, error) {
 	header := http.Header{}
 	for _, line := range lines {

@@ -84,7 +84,7 @@ func TestExplanationText(t *testing.T) {
 	}
 	text := strings.Join(strings.Fields(printed), " ")
 	for _, want := range []string{
-		"GET http://x/ A miss.", "p5 0 B 0 ms stale for 0 ms no no 200 modified Mon Not held by p2, p4 Not known of p3: dead for 9 s", "p1 2.00 KiB 1 min 10 s stale for 3 s yes no 200 \"v1\", for Accept:a Origin:b",
+		"GET http://x/ A miss.", "p5 0 B 0 ms stale for 0 ms no no 200 modified Mon Not held by p2, p4 Unknown at p3: dead for 9 s", "p1 2.00 KiB 1 min 10 s stale for 3 s yes no 200 \"v1\", for Accept:a Origin:b",
 		"p alive any yes 0.1 % 2 s 1.23 ms 95 % 1.3 ms 2.", "q dead any no 0 0 ms - - - no",
 	} {
 		if !strings.Contains(text, want) {

@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-// page is the status page: one file, which fetches the JSON of this listener.
+// page is the status page, in one file. It fetches the JSON of this listener.
 //
 //go:embed page.html
 var page string
 
-// description describes the paths of the listener, for programs.
+// description is the OpenAPI description of the listener.
 //
 //go:embed openapi.json
 var description []byte
@@ -31,7 +31,7 @@ func hashOf(open, end string) string {
 	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }
 
-// servePage adds the status page and the paths that it fetches.
+// servePage adds the status page, and most of the paths that it fetches.
 func servePage(mux *http.ServeMux, s Source) {
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) {
 		if !strings.Contains(r.Header.Get("Accept"), "text/html") {

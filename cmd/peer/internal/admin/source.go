@@ -12,38 +12,37 @@ import (
 // A Source is the peer behind a [Handler]. Its methods are called from many
 // goroutines at once.
 type Source interface {
-	// Status returns everything about the peer as it is now. It is quick even if a
+	// Status returns the current state of the peer. It is quick even if a
 	// part of the peer hangs: Status.Health then says what is missing.
 	Status() Status
 	// Health returns the health of the peer, without a call to anything that may hang.
 	Health() Health
-	// History returns the samples of the last hour, oldest first, and the last of
-	// them is of now.
+	// History returns the samples of the last hour and day, oldest first. The last one is
+	// current.
 	History() []Sample
 	// Events returns the last lines of the log, the latest first.
 	Events() []Event
-	// Cluster returns the rows of all peers, this one first. Each peer fills in its own;
-	// the rows of those that are dead or do not answer within a second say so.
+	// Cluster returns the rows of all peers, this one first. Each peer reports its own row.
+	// A peer that is dead or does not answer within a second has a row that says so.
 	Cluster(context.Context) Cluster
-	// Why explains how a request would be answered. An error is the caller's mistake.
+	// Why explains how a request would be answered. It returns an error for an invalid request.
 	Why(WhyRequest) (Explanation, error)
 	// Holders returns what each other peer stores for the URL of a request, within
 	// a second.
 	Holders(context.Context, WhyRequest) []Holder
-	// Digest returns the encoding of a peer's digest: this peer's own, as
-	// published, for "" and its own name; of another, as it is held here.
-	// ErrNoDigest means that none is.
+	// Digest returns the encoding of a peer's digest: for "" and this peer's name the digest
+	// that this peer has published, otherwise the replica of another peer's digest.
+	// ErrNoDigest means that there is none.
 	Digest(peer string) ([]byte, error)
-	// Purge removes responses, here or everywhere. An error is the caller's
-	// mistake; peers that could not be reached, or did not do it within a second,
-	// are in the report.
+	// Purge removes responses, here or everywhere. It returns an error for an invalid request.
+	// The report names peers that could not be reached, or were not done within a second.
 	Purge(context.Context, PurgeRequest) (PurgeReport, error)
 }
 
-// ErrNoDigest means that no digest of that peer is held.
+// ErrNoDigest means that there is no digest of that peer.
 var ErrNoDigest = errors.New("no digest of that peer is held here")
 
-// A WhyRequest is a request of a client, to be explained and not made.
+// A WhyRequest describes a client's request whose answer is to be explained.
 type WhyRequest struct {
 	Method string // "" = GET
 	URL    string // absolute, or a path to a reverse proxy
@@ -97,7 +96,7 @@ type PurgeRequest struct {
 // A PurgeReport says what was removed.
 type PurgeReport struct {
 	Peers []Purged `json:"peers"`         // this peer first
-	URL   string   `json:"url,omitempty"` // the whole URL or prefix that the request's stands for; "" = it was by tag
+	URL   string   `json:"url,omitempty"` // the absolute URL or prefix; "" = the purge was by tag
 }
 
 // Purged is what one peer removed.
@@ -107,7 +106,7 @@ type Purged struct {
 	Error   string `json:"error"`   // why nothing was; "" = it was done
 }
 
-// Failed returns how many peers did not do it.
+// Failed returns the number of peers with an error.
 func (r PurgeReport) Failed() (n int) {
 	for _, p := range r.Peers {
 		if p.Error != "" {

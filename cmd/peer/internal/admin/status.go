@@ -10,9 +10,9 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
 )
 
-// Status is the status of a peer, as /status.json has it.
-// Counters start at 0 with the process and only grow. Fields are added and never
-// change their meaning.
+// Status is the status of a peer, as in /status.json.
+// Counters start at 0 with the process and only grow. Fields may be added, but their
+// meaning never changes.
 type Status struct {
 	Name    string    `json:"name"`
 	Version string    `json:"version"`
@@ -63,8 +63,9 @@ type Addresses struct {
 	HTTPS   string `json:"https,omitempty"` // for clients by TLS; "" = none
 }
 
-// page returns where other machines reach the status page, "" if they do not. For a wildcard
-// that is the address where siblings send requests. Loopback counts if siblings use loopback, too.
+// page returns the address at which other machines reach the status page, "" if they can't. If
+// the listener has a wildcard address, it is the host to which siblings send requests. A loopback
+// address counts if siblings use loopback, too.
 func (a Addresses) page() string {
 	admin, err := netip.ParseAddrPort(a.Admin)
 	host, _, _ := net.SplitHostPort(a.Service)
@@ -153,7 +154,7 @@ type Member struct {
 	Service string    `json:"service"`
 	Squid   bool      `json:"squid,omitempty"` // beside the cluster, by its cache digest
 
-	Current           bool    `json:"current"` // its digest is held, and no newer one is known
+	Current           bool    `json:"current"` // there is a replica of its digest, and no newer version is known
 	Keys              uint64  `json:"keys"`
 	FalsePositiveRate float64 `json:"false_positive_rate"`
 	Age               float64 `json:"age_seconds"` // since the digest was last known to be current
@@ -162,17 +163,16 @@ type Member struct {
 	Record
 }
 
-// A Record is how a sibling has answered this peer. It decides whether the sibling is
-// asked, and in which order.
+// A Record says how a sibling has answered this peer's requests. It decides whether and in which
+// order the sibling is asked.
 type Record struct {
 	Hits      int64 `json:"hits"`
 	FalseHits int64 `json:"false_hits"`
 	Failures  int64 `json:"failures"`
-	// From a request to the header of its answer, recently; 0 = it never answered.
+	// Recent time from a request to the header of its answer; 0 = it never answered.
 	RoundTrip  float64 `json:"round_trip_seconds"`
-	Throughput float64 `json:"bytes_per_second"` // of its bodies, recently; 0 = unknown
+	Throughput float64 `json:"bytes_per_second"` // recent rate of its bodies; 0 = unknown
 }
 
-// Here reports whether the member is in the cluster now: it has neither left nor
-// died.
+// Here reports whether the member is in the cluster now: it has not left and is not dead.
 func (m Member) Here() bool { return m.State != "left" && m.State != "dead" }

@@ -11,7 +11,7 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/table"
 )
 
-// StatusText is s for people.
+// StatusText formats s for people.
 func StatusText(s Status) string {
 	var b strings.Builder
 	role := "forward proxy"
@@ -73,8 +73,8 @@ func StatusText(s Status) string {
 	return b.String()
 }
 
-// obstacles names what kept answers out of the store, the most frequent first, and the setting
-// that helps where that is the lack of a lifetime.
+// obstacles lists the reasons why answers were not stored, the most frequent first. If that is the
+// lack of a lifetime, it names the setting that helps.
 func obstacles(counts map[string]uint64) string {
 	names := slices.DeleteFunc(slices.Sorted(maps.Keys(counts)), func(name string) bool { return counts[name] == 0 })
 	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(counts[b], counts[a]) })
@@ -91,13 +91,13 @@ func obstacles(counts map[string]uint64) string {
 // writeHealth prints the faults, if there are any.
 func writeHealth(b *strings.Builder, s Status) {
 	text := s.Health.lines()
-	if s.Origin == "" { // of a reverse proxy the origin is among the troubles
+	if s.Origin == "" { // for a reverse proxy, failing origins are among the troubles
 		for _, f := range s.Origins[:min(len(s.Origins), 5)] {
 			text += fmt.Sprintf("origin %s does not answer since %s: %s\n", f.Host, f.Since.UTC().Format(time.RFC3339), f.Reason)
 		}
 	}
 	if len(s.Health.Missing) > 0 {
-		text += "said last, and not now: " + strings.Join(s.Health.Missing, ", ") + "\n"
+		text += "not current, no answer in time: " + strings.Join(s.Health.Missing, ", ") + "\n"
 	}
 	if text != "" {
 		b.WriteString(text + "\n")
@@ -118,7 +118,7 @@ func certificate(s Status) string {
 	return "certificate until " + s.CertificateUntil.Format(time.DateTime+" MST") + "\n"
 }
 
-// MembersText is the cluster as s knows it, its own peer first.
+// MembersText formats the members of a status for people, the peer itself first.
 func MembersText(s Status) string {
 	t := table.New("NAME", "STATE", ">FOR", "SERVICE", ">OBJECTS", "DIGEST", ">HITS", ">FALSE HITS", ">FAILED")
 	t.Row(short(s.Name), "self", rough(s.Now.Sub(s.Started)), s.Addresses.Service, table.Count(s.Digest.Keys), "own", "-", "-", "-")
@@ -146,13 +146,13 @@ func rate(f float64) string {
 	return fmt.Sprintf("%.2g %%", 100*f)
 }
 
-// rough writes a length of time in one unit.
+// rough formats a duration in one unit.
 func rough(d time.Duration) string {
 	units := strings.Fields(Span(d))
 	return units[0] + " " + units[1]
 }
 
-// Span writes a length of time in one or two units.
+// Span formats a duration in one or two units.
 func Span(d time.Duration) string {
 	d = max(d, 0)
 	switch {

@@ -9,7 +9,7 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/table"
 )
 
-// ExplanationText is e for people.
+// ExplanationText formats e for people.
 func ExplanationText(e Explanation) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s\n%s\n", e.Method, e.URL, e.Text)
@@ -31,7 +31,7 @@ func ExplanationText(e Explanation) string {
 	return b.String()
 }
 
-// holdersText is what each peer stores. Peers that store nothing, or do not answer, come
+// holdersText lists what each peer stores. Peers that store nothing, or do not answer, come
 // below the table.
 func holdersText(all []Holder) string {
 	t := table.New("HELD BY", ">BYTES", ">AGE", "FRESHNESS", "IN DIGEST", "SELECTED", "RESPONSE")
@@ -43,7 +43,7 @@ func holdersText(all []Holder) string {
 		}
 		switch {
 		case h.Error != "":
-			silent += "Not known of " + h.Peer + ": " + h.Error + "\n"
+			silent += "Unknown at " + h.Peer + ": " + h.Error + "\n"
 		case len(h.Stored) == 0:
 			without = append(without, h.Peer)
 		}
@@ -69,7 +69,7 @@ func version(s cache.Stored) string {
 	return "of " + s.Date.UTC().Format(time.DateTime)
 }
 
-// response identifies a response: status, version, and the fields by which it varies.
+// response identifies a response by status, version, and the fields by which it varies.
 func response(s cache.Stored) string {
 	text := fmt.Sprintf("%d %s", s.Status, version(s))
 	if v := variant(s.Identity); v != "any" {
@@ -78,7 +78,7 @@ func response(s cache.Stored) string {
 	return text
 }
 
-// variant is an identity without its URL.
+// variant returns the part of an identity after its URL.
 func variant(identity string) string {
 	_, fields, _ := strings.Cut(identity, "\n")
 	if fields == "" {
@@ -87,7 +87,7 @@ func variant(identity string) string {
 	return strings.ReplaceAll(fields, "\n", " ")
 }
 
-// trip writes a time that is mostly some milliseconds; 0 = unknown.
+// trip formats a time of usually some milliseconds; 0 = unknown.
 func trip(s float64) string {
 	if s == 0 {
 		return "-"
@@ -115,7 +115,7 @@ func yes(b bool) string {
 	return "no"
 }
 
-// PurgeText is r for people.
+// PurgeText formats r for people.
 func PurgeText(r PurgeReport) string {
 	t := table.New("PEER", ">REMOVED", "RESULT")
 	for i, p := range r.Peers {

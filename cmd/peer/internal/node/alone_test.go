@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// A peer that is to join others and finds none takes requests, and says that it is
-// alone until another one comes.
+// A peer that finds none of the peers that it should join serves requests, and reports that it is
+// alone until another one starts.
 func TestAlone(t *testing.T) {
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

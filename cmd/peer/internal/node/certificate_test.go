@@ -12,8 +12,8 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/peertls/certtest"
 )
 
-// A certificate that runs out is told of two weeks before, once a day, and then as
-// an error; one of a short life in its last third.
+// Warnings about a certificate begin two weeks before it expires, or in the last third of a short
+// lifetime, once a day. After its expiry there are errors.
 func TestCertificateThatRunsOut(t *testing.T) {
 	const day = 24 * time.Hour
 	for _, tt := range []struct {

@@ -18,8 +18,8 @@ import (
 	"github.com/summarycache/summarycache/sim/workload"
 )
 
-// A virtual cluster lives in one process and in virtual time; gossip and HTTP go
-// through a network in memory.
+// A virtual cluster runs in one process and in virtual time; gossip and HTTP use
+// a network in memory.
 type virtual struct {
 	t       *testing.T
 	net     *memnet.Network
@@ -30,7 +30,7 @@ type virtual struct {
 	nodes   []*Node
 	buf     []byte
 	digests string               // file of the peers started next
-	tune    func(*config.Config) // of the peers to be started; nil = nothing
+	tune    func(*config.Config) // changes the configuration of the peers started next; nil = none
 }
 
 const originURL = "http://10.9.9.9:8080"
@@ -79,7 +79,7 @@ func (v *virtual) start(i int, dir string) {
 
 func (v *virtual) get(i int, target string) error { return v.getInto(i, target, v.buf) }
 
-// getInto is get for several at a time.
+// getInto is get for use in several goroutines.
 func (v *virtual) getInto(i int, target string, buf []byte) error {
 	answer, err := v.client.Get(fmt.Sprintf("http://10.0.0.%d:80%s", i+1, target))
 	if err != nil {
@@ -111,7 +111,7 @@ func (v *virtual) stop() {
 // that have run out share a context of the race detector, which then crashes (Go 1.26).
 func pause(d time.Duration) { <-time.After(max(d, 1)) }
 
-// knowing counts the pairs of which one has the other's current digest.
+// knowing counts the pairs of peers of which one has the other's current digest.
 func (v *virtual) knowing() (pairs int) {
 	for _, n := range v.nodes {
 		for _, m := range n.Status().Members {
@@ -159,7 +159,7 @@ func TestTwentyPeers(t *testing.T) {
 	})
 }
 
-// death kills a peer while the clients of the others go on.
+// death kills a peer while the other peers' clients go on.
 func (v *virtual) death(trace *workload.Trace, caches []int) {
 	const dead = 7
 	v.hosts[dead].Kill()

@@ -11,8 +11,8 @@ import (
 	"github.com/summarycache/summarycache/gossip/memnet"
 )
 
-// Clients ask eight peers, half a millisecond from each other and from the origin, for
-// objects that nobody holds, all at once: each is fetched once, or hardly more often. Then
+// Clients of eight peers, which are half a millisecond from each other and from the origin,
+// request objects that no peer stores, all at once: each object is fetched about once. Then
 // each peer has misses of its own, which soon cost no messages.
 func TestCrowdAtOnce(t *testing.T) {
 	const peers, clients, objects, alone, think = 8, 64, 20, 400, 200 * time.Millisecond

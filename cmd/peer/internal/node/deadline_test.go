@@ -16,7 +16,7 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/config"
 )
 
-// pause is what the tests' peers bear; several times of it pass in them.
+// pause is the limit of the peers in these tests, which take several times as long.
 const shortly = 300 * time.Millisecond
 
 // impatient starts a peer with short deadlines before an origin.
@@ -54,9 +54,9 @@ func drained(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(w, len(b))
 }
 
-// A body that stops after one byte is given up, at the place for clients' requests and
-// at that for other peers' alike, and nobody blames the origin for it. One that goes
-// on slowly arrives whole, though it takes longer than any pause may.
+// A request whose body stops after one byte is given up, whether it is a client's or another
+// peer's, and this does not count against the origin. A body that continues slowly arrives
+// completely, though it takes longer than a pause may.
 func TestClientBodyTimeout(t *testing.T) {
 	n := impatient(t, drained, nil)
 	for path, header := range map[string]string{"/upload": "", "/.well-known/summarycache-control": "Summarycache-Control: x\r\n"} {
@@ -106,7 +106,7 @@ func TestClientBodyTimeout(t *testing.T) {
 	}
 }
 
-// A request whose body nobody reads does not hold its connection for ever either.
+// A request whose body is never read does not hold its connection for ever either.
 func TestBodyThatNobodyReads(t *testing.T) {
 	n := impatient(t, func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Cache-Control", "max-age=60") }, nil)
 	for range 2 { // the second is a hit
@@ -119,7 +119,7 @@ func TestBodyThatNobodyReads(t *testing.T) {
 	}
 }
 
-// An origin that thinks for longer than a client's body may pause is not hurried.
+// An origin may take longer to answer than a client's body may pause.
 func TestSlowOriginAfterUpload(t *testing.T) {
 	n := impatient(t, func(w http.ResponseWriter, r *http.Request) {
 		io.Copy(io.Discard, r.Body)
@@ -132,7 +132,7 @@ func TestSlowOriginAfterUpload(t *testing.T) {
 	}
 }
 
-// A client that stops reading is given up, from the origin and from the store.
+// A client that stops reading is given up, whether the body comes from the origin or the store.
 func TestSendTimeout(t *testing.T) {
 	const size = 50 << 20
 	n := impatient(t, func(w http.ResponseWriter, r *http.Request) {
@@ -172,7 +172,7 @@ func TestSendTimeout(t *testing.T) {
 	}
 }
 
-// Tunnels and WebSockets may be idle for as long as they like.
+// Tunnels and WebSockets may be idle without limit.
 func TestTunnelsMayPause(t *testing.T) {
 	echo, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/summarycache/summarycache/sim/workload"
 )
 
-// Copies of a response go stale at all peers at the same moment: then nobody asks another for one.
+// Copies of a response go stale at all peers at the same moment: then no peer asks another for one.
 func TestCopiesThatExpireTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const peers, rate = 6, 30

@@ -20,9 +20,9 @@ import (
 	"time"
 )
 
-// Connections of clients, as many as there may be, cost no more than 32 KiB each, whatever
-// headers they send: 60 KiB of short fields took 714 KiB. A request that waits for an origin has
-// a connection there, too, and five goroutines: 64 KiB.
+// At the maximum number of connections, each costs no more than 32 KiB, whatever
+// headers its client sends: 60 KiB of short fields once took 714 KiB. A request that waits for an
+// origin also has a connection to it and five goroutines: 64 KiB.
 func TestFloodsOfClients(t *testing.T) {
 	const conns = 500
 	for _, flood := range []struct {
@@ -68,8 +68,8 @@ func TestFloodsOfClients(t *testing.T) {
 	}
 }
 
-// A stranger's connections to the admin listener, as many as it takes and of whatever kind, cost
-// no more than 32 MB in all: headers, commands without the token, and answers that nobody reads.
+// A stranger's connections to the admin listener cost no more than 32 MB in all, however many
+// there are: with large headers, with commands without the token, or with answers that are not read.
 func TestFloodsOfAdmin(t *testing.T) {
 	for name, say := range map[string]string{
 		"nothing":      "",
@@ -107,7 +107,7 @@ func TestFloodsOfAdmin(t *testing.T) {
 	}
 }
 
-// A connection of HTTP/2 may have so many requests at a time, which the server says first.
+// The server's first settings limit the concurrent requests of an HTTP/2 connection.
 func TestStreamsOfAConnection(t *testing.T) {
 	cfg := local(t, t.TempDir())
 	cfg.Origin = &url.URL{Scheme: "http", Host: "127.0.0.1:1"}
@@ -138,8 +138,9 @@ func TestStreamsOfAConnection(t *testing.T) {
 	t.Error("any number of requests at a time")
 }
 
-// Requests by HTTP/2 and connections share one limit, of which an address has half: of 20 a
-// connection takes one and nine of its requests the rest, and others when these are over.
+// Connections and HTTP/2 requests share one limit, of which one address may have half. Of 20, a
+// connection takes one and nine of its requests the rest; further requests are admitted when these
+// end.
 func TestRequestsAreCounted(t *testing.T) {
 	begun, end := make(chan struct{}, 100), make(chan struct{})
 	origin := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
@@ -196,7 +197,7 @@ func manyNames(n int) string {
 	return b.String()
 }
 
-// memoryAbove returns the most bytes that are in use within a second, beyond a number of them.
+// memoryAbove returns by how many bytes the memory in use exceeds a number, at most within a second.
 func memoryAbove(before uint64) (most uint64) {
 	for range 40 {
 		time.Sleep(25 * time.Millisecond)
@@ -205,7 +206,7 @@ func memoryAbove(before uint64) (most uint64) {
 	return most - min(before, most)
 }
 
-// memoryInUse returns the bytes that heap and stacks take now, garbage included.
+// memoryInUse returns the bytes of heap and stacks, garbage included.
 func memoryInUse() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)

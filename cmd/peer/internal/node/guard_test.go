@@ -14,8 +14,8 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/config"
 )
 
-// through asks by way of a peer that is a forward proxy, and returns the status and the
-// body. CONNECT to a URL's host comes first if tunnel is set.
+// through sends a request through a peer that is a forward proxy, by CONNECT if tunnel is set, and
+// returns the status and the body.
 func through(t *testing.T, n *Node, target string, tunnel bool) (code int, body string) {
 	t.Helper()
 	if !tunnel {
@@ -42,8 +42,8 @@ func through(t *testing.T, n *Node, target string, tunnel bool) (code int, body 
 	return code, ""
 }
 
-// A client of a forward proxy, or of one peer's, reaches no admin or gossip port of any
-// peer of the cluster through it, however it asks.
+// A client of a forward proxy reaches no admin or gossip port of any peer of the cluster
+// through it, whatever it sends.
 func TestPortsOfPeersAreNotForwardedTo(t *testing.T) {
 	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "the site") }))
 	defer site.Close()
@@ -74,7 +74,7 @@ func TestPortsOfPeersAreNotForwardedTo(t *testing.T) {
 	}
 }
 
-// Beyond this machine a forward proxy is for those whom the operator names.
+// Other machines may use a forward proxy only if the operator names them.
 func TestProxyClients(t *testing.T) {
 	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "the site") }))
 	defer site.Close()

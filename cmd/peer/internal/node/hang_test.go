@@ -17,8 +17,8 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/origin"
 )
 
-// mutex returns a lock deep within v, by the names of fields; "Load" is what an
-// atomic pointer points to, "0" the first of a slice.
+// mutex returns a lock deep within v, by the names of fields. "Load" follows an
+// atomic pointer, and "0" is the first element of a slice.
 func mutex(t *testing.T, v any, path ...string) sync.Locker {
 	t.Helper()
 	at := reflect.ValueOf(v)
@@ -43,14 +43,14 @@ func mutex(t *testing.T, v any, path ...string) sync.Locker {
 	return at.Addr().Interface().(sync.Locker)
 }
 
-// Each part that can hang is made to, for real, at a peer that is asked for objects
-// meanwhile: /healthz names it, every answer of the admin listener comes within a
-// second, and all is well again when the part goes on.
+// Each part that can hang is really made to hang, at a peer that gets requests
+// meanwhile: /healthz names the part, every answer of the admin listener comes within a
+// second, and the peer recovers when the part goes on.
 func TestHangs(t *testing.T) {
 	hangs := map[string]struct {
 		hang  func(t *testing.T, n *Node) (goOn func())
-		names []string // of parts that are said to hang, one of them at least
-		says  string   // the status lacks; "" = nothing
+		names []string // parts, at least one of which is reported as hanging
+		says  string   // the part that is missing in the status; "" = none
 	}{
 		"a shard of the digest": {held(func(t *testing.T, n *Node) sync.Locker {
 			return mutex(t, n.holdings.Filter(), "counters", "Load", "shards", "0", "mu")
@@ -150,7 +150,7 @@ func (a adminOf) get(path string) (int, string) {
 	return resp.StatusCode, string(body)
 }
 
-// until waits for what /healthz is to say.
+// until waits for an answer of /healthz.
 func (a adminOf) until(code int, right func(body string) bool) {
 	a.t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; {
@@ -165,7 +165,7 @@ func (a adminOf) until(code int, right func(body string) bool) {
 	}
 }
 
-// inTime sees to it that an answer comes within a second, in one of a few tries: this
+// inTime checks that an answer comes within a second in one of a few attempts, since this
 // machine may be busy.
 func (a adminOf) inTime(what string, ask func() (*http.Response, error)) {
 	a.t.Helper()

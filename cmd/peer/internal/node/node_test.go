@@ -34,8 +34,8 @@ func start(t *testing.T, cfg config.Config, log *slog.Logger) *Node {
 	return n
 }
 
-// What the store has from a former life is in the digest before anybody hears
-// of the peer.
+// The objects of an earlier process are in the digest before any other peer
+// knows of this one.
 func TestWarmStart(t *testing.T) {
 	const objects = 50
 	site := &origin.Handler{Sizes: make(map[string]int64)}
@@ -84,7 +84,7 @@ func TestStartThatFailsGivesEverythingBack(t *testing.T) {
 	start(t, cfg, nil) // the store's lock and the ports are free again
 }
 
-// A client of the proxy must not reach the admin listener through it.
+// A client of the proxy cannot reach the admin listener through it.
 func TestAdminIsNotForwardedTo(t *testing.T) {
 	n := start(t, local(t, t.TempDir()), nil)
 	proxy := &url.URL{Scheme: "http", Host: n.Addresses().Listen}

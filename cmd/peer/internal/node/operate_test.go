@@ -10,8 +10,8 @@ import (
 	"github.com/summarycache/summarycache/digest"
 )
 
-// What one peer purges everywhere is gone from all that live, and those that
-// were not reached are named.
+// A purge everywhere removes an object from all live peers, and its report names the peers that
+// were not reached.
 func TestPurgeEverywhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := newVirtual(t, 3, map[string]int64{"/a/1": 10, "/a/2": 10, "/b": 10})
@@ -101,8 +101,7 @@ func TestWhy(t *testing.T) {
 	})
 }
 
-// What the status page shows of the cluster: samples, who asked whom,
-// and what the digest is made for.
+// The status page has samples, the requests between each two peers, and the plan of the digest.
 func TestClusterAndHistory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := newVirtual(t, 3, map[string]int64{"/x": 1000, "/y": 1000})

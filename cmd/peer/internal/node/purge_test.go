@@ -12,7 +12,7 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/config"
 )
 
-// TestPurgeMethod: a PURGE is carried out, everywhere, for those who may, and never goes to
+// TestPurgeMethod: a PURGE of a client that may purge is carried out everywhere. No PURGE goes to
 // the origin.
 func TestPurgeMethod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -84,7 +84,7 @@ func TestPurgeMethod(t *testing.T) {
 	})
 }
 
-// many are so many tags.
+// many returns n tags.
 func many(n int) string {
 	var b strings.Builder
 	for i := range n {

@@ -14,7 +14,7 @@ import (
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
-// answers is a transport that answers as a test wants.
+// answers is a transport with a given answer.
 type answers struct {
 	code   int
 	status string
@@ -36,7 +36,7 @@ func (a answers) RoundTrip(*http.Request) (*http.Response, error) {
 
 func (answers) CloseIdleConnections() {}
 
-// Why a sibling is of no use is in the log, once a minute for each.
+// The log says why requests to a sibling fail, once a minute for each sibling.
 func TestSiblingsThatRefuse(t *testing.T) {
 	canceled, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -55,8 +55,8 @@ func TestRoster(t *testing.T) {
 	}
 }
 
-// A roster follows the cluster, without asking gossip for each question, and
-// warns now and then.
+// A roster follows the cluster without a call of gossip for each request, and
+// limits its warnings.
 func TestRosterIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder
@@ -87,8 +87,8 @@ func TestRosterIsKept(t *testing.T) {
 	})
 }
 
-// A stranger who takes a member's name gets a short answer that says why, also for
-// what the peer holds; under its own name, or none, it is any client.
+// A stranger that uses a member's name gets a short answer that says why it is refused, even for
+// stored objects. Under its own name, or without one, it is treated like any client.
 func TestStranger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := newVirtual(t, 2, map[string]int64{"/x": 10})

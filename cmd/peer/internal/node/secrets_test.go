@@ -11,7 +11,7 @@ import (
 )
 
 // TestChangeOfSecrets moves a cluster from one secret to the next by reloads,
-// while lookups and orders go on.
+// while lookups and commands continue.
 func TestChangeOfSecrets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const objects = 200

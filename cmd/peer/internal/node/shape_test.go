@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestReplan: a peer that outgrows its digest's plan makes another one, and at no
-// moment does another peer's lookup miss what was there before.
+// TestReplan: a peer that holds more objects than planned plans a new digest, and meanwhile no
+// lookup of another peer misses an object that was there before.
 func TestReplan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const few, many = 300, 2500 // around the thousand that the digests are planned for

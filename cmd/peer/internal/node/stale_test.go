@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// TestOriginDown: with the origin down every peer answers by what one of them may still
-// serve stale, and none by what nobody may. What is asked for that is bounded.
+// TestOriginDown: while the origin is down, every peer answers with a response that any of them may
+// still serve stale, and with no other. The number of requests between peers is bounded.
 func TestOriginDown(t *testing.T) {
 	for _, peers := range []int{2, 5, 20} {
 		synctest.Test(t, func(t *testing.T) {

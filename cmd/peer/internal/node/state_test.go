@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A peer that is restarted with its store goes on with its digest, and with those of
-// the others: nobody fetches a whole one.
+// A peer that is restarted with its store continues with its digest and with those of
+// the others: no peer fetches a whole digest.
 func TestRestartCostsNoWholeDigest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sizes := make(map[string]int64)

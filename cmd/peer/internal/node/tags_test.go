@@ -17,8 +17,8 @@ import (
 	"github.com/summarycache/summarycache/sim/cputime"
 )
 
-// A tagged origin answers with a version and the tags "all", that of the path, and that of
-// the directory.
+// A tagged origin answers with a version, and with tags for everything, the path and the
+// directory.
 type tagged struct {
 	version, asked atomic.Int64
 	down           atomic.Bool
@@ -38,8 +38,8 @@ func (o *tagged) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 var objects = flag.Int("tagged", 1000, "how many objects TestPurgeTag has at each peer; the target is of 10000")
 
-// TestPurgeTag: all objects with a tag are gone from three peers within a second, by one
-// message to each; also where they were stored in a former life, and at a peer that is away.
+// TestPurgeTag: one message to each of three peers removes all objects with a tag within a second,
+// including those stored by an earlier process, and those of a peer that is away.
 func TestPurgeTag(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := newVirtual(t, 0, nil)
@@ -71,7 +71,7 @@ func TestPurgeTag(t *testing.T) {
 			t.Fatal(err)
 		}
 		v.nodes = v.nodes[:2]
-		v.start(2, at(2)) // whose index is that of what it found on its disk
+		v.start(2, at(2)) // its index has the objects found on its disk
 		pause(10 * time.Second)
 		for i := range v.nodes {
 			if held(i) != *objects {
@@ -104,7 +104,7 @@ func TestPurgeTag(t *testing.T) {
 				t.Errorf("p%d holds %d objects", i, held(i))
 			}
 		}
-		// A peer that is away hears of it when it is back, before it serves.
+		// A peer that is away gets the purge when it is back, before it serves.
 		for i := range v.nodes {
 			v.send("GET", i, "/a/b")
 		}
@@ -123,8 +123,8 @@ func TestPurgeTag(t *testing.T) {
 	})
 }
 
-// TestSoftPurge: what was purged softly is validated before its next use, and served stale
-// while the origin is down; no peer has it fresh from another.
+// TestSoftPurge: after a soft purge an object is validated before its next use, and served stale
+// while the origin is down. No peer gets it as fresh from another.
 func TestSoftPurge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := newVirtual(t, 3, nil)
@@ -163,8 +163,8 @@ func TestSoftPurge(t *testing.T) {
 	})
 }
 
-// TestPurgeWhileFetching: what was asked for before a purge, and comes after it, is neither
-// stored nor given to a sibling, whatever is known of its tags meanwhile.
+// TestPurgeWhileFetching: a response that was requested before a purge and arrives after it is
+// neither stored nor sent to a sibling, whether its tags are known meanwhile or not.
 func TestPurgeWhileFetching(t *testing.T) {
 	for name, late := range map[string]struct{ header, body time.Duration }{
 		"before the header": {2 * time.Second, 0},

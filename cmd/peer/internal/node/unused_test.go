@@ -15,8 +15,8 @@ import (
 	"github.com/summarycache/summarycache/gossip/memnet"
 )
 
-// A connection without a request does not hold up a server that stops; a request
-// under way does, until the limit.
+// A connection without a request does not delay the shutdown of a server. A request
+// under way does, up to the limit.
 func TestUnusedConnections(t *testing.T) {
 	const slow, limit = 3 * time.Second, 4 * time.Second
 	for _, tt := range []struct {

@@ -10,7 +10,7 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
 )
 
-// Whoever asks one peer of the whole cluster hears of all, within a second: those that
+// A request to one peer for the status of the cluster returns all peers within a second: those that
 // answer, one that is dead, one that does not answer, and one that is alone.
 func TestWholeCluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -45,7 +45,7 @@ func TestWholeCluster(t *testing.T) {
 			}
 			pause(time.Second)
 		}
-		v.hosts[4].Freeze() // alive for as long as nobody noticed
+		v.hosts[4].Freeze() // it counts as alive until the others notice
 		defer v.hosts[4].Thaw()
 		start := time.Now()
 		c, holders, text := ask()
@@ -77,7 +77,7 @@ func TestWholeCluster(t *testing.T) {
 	})
 }
 
-// Peers that are late with a purge don't keep this one from saying what it removed itself.
+// Peers that are late with a purge don't keep this one from reporting what it removed itself.
 func TestPurgeWithASilentPeer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := newVirtual(t, 3, map[string]int64{"/x": 10})

@@ -14,7 +14,7 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
 )
 
-// A versions is an origin whose answers tell a version, which a POST makes greater.
+// A versions is an origin whose answers have a version, which a POST increases.
 type versions struct{ now atomic.Int64 }
 
 func (o *versions) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -42,8 +42,8 @@ func (v *virtual) send(method string, i int, target string) (body, status string
 	return string(b), strings.Join(answer.Header["Cache-Status"], ", ")
 }
 
-// TestWriteReachesAll: after a write at one peer a client that is sent from peer to peer
-// never gets what was before it, also at a peer that was away, with its store, and is back.
+// TestWriteReachesAll: after a write at one peer, a client that is sent from peer to peer
+// never gets the earlier version, not even at a peer that was away and is back with its store.
 func TestWriteReachesAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := newVirtual(t, 0, nil)
