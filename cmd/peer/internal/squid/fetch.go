@@ -1,6 +1,7 @@
 package squid
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,34 +17,41 @@ import (
 )
 
 const (
-	slack       = time.Second      // a Squid takes to write a digest after the old one expired
-	grace       = 10 * time.Second // by which a fetch may be late before the digest counts as old
-	fetchTime   = 2 * time.Minute  // for a whole digest
-	lastBackoff = 10 * time.Minute
-	headerTime  = 10 * time.Second
-	untrusted   = time.Hour // after which a digest that can't be confirmed is dropped
+	slack       = time.Second      // for a Squid to write a new digest after the old one expired
+	grace       = 10 * time.Second // for a late fetch, before the digest counts as expired
+	fetchTime   = 2 * time.Minute  // limit for a whole digest
+	lastBackoff = 10 * time.Minute // longest pause after failures
+	headerTime  = 10 * time.Second // limit for the response header
+	untrusted   = time.Hour        // after which a digest that cannot be confirmed is dropped
 )
 
-// run keeps the Squid's digest until ctx ends.
+// run keeps the Squid's digest up to date until ctx ends. Nothing else writes known.
 func (n *neighbour) run(ctx context.Context) {
 	for failures := 0; ctx.Err() == nil; {
 		var wait time.Duration
-		at, err := n.fetch(ctx)
+		old := n.known.Load()
+		at, err := n.fetch(ctx, old)
 		switch {
 		case ctx.Err() != nil:
 			return
 		case err == nil:
-			if failures > 0 || n.known.Load() == nil {
+			if failures > 0 || old.digest == nil {
 				n.cfg.Logger.Info("fetched a Squid's digest", "squid", n.addr, "digest", at.digest)
 			}
 			failures = 0
-			n.set(at)
+			at.since = old.since
+			if old.digest == nil {
+				at.since = at.confirmed
+			}
+			n.known.Store(at)
 			wait = time.Until(at.next)
 		default:
 			if failures == 0 {
 				n.cfg.Logger.Warn("cannot fetch a Squid's digest, trying again", "squid", n.addr, "err", err)
 			}
-			n.distrust()
+			if old.digest == nil && old.since.IsZero() || old.digest != nil && time.Since(old.next) > untrusted {
+				n.known.Store(&known{since: time.Now()})
+			}
 			wait = min(n.cfg.MinInterval<<min(failures, 10), max(lastBackoff, n.cfg.MinInterval))
 			wait += rand.N(wait/10 + 1)
 			failures++
@@ -55,37 +63,16 @@ func (n *neighbour) run(ctx context.Context) {
 	}
 }
 
-func (n *neighbour) set(at *known) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.known.Swap(at) == nil {
-		n.since = time.Now()
-	}
-}
-
-// distrust drops a digest that was not confirmed for too long.
-func (n *neighbour) distrust() {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	at := n.known.Load()
-	if at == nil && n.since.IsZero() || at != nil && time.Since(at.next) > untrusted {
-		n.known.Store(nil)
-		n.since = time.Now()
-	}
-}
-
-// fetch asks for the digest: whole, or whether the one at hand is still the
-// latest.
-func (n *neighbour) fetch(ctx context.Context) (*known, error) {
+// fetch requests the digest, on the condition that it is newer than the old one if there is one.
+func (n *neighbour) fetch(ctx context.Context, old *known) (*known, error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchTime)
 	defer cancel()
-	old := n.known.Load()
 	r := (&http.Request{
 		Method: http.MethodGet,
 		URL:    &url.URL{Scheme: "http", Host: n.addr, Path: format.Path},
 		Header: http.Header{"Accept": {format.ContentType}, "User-Agent": {"summarycache"}},
 	}).WithContext(ctx)
-	if old != nil && old.modified != "" {
+	if old.modified != "" {
 		r.Header["If-Modified-Since"] = []string{old.modified}
 	}
 	answer, err := n.transport.RoundTrip(r)
@@ -100,11 +87,8 @@ func (n *neighbour) fetch(ctx context.Context) (*known, error) {
 	case answer.StatusCode == http.StatusOK:
 		at.digest, err = format.Read(answer.Body, answer.ContentLength, format.Limits{})
 		return at, err
-	case answer.StatusCode == http.StatusNotModified && old != nil:
-		at.digest, at.modified = old.digest, old.modified
-		if at.name == "" {
-			at.name = old.name
-		}
+	case answer.StatusCode == http.StatusNotModified && old.digest != nil:
+		at.digest, at.modified, at.name = old.digest, old.modified, cmp.Or(at.name, old.name)
 		return at, nil
 	}
 	text, _ := io.ReadAll(io.LimitReader(answer.Body, 4<<10))
@@ -114,8 +98,8 @@ func (n *neighbour) fetch(ctx context.Context) (*known, error) {
 	return nil, fmt.Errorf("it answers %d: see digest_generation and http_access in its squid.conf", answer.StatusCode)
 }
 
-// remaining is how long the Squid will stand by its digest, by its own clock. A
-// Squid that does not say is asked at the least interval.
+// remaining returns the time until the digest expires, by the Squid's own clock; 0 if the Squid does
+// not state it, which leads to the shortest interval.
 func (n *neighbour) remaining(h http.Header) time.Duration {
 	expires, err1 := http.ParseTime(h.Get("Expires"))
 	date, err2 := http.ParseTime(h.Get("Date"))

@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -20,32 +19,30 @@ type neighbour struct {
 	peer      string // its name
 	transport http.RoundTripper
 
-	known atomic.Pointer[known] // nil = no digest
-
-	mu    sync.Mutex
-	since time.Time // when known became nil or something; zero = never
+	known atomic.Pointer[known] // never nil
 }
 
-// known is a digest and when it was good. It is immutable.
+// known is the state of a Squid's digest. It is immutable.
 type known struct {
-	digest    *format.Digest
-	name      string    // of the Squid in Via; "" = unknown
-	modified  string    // Last-Modified as it came
-	confirmed time.Time // when the Squid last stood by it
-	next      time.Time // when to fetch again
+	digest    *format.Digest // nil = none
+	name      string         // of the Squid in Via; "" = unknown
+	modified  string         // Last-Modified as received
+	confirmed time.Time      // when the Squid last sent or confirmed it
+	next      time.Time      // when to fetch again
+	since     time.Time      // for how long there has been a digest, or none; zero = from the start
 }
 
-// keys are those of one question.
+// keys are the keys of one lookup.
 type keys struct {
 	plain   format.Key
 	variant format.Key
-	varies  bool // the variant's must match as well
+	varies  bool // variant must match as well
 }
 
-// keysFor returns the keys under which a Squid may list what a question is for.
-// It lists a response that varies under two: one for the URL and one for the
-// variant. The second counts only where it can be told: if we know that responses
-// to the URL vary, and by one field, for the order of several is not known.
+// keysFor returns the keys by which a Squid may advertise the object of a lookup. A Squid advertises
+// a response that varies by two keys, one for the URL and one for the variant. The second can be
+// computed only if the URL is known to vary, and by a single field: the order in which a Squid
+// writes several fields is not known.
 func keysFor(q *sibling.LookupRequest) (k keys, ok bool) {
 	var url, variant string
 	for i, id := range q.Identities {
@@ -55,7 +52,7 @@ func keysFor(q *sibling.LookupRequest) (k keys, ok bool) {
 		case !isGet:
 		case !varies:
 			url = at
-		case i == 0 && strings.IndexByte(fields, '\n') < 0: // the likeliest: known, not guessed
+		case i == 0 && strings.IndexByte(fields, '\n') < 0: // the first identity is known, not guessed
 			variant, _, _ = strings.Cut(fields, ":")
 		}
 	}
@@ -74,14 +71,14 @@ func keysFor(q *sibling.LookupRequest) (k keys, ok bool) {
 }
 
 func (at *known) matches(k *keys) bool {
-	return at.digest.MayContain(k.plain) && (!k.varies || at.digest.MayContain(k.variant))
+	return at.digest != nil && at.digest.MayContain(k.plain) && (!k.varies || at.digest.MayContain(k.variant))
 }
 
-// candidate says whether the Squid may have what a question is for. It is not
-// asked for what came through it.
+// candidate reports whether the Squid may have the object of a lookup. Requests that came through a
+// Squid are not sent back to it.
 func (n *neighbour) candidate(k *keys, header http.Header, now time.Time) (sibling.Candidate, bool) {
 	at := n.known.Load()
-	if at == nil || !at.matches(k) || slices.Contains(rfc9111.Via(header), at.name) {
+	if !at.matches(k) || slices.Contains(rfc9111.Via(header), at.name) {
 		return sibling.Candidate{}, false
 	}
 	return sibling.Candidate{
@@ -90,12 +87,9 @@ func (n *neighbour) candidate(k *keys, header http.Header, now time.Time) (sibli
 }
 
 func (n *neighbour) status(now time.Time) Status {
-	n.mu.Lock()
-	since := n.since
-	n.mu.Unlock()
 	at := n.known.Load()
-	s := Status{Name: n.peer, Addr: n.addr, Alive: at != nil, Since: since}
-	if at == nil {
+	s := Status{Name: n.peer, Addr: n.addr, Alive: at.digest != nil, Since: at.since}
+	if at.digest == nil {
 		return s
 	}
 	s.Current = now.Before(at.next.Add(grace))

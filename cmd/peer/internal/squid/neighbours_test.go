@@ -3,6 +3,7 @@ package squid
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"strings"
@@ -106,6 +107,9 @@ func beside(t *testing.T, c Config, m *mimic, play func(*mimic, *Neighbours)) {
 		c.Addrs = []string{squidAddr}
 		host := network.Host("10.0.0.1")
 		c.Dial = dialer(host)
+		if c.Logger == nil {
+			c.Logger = textLogger(io.Discard)
+		}
 		n := New(c)
 		play(m, n)
 		n.Close()

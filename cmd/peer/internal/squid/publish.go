@@ -14,44 +14,43 @@ import (
 	format "github.com/summarycache/summarycache/digest/squid"
 )
 
-// An Object is one that the peer would serve to a sibling.
+// An Object is an object that the peer would serve to a sibling.
 type Object struct {
-	Identity   string    // as package cache has it
+	Identity   string    // as in package cache
 	FreshUntil time.Time // when it becomes stale
-	Generated  time.Time // its age counts from then; zero = unknown
+	Generated  time.Time // the origin of its age; zero = unknown
 }
 
-// A Publisher serves the digest of what this peer would answer Squids. Squids
-// fetch it every five minutes, since it is said to have expired: that is the least
-// interval that they have, and at every other they would add it to the time we
-// name. It is safe for concurrent use.
+// A Publisher serves the digest of the objects that this peer would serve to Squids. Its Expires is
+// in the past, so that Squids fetch it every five minutes, their shortest interval: they would add
+// any time in the future to that interval. A Publisher is safe for concurrent use.
 type Publisher struct {
-	// Objects lists what the peer would serve to siblings.
+	// Objects lists the objects that the peer would serve to siblings.
 	Objects func() iter.Seq[Object]
-	Logger  *slog.Logger // nil = discard
+	Logger  *slog.Logger
 
 	served, bytes atomic.Int64
 
 	mu      sync.Mutex
 	made    time.Time
-	until   time.Time
+	until   time.Time // when to make the next one
 	current *format.Digest
 }
 
 const (
-	// horizon is how long an object must remain of use to a Squid to be listed:
-	// until it fetches the next digest.
+	// horizon is how long an object must stay fresh to be advertised: until a Squid fetches the next
+	// digest.
 	horizon = 5 * time.Minute
-	// oldest is the age that a Squid accepts, at the default of its
-	// refresh_pattern: it asks for "max-age=259200, only-if-cached".
+	// oldest is the age that a Squid accepts with the default refresh_pattern: it sends
+	// "max-age=259200, only-if-cached".
 	oldest = 259200 * time.Second
-	// reuse is for how long a digest that was asked for is given out. A large one is given
-	// out for twenty times as long as it takes to make.
+	// reuse is how long a digest is served before another is made. A large one is served for twenty
+	// times as long as it takes to make.
 	reuse = 10 * time.Second
 )
 
-// ServeHTTP answers a GET with the digest, always whole: Squids ask without
-// conditions, and some releases do not survive a 304.
+// ServeHTTP answers a GET with the digest, always whole: Squids send no conditions, and some
+// releases crash on a 304.
 func (p *Publisher) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
@@ -60,7 +59,7 @@ func (p *Publisher) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	d, made, err := p.digest()
 	if err != nil {
-		p.log().Error("cannot make a digest for Squids", "err", err)
+		p.Logger.Error("cannot make a digest for Squids", "err", err)
 		http.Error(w, "This cache has no digest.", http.StatusNotFound)
 		return
 	}
@@ -77,10 +76,10 @@ func (p *Publisher) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.bytes.Add(n)
 }
 
-// Served returns how many digests were given out, and their bytes.
+// Served returns how many digests were served, and their bytes.
 func (p *Publisher) Served() (digests, bytes int64) { return p.served.Load(), p.bytes.Load() }
 
-// digest returns the digest at hand, or makes a new one.
+// digest returns the current digest, or makes a new one.
 func (p *Publisher) digest() (*format.Digest, time.Time, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -94,34 +93,27 @@ func (p *Publisher) digest() (*format.Digest, time.Time, error) {
 	}
 	took := time.Since(now)
 	p.current, p.made, p.until = d, now, now.Add(took+max(reuse, 20*took))
-	p.log().Debug("made a digest for Squids", "digest", d, "took", took)
+	p.Logger.Debug("made a digest for Squids", "digest", d, "took", took)
 	return d, now, nil
-}
-
-func (p *Publisher) log() *slog.Logger {
-	if p.Logger == nil {
-		return slog.New(slog.DiscardHandler)
-	}
-	return p.Logger
 }
 
 const (
 	leastCapacity = 64
-	// The mask is filled twice where it is mirrored, which is most of a small one:
-	// with these, less than one in 200 absent objects is listed, whatever the size.
+	// Bits per object. Mirroring sets bits twice, in most of a small mask: with these numbers, the
+	// false positive rate is below one in 200 at any size.
 	smallBits, largeBits = 32, 16
 	small                = 32 << 10 // entries
 )
 
-// build makes a digest of what a Squid may ask for during the horizon. It is
-// mirrored for the sake of receivers with bug 5510.
+// build makes a digest of the objects that a Squid may request during the horizon. It is mirrored for
+// Squids with bug 5510.
 func (p *Publisher) build(now time.Time) (*format.Digest, error) {
 	capacity := 0
 	for range p.entries(now) {
 		capacity++
 	}
 	for {
-		capacity = max(capacity+capacity/16, leastCapacity) // some may come while we look again
+		capacity = max(capacity+capacity/16, leastCapacity) // objects may be added before the second pass
 		bits := largeBits
 		if capacity <= small {
 			bits = smallBits
@@ -142,9 +134,9 @@ func (p *Publisher) build(now time.Time) (*format.Digest, error) {
 	}
 }
 
-// entries are the keys of what is to be listed. A response that varies has that of
-// its URL, by which a Squid that knows no variant of it asks, and if it varies by
-// one field that of the variant.
+// entries yields the keys of the objects to advertise. A response that varies has the key of its URL,
+// which a Squid uses that knows no variant of it, and if it varies by a single field also the key of
+// the variant.
 func (p *Publisher) entries(now time.Time) iter.Seq[format.Key] {
 	return func(yield func(format.Key) bool) {
 		for o := range p.Objects() {
@@ -166,8 +158,8 @@ func (p *Publisher) entries(now time.Time) iter.Seq[format.Key] {
 	}
 }
 
-// mark is the Vary mark of an identity's one field. The value is the normalised
-// one: a Squid whose client writes it otherwise asks by the URL or not at all.
+// mark returns the Vary mark of an identity with a single field. It has the normalised value: a Squid
+// whose client spells the value differently uses the URL's key, or sends no request.
 func mark(field string) string {
 	name, value, _ := strings.Cut(field, ":")
 	return format.VaryMark([]string{name}, func(string) (string, bool) { return value, value != "" })

@@ -3,6 +3,7 @@ package squid
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"iter"
 	"net/http/httptest"
 	"slices"
@@ -37,7 +38,7 @@ func TestOnlyWhatWouldBeServedIsPublished(t *testing.T) {
 		now := time.Now()
 		in := func(d time.Duration) time.Time { return now.Add(d) }
 		const url = "http://example.com/"
-		d := publish(t, &Publisher{Objects: objects(
+		d := publish(t, &Publisher{Logger: textLogger(io.Discard), Objects: objects(
 			Object{"GET " + url + "good", in(time.Hour), now},
 			Object{"GET " + url + "old", in(time.Hour), in(-3*24*time.Hour + 10*time.Minute)},
 			Object{"GET " + url + "too-old", in(time.Hour), in(-3*24*time.Hour + time.Minute)},
@@ -71,7 +72,7 @@ func TestPublishedSizes(t *testing.T) {
 		for i := range list {
 			list[i] = Object{fmt.Sprintf("GET %s", cached(i)), time.Now().Add(time.Hour), time.Now()}
 		}
-		d := publish(t, &Publisher{Objects: objects(list...)})
+		d := publish(t, &Publisher{Logger: textLogger(io.Discard), Objects: objects(list...)})
 		const asked = 50_000
 		falsely := 0
 		for i := range max(n, asked) {
@@ -93,7 +94,7 @@ func TestPublishedSizes(t *testing.T) {
 func TestDigestIsMadeOncePerWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		made := 0
-		p := &Publisher{Objects: func() iter.Seq[Object] { made++; return objects()() }}
+		p := &Publisher{Logger: textLogger(io.Discard), Objects: func() iter.Seq[Object] { made++; return objects()() }}
 		for range 21 {
 			publish(t, p)
 			pause(time.Second)
@@ -110,7 +111,7 @@ func TestDigestIsMadeOncePerWhile(t *testing.T) {
 // A store that grows while it is looked at makes the digest larger, not fuller.
 func TestStoreThatGrows(t *testing.T) {
 	looks := 0
-	p := &Publisher{Objects: func() iter.Seq[Object] {
+	p := &Publisher{Logger: textLogger(io.Discard), Objects: func() iter.Seq[Object] {
 		looks++
 		n := 10
 		if looks > 1 {
@@ -128,7 +129,7 @@ func TestStoreThatGrows(t *testing.T) {
 }
 
 func TestPublisherIsReadOnly(t *testing.T) {
-	p := &Publisher{Objects: objects()}
+	p := &Publisher{Logger: textLogger(io.Discard), Objects: objects()}
 	w := httptest.NewRecorder()
 	p.ServeHTTP(w, httptest.NewRequest("POST", format.Path, strings.NewReader("x")))
 	if w.Code != 405 {
@@ -149,7 +150,7 @@ func BenchmarkPublish(b *testing.B) {
 	for i := range list {
 		list[i] = Object{fmt.Sprintf("GET %s", cached(i)), time.Now().Add(time.Hour), time.Now()}
 	}
-	p := &Publisher{Objects: objects(list...)}
+	p := &Publisher{Logger: textLogger(io.Discard), Objects: objects(list...)}
 	for b.Loop() {
 		if _, err := p.build(time.Now()); err != nil {
 			b.Fatal(err)
