@@ -49,10 +49,10 @@ func TestPurgeMethod(t *testing.T) {
 			text   string
 			asked  int64 // of the origin, by all peers afterwards
 		}{
-			{0, "/a/b", nil, 200, "with 1 response here", 1},
-			{0, "/other", []string{"Surrogate-Key: x a y"}, 200, "with 1 response here", 1},
-			{0, "/", []string{"xkey: /a/b", "Fastly-Soft-Purge: 1"}, 200, "with 1 response here", 1},
-			{0, "/", []string{"Cache-Tag: none,never"}, 200, "with 0 responses here", 0},
+			{0, "/a/b", nil, 200, "1 response here", 1},
+			{0, "/other", []string{"Surrogate-Key: x a y"}, 200, "1 response here", 1},
+			{0, "/", []string{"xkey: /a/b", "Fastly-Soft-Purge: 1"}, 200, "1 response here", 1},
+			{0, "/", []string{"Cache-Tag: none,never"}, 200, "0 responses here", 0},
 			{0, "/", []string{"xkey: " + strings.Repeat("x ", 10) + many(300)}, 400, "more than 256 tags", 0},
 			{0, "/a/b", []string{"X-Forwarded-For: 10.8.8.8"}, 403, "--trusted-proxies", 0},
 			{0, "/a/b", []string{"Via: 1.1 x"}, 403, "--trusted-proxies", 0},
