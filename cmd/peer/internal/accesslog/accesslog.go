@@ -1,8 +1,8 @@
 // Package accesslog writes a line for each request that a peer answered.
 //
-// A [Log] collects lines in memory and writes them every second, or sooner when there are
-// many, so that a request never waits for the disk. If the disk hangs, lines are lost and
-// counted. Start from [Open]; [Log.Observe] is for [proxy.Config.Observe].
+// A [Log] collects lines in memory and writes them every second, or sooner when there are many, so
+// that a request never waits for the disk. If the disk hangs, lines are dropped and counted. Start from
+// [Open]; pass [Log.Observe] to [proxy.Config.Observe].
 package accesslog
 
 import (
@@ -19,11 +19,11 @@ import (
 
 const (
 	flushEvery = time.Second
-	flushSize  = 64 << 10 // bytes that are written without waiting for longer
-	maxWaiting = 4 << 20  // bytes of lines kept while the disk hangs
+	flushSize  = 64 << 10 // bytes of waiting lines that are written at once
+	maxWaiting = 4 << 20  // bytes of waiting lines beyond which lines are dropped
 )
 
-// A Log is a file of lines. It is safe for concurrent use.
+// A Log is an access log. It is safe for concurrent use.
 type Log struct {
 	path string
 	json bool
@@ -31,11 +31,11 @@ type Log struct {
 
 	mu      sync.Mutex
 	lines   []byte
-	spare   []byte // of flush, under written
 	lost    int
-	second  int64  // of stamp
-	stamp   []byte // the time as it is written
-	written sync.Mutex
+	second  int64      // the time of stamp
+	stamp   []byte     // that time as text
+	written sync.Mutex // held while writing; guards the next two
+	spare   []byte     // the other buffer of lines
 	to      io.Writer
 
 	full chan struct{}
@@ -43,8 +43,8 @@ type Log struct {
 	done chan struct{}
 }
 
-// Open appends to the file of path, which is made if it is missing; "-" = stdout. Lines
-// are JSON, or the combined log format followed by four fields. Later errors go to log.
+// Open opens a log that appends to the file at path, which is made if missing; "-" = stdout. Lines are
+// JSON, or the combined log format followed by four fields. Errors while writing go to log.
 func Open(path string, json bool, stdout io.Writer, log *slog.Logger) (*Log, error) {
 	l := &Log{path: path, json: json, log: log, to: stdout, full: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{})}
 	if path != "-" {
@@ -57,15 +57,15 @@ func Open(path string, json bool, stdout io.Writer, log *slog.Logger) (*Log, err
 	return l, nil
 }
 
-// Reopen writes the waiting lines and continues in the file that is now at the path: the
-// former one may have been moved away.
+// Reopen writes the waiting lines and then opens the file at the path again, since log rotation may
+// have moved the old file away.
 func (l *Log) Reopen() error {
 	if l.path == "-" {
 		return nil
 	}
 	l.written.Lock()
 	defer l.written.Unlock()
-	l.write() // before the new file exists: once it does, the old one gets no more lines
+	l.write() // first, so that the old file gets no lines once the new one exists
 	f, err := os.OpenFile(l.path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o640)
 	if err != nil {
 		return err
@@ -118,7 +118,7 @@ func (l *Log) write() {
 	l.mu.Unlock()
 	l.spare = lines
 	if lost > 0 {
-		l.log.Warn("lines of the access log are lost: nothing takes them", "lines", lost)
+		l.log.Warn("lines of the access log are lost: they cannot be written fast enough", "lines", lost)
 	}
 	if len(lines) == 0 || l.to == nil {
 		return
@@ -212,7 +212,7 @@ func appendJSON(b, stamp []byte, e *proxy.Event) []byte {
 	return append(b, "}\n"...)
 }
 
-// seconds appends a time with six places, three times as fast as strconv.AppendFloat.
+// seconds appends a duration with six decimals. strconv.AppendFloat takes three times as long.
 func seconds(b []byte, d time.Duration) []byte {
 	us := d.Microseconds()
 	b = append(strconv.AppendInt(b, us/1e6, 10), '.')
@@ -224,7 +224,7 @@ func seconds(b []byte, d time.Duration) []byte {
 
 const hex = "0123456789abcdef"
 
-// plain are the bytes that need no escape.
+// plain is true for the bytes that need no escape.
 var plain = func() (set [256]bool) {
 	for c := ' '; c < 0x7f; c++ {
 		set[c] = c != '"' && c != '\\'
@@ -232,7 +232,7 @@ var plain = func() (set [256]bool) {
 	return set
 }()
 
-// escape appends s so that nothing in it ends a line or a quotation.
+// escape appends s with escapes, so that it cannot end the line or a quoted string.
 func escape(b []byte, s string, json bool) []byte {
 	for i := 0; i < len(s); {
 		from := i

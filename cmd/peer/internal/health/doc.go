@@ -1,10 +1,9 @@
-// Package health tells whether the parts of a program make progress.
+// Package health detects parts of a program that make no progress.
 //
-// A part marks the beginning and the end of each unit of work on a [Heartbeat]. A
-// [Watchdog] checks all heartbeats: a part hangs if it has work and has ended no
-// unit for longer than the watchdog's limit. A part without work is healthy,
-// however long it has been idle. [Watchdog.Probe] regularly tries what has no units of
-// its own, such as a lock.
+// A part marks the beginning and the end of each unit of work on a [Heartbeat]. A [Watchdog] checks
+// all heartbeats: a part hangs if it has work and has ended no unit for longer than the limit. A part
+// without work is healthy, however long it has been idle. [Watchdog.Probe] watches something that has
+// no units of its own, such as a lock, by regular trials.
 //
-// The package does not tell whether work succeeds: a unit that fails has ended.
+// A unit that fails counts as ended: the package does not judge whether work succeeds.
 package health

@@ -5,15 +5,13 @@ import (
 	"time"
 )
 
-// A Heartbeat follows the work of one part. Several units may be under way at
-// once, in several goroutines. The nil *Heartbeat follows nothing.
+// A Heartbeat follows the work of one part. Several units may be under way at once, in several
+// goroutines. The nil *Heartbeat does nothing.
 type Heartbeat struct {
-	start time.Time    // of this heartbeat; times below count from it, so that a clock that jumps does no harm
+	start time.Time    // moved counts from here, by the monotonic clock
 	units atomic.Int64 // under way
-	moved atomic.Int64 // nanoseconds: when a unit began with none under way, or one ended, whichever was last
+	moved atomic.Int64 // nanoseconds: when a unit last ended, or began with no other under way
 }
-
-func newHeartbeat() *Heartbeat { return &Heartbeat{start: time.Now()} }
 
 // Begin marks the beginning of a unit of work; [Heartbeat.End] must follow.
 func (h *Heartbeat) Begin() {
@@ -21,7 +19,7 @@ func (h *Heartbeat) Begin() {
 		return
 	}
 	if h.units.Load() == 0 {
-		h.moved.Store(int64(time.Since(h.start))) // before the unit counts, so that it is never seen with an old time
+		h.moved.Store(int64(time.Since(h.start))) // before units changes, so that Stalled never sees the unit with an old time
 	}
 	h.units.Add(1)
 }
@@ -35,10 +33,9 @@ func (h *Heartbeat) End() {
 	h.units.Add(-1)
 }
 
-// Stalled returns for how long no unit has ended although one is under way; 0 if
-// none is.
+// Stalled returns for how long no unit has ended although one is under way; 0 = none is under way.
 func (h *Heartbeat) Stalled() time.Duration {
-	// In this order: a unit that begins in between has been under way for no time.
+	// In this order, a unit that begins in between is not taken for a stalled one.
 	units, moved := h.units.Load(), h.moved.Load()
 	if units == 0 {
 		return 0

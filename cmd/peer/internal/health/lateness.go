@@ -6,20 +6,19 @@ import (
 )
 
 const (
-	latenessEvery = 100 * time.Millisecond
-	latenessFades = 0.8 // of the worst is left after each
+	latenessEvery = 100 * time.Millisecond // between two measurements
+	latenessFades = 0.8                    // share of the worst that remains after each
 )
 
-// Lateness measures by how much a process runs late because it gets too little processor time:
-// it sets a timer again and again, which then rings late. Make one with [NewLateness]. It is
-// safe for concurrent use.
+// Lateness measures how late a process runs because it gets too little processor time, by the delay
+// of a repeated timer. Make one with [NewLateness]. It is safe for concurrent use.
 type Lateness struct {
 	start time.Time
-	due   atomic.Int64 // nanoseconds since start: when the timer is to ring
-	worst atomic.Int64 // lately, nanoseconds
+	due   atomic.Int64 // nanoseconds since start: when the timer should fire
+	worst atomic.Int64 // nanoseconds: the worst recent delay
 }
 
-// NewLateness returns one that measures while Run runs.
+// NewLateness returns a Lateness that measures while Run runs.
 func NewLateness() *Lateness { return &Lateness{start: time.Now()} }
 
 // Run measures until stop is closed.
@@ -38,8 +37,8 @@ func (l *Lateness) Run(stop <-chan struct{}) {
 	}
 }
 
-// Now returns by how much the process runs late: the worst of about the last second, or of
-// this moment if that is worse. It is 0 before Run and after it.
+// Now returns how late the process runs: the worst delay in about the last second, or the current one
+// if that is worse. It returns 0 before and after Run.
 func (l *Lateness) Now() time.Duration {
 	due := time.Duration(l.due.Load())
 	if due == 0 {

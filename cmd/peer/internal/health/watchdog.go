@@ -8,8 +8,8 @@ import (
 // probePause is the time from the end of a probe to the beginning of the next.
 const probePause = time.Second
 
-// A Watchdog looks at the heartbeats of a program's parts. Make one with
-// [NewWatchdog]; add all parts before it is asked. It is safe for concurrent use.
+// A Watchdog checks the heartbeats of a program's parts. Make one with [NewWatchdog], and add all parts
+// before the first call of Parts. It is safe for concurrent use.
 type Watchdog struct {
 	limit   time.Duration
 	stopped chan struct{}
@@ -22,21 +22,21 @@ type part struct {
 	beat *Heartbeat
 }
 
-// NewWatchdog returns a watchdog with the limit, which must be positive, after which a part
-// that has work and makes no progress hangs.
+// NewWatchdog returns a watchdog. A part hangs if it has work and makes no progress for longer than
+// limit, which must be positive.
 func NewWatchdog(limit time.Duration) *Watchdog {
 	return &Watchdog{limit: limit, stopped: make(chan struct{})}
 }
 
 // Watch adds a part, which marks its work on the returned heartbeat.
 func (w *Watchdog) Watch(name string) *Heartbeat {
-	h := newHeartbeat()
+	h := &Heartbeat{start: time.Now()}
 	w.parts = append(w.parts, part{name, h})
 	return h
 }
 
-// Probe adds a part that hangs if try does not return. try is called again and again, a second
-// after it returned, until Close.
+// Probe adds a part that hangs if try does not return. Until Close, try is called again a second after
+// it has returned.
 func (w *Watchdog) Probe(name string, try func()) {
 	h := w.Watch(name)
 	w.probes.Go(func() {
@@ -57,13 +57,12 @@ func (w *Watchdog) Probe(name string, try func()) {
 type Part struct {
 	Name  string
 	Hangs bool
-	// Stalled is for how long the part has made no progress though there was work;
-	// 0 = there is none.
+	// Stalled is for how long the part has had work and made no progress; 0 = it has no work.
 	Stalled time.Duration
 }
 
-// Parts returns the states of all parts, in the order in which they were added. It takes
-// none of their locks, and so never waits.
+// Parts returns the states of all parts in the order in which they were added. It takes no locks of
+// theirs, so that it never blocks.
 func (w *Watchdog) Parts() []Part {
 	out := make([]Part, len(w.parts))
 	for i, p := range w.parts {
@@ -73,8 +72,8 @@ func (w *Watchdog) Parts() []Part {
 	return out
 }
 
-// Close ends the probing and waits for the probes under way, but no longer
-// than the limit: a probe that hangs stays behind. Call it once.
+// Close ends the probes and waits until they have returned, but no longer than the limit: the
+// goroutine of a probe that hangs is left behind. Call Close once.
 func (w *Watchdog) Close() {
 	close(w.stopped)
 	done := make(chan struct{})

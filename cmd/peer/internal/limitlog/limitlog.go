@@ -1,5 +1,5 @@
-// Package limitlog has a rate-limited logger: it logs each thing at most once a minute, so
-// that neither strangers nor a bad disk can fill a log. Counters tell the rest.
+// Package limitlog has a rate-limited logger. It logs each kind of message at most once a minute, so
+// that neither strangers nor a failing disk can fill a log. Counters have the exact numbers.
 package limitlog
 
 import (
@@ -17,39 +17,39 @@ type Logger struct {
 	Log *slog.Logger
 
 	mu   sync.Mutex
-	told map[string]line // by key; within the last minute
+	last map[string]line // the last line of each key, if within the last minute
 }
 
 type line struct {
 	at     time.Time
-	unsaid int // how often it was not logged since
+	unsaid int // messages suppressed since then
 }
 
 // Warn logs a warning, unless one of that key was logged within the last minute.
 func (l *Logger) Warn(key, msg string, args ...any) { l.log(slog.LevelWarn, key, msg, args) }
 
-// Error logs an error, likewise.
+// Error logs an error, unless one of that key was logged within the last minute.
 func (l *Logger) Error(key, msg string, args ...any) { l.log(slog.LevelError, key, msg, args) }
 
 func (l *Logger) log(level slog.Level, key, msg string, args []any) {
 	now := time.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	last, ok := l.told[key]
+	last, ok := l.last[key]
 	if ok && now.Sub(last.at) < Every {
 		last.unsaid++
-		l.told[key] = last
+		l.last[key] = last
 		return
 	}
-	for other, t := range l.told {
+	for other, t := range l.last {
 		if now.Sub(t.at) >= Every {
-			delete(l.told, other)
+			delete(l.last, other)
 		}
 	}
-	if l.told == nil {
-		l.told = make(map[string]line)
+	if l.last == nil {
+		l.last = make(map[string]line)
 	}
-	l.told[key] = line{at: now}
+	l.last[key] = line{at: now}
 	if last.unsaid > 0 {
 		args = append(args, "unsaid", last.unsaid)
 	}

@@ -29,8 +29,8 @@ func TestOnceAMinute(t *testing.T) {
 		if strings.Join(got, "\n") != strings.Join(want, "\n") {
 			t.Errorf("logged\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
-		if len(l.told) != 1 {
-			t.Errorf("%d keys are remembered after a minute, want one", len(l.told))
+		if len(l.last) != 1 {
+			t.Errorf("%d keys are remembered after a minute, want one", len(l.last))
 		}
 	})
 }

@@ -12,12 +12,12 @@ import (
 	"time"
 )
 
-// Files name a peer's certificate, its key, and the certificates of the authority
-// that all peers trust, in PEM.
+// Files are the names of PEM files: a peer's certificate, its key, and the certificates of the
+// authority that all peers trust.
 type Files struct{ Cert, Key, CA string }
 
-// An Identity is a peer's certificate and the authority that it trusts. It is safe for
-// concurrent use, and can be reloaded meanwhile.
+// An Identity is a peer's certificate and the authority that it trusts. It is safe for concurrent
+// use, also with [Identity.Renew].
 type Identity struct {
 	name  string
 	files Files
@@ -29,9 +29,9 @@ type material struct {
 	roots *x509.CertPool
 }
 
-// Load reads the files of the peer of that name. It refuses a certificate that other peers
-// would refuse: one that is not for the name, has expired, or is not signed by
-// the authority. The error joins all mistakes.
+// Load reads the files of the peer of that name. It refuses a certificate that other peers would
+// refuse: one for another name, an expired one, or one that the authority did not sign. The error
+// joins all mistakes.
 func Load(name string, f Files) (*Identity, error) {
 	i := &Identity{name: name, files: f}
 	m, err := read(name, f)
@@ -39,8 +39,8 @@ func Load(name string, f Files) (*Identity, error) {
 	return i, err
 }
 
-// Renew takes over the certificates that another Identity read later from the same files,
-// and reports whether they differ. One of other files, or nil, changes nothing.
+// Renew adopts the certificates of an Identity that was loaded later from the same files, and reports
+// whether they differ. If later is nil or has other files, Renew does nothing.
 func (i *Identity) Renew(later *Identity) bool {
 	if i == nil || later == nil || later.name != i.name || later.files != i.files {
 		return false
@@ -50,7 +50,7 @@ func (i *Identity) Renew(later *Identity) bool {
 	return !slices.EqualFunc(was.cert.Certificate, now.cert.Certificate, bytes.Equal) || !was.roots.Equal(now.roots)
 }
 
-// Validity returns the time in which all certificates of this peer's chain are valid.
+// Validity returns the period in which all certificates of this peer's chain are valid.
 func (i *Identity) Validity() (from, until time.Time) {
 	for n, c := range certificates(i.now.Load().cert) {
 		if n == 0 || c.NotBefore.After(from) {
@@ -88,7 +88,7 @@ func read(name string, f Files) (*material, error) {
 	return m, nil
 }
 
-// certificates parses a chain that tls has parsed before.
+// certificates parses a chain that package tls has accepted.
 func certificates(c tls.Certificate) (chain []*x509.Certificate) {
 	for _, der := range c.Certificate {
 		if cert, err := x509.ParseCertificate(der); err == nil {
@@ -98,8 +98,7 @@ func certificates(c tls.Certificate) (chain []*x509.Certificate) {
 	return chain
 }
 
-// verify checks that a chain leads to the roots, and that its first certificate
-// is for a name; "" = any.
+// verify checks that a chain leads to the roots, and that its first certificate is for name; "" = any.
 func verify(chain []*x509.Certificate, roots *x509.CertPool, usage x509.ExtKeyUsage, name string) error {
 	if len(chain) == 0 {
 		return errors.New("no certificate")
@@ -114,13 +113,13 @@ func verify(chain []*x509.Certificate, roots *x509.CertPool, usage x509.ExtKeyUs
 	return err
 }
 
-// Server is the configuration of the answering end.
+// Server returns the configuration for incoming connections.
 func (i *Identity) Server() *tls.Config {
 	return &tls.Config{
 		MinVersion:             tls.VersionTLS13,
 		NextProtos:             []string{"http/1.1"},
-		ClientAuth:             tls.RequireAnyClientCert, // VerifyConnection does the rest, by the roots of the moment
-		SessionTicketsDisabled: true,                     // a resumed session would skip a reloaded authority
+		ClientAuth:             tls.RequireAnyClientCert, // VerifyConnection verifies it by the current roots
+		SessionTicketsDisabled: true,                     // a resumed session would not be verified by the current roots
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 			return &i.now.Load().cert, nil
 		},
@@ -130,13 +129,13 @@ func (i *Identity) Server() *tls.Config {
 	}
 }
 
-// Client is the configuration of the end that asks the peer of a name.
+// Client returns the configuration for connections to the peer of that name.
 func (i *Identity) Client(peer string) *tls.Config {
 	return &tls.Config{
 		MinVersion:             tls.VersionTLS13,
 		NextProtos:             []string{"http/1.1"},
 		ServerName:             peer,
-		InsecureSkipVerify:     true, // VerifyConnection does it, by the roots of the moment
+		InsecureSkipVerify:     true, // VerifyConnection verifies by the current roots
 		SessionTicketsDisabled: true,
 		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 			return &i.now.Load().cert, nil

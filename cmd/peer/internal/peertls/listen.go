@@ -14,8 +14,7 @@ const (
 	firstByteWait   = 30 * time.Second
 )
 
-// Listen returns a listener that takes TLS and plain connections on l's port. It
-// closes l.
+// Listen returns a listener that accepts TLS and plain connections on l's port. Its Close closes l.
 func Listen(l net.Listener, i *Identity) net.Listener {
 	s := &sorter{Listener: l, config: i.Server(), sorted: make(chan net.Conn), failed: make(chan error)}
 	s.closed, s.close = context.WithCancel(context.Background())
@@ -23,6 +22,7 @@ func Listen(l net.Listener, i *Identity) net.Listener {
 	return s
 }
 
+// A sorter waits for the first byte of each connection, which decides whether it is TLS.
 type sorter struct {
 	net.Listener
 	config  *tls.Config
@@ -48,7 +48,7 @@ func (s *sorter) accept() {
 	}
 }
 
-// sort hands a connection to Accept once its first byte is there.
+// sort passes a connection on to Accept once its first byte has arrived.
 func (s *sorter) sort(c net.Conn) {
 	p := &peeked{Conn: c, unread: true}
 	open := context.AfterFunc(s.closed, func() { c.Close() })
@@ -82,7 +82,7 @@ func (s *sorter) Accept() (net.Conn, error) {
 	}
 }
 
-// Close stops listening, and drops the connections that nobody accepted yet.
+// Close stops listening, and closes the connections that were not accepted yet.
 func (s *sorter) Close() error {
 	err := s.Listener.Close()
 	s.close()
@@ -109,7 +109,7 @@ func (p *peeked) Read(b []byte) (int, error) {
 // NetConn returns the connection below.
 func (p *peeked) NetConn() net.Conn { return p.Conn }
 
-// ReadFrom lets the kernel move a file's bytes where the connection can.
+// ReadFrom lets the kernel copy a file if the connection can do that.
 func (p *peeked) ReadFrom(r io.Reader) (int64, error) {
 	if to, ok := p.Conn.(io.ReaderFrom); ok {
 		return to.ReadFrom(r)
@@ -117,7 +117,7 @@ func (p *peeked) ReadFrom(r io.Reader) (int64, error) {
 	return io.Copy(struct{ io.Writer }{p.Conn}, r)
 }
 
-// CloseWrite passes on that no more will come.
+// CloseWrite closes the writing half if the connection can do that, or else the connection.
 func (p *peeked) CloseWrite() error {
 	if c, ok := p.Conn.(interface{ CloseWrite() error }); ok {
 		return c.CloseWrite()

@@ -10,10 +10,10 @@ import (
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
-// A Transport sends requests to siblings over TLS, each to the peer that
-// [sibling.PeerOf] names. Requests that name none go in plain HTTP, since a Squid
-// has no certificate of the cluster. Connections are kept by name: one to a
-// peer is never used for another peer that now has its address.
+// A Transport sends requests to siblings over TLS, each to the peer that [sibling.PeerOf] names.
+// Requests without such a name are for Squids, which have no certificate of the cluster, and are sent
+// in plain HTTP. Connections are pooled by name, so that one is never used for another peer that has
+// taken over the address.
 type Transport struct {
 	identity *Identity
 	dial     func(ctx context.Context, network, addr string) (net.Conn, error)
@@ -23,11 +23,11 @@ type Transport struct {
 	byPeer map[string]*http.Transport
 }
 
-// maxTransports is how many peers' connections are kept; clusters are smaller,
-// but their members come and go.
+// maxTransports limits the peers whose connections are pooled. Clusters are smaller, but their members
+// change.
 const maxTransports = 4096
 
-// NewTransport returns a transport for the owner of an identity.
+// NewTransport returns a transport for the peer of an identity.
 func NewTransport(i *Identity, dial func(ctx context.Context, network, addr string) (net.Conn, error)) *Transport {
 	return &Transport{identity: i, dial: dial, plain: sibling.NewHTTPTransport(dial), byPeer: make(map[string]*http.Transport)}
 }
@@ -68,7 +68,7 @@ func (t *Transport) to(peer string) *http.Transport {
 	return own
 }
 
-// CloseIdleConnections closes those that no request uses.
+// CloseIdleConnections closes the connections that no request uses.
 func (t *Transport) CloseIdleConnections() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -4,5 +4,5 @@ package sd
 
 import "time"
 
-// monotonic is 0: only Linux has managers that ask.
+// monotonic returns 0: only service managers on Linux use it.
 func monotonic() time.Duration { return 0 }

@@ -1,6 +1,6 @@
-// Package sd reports the state of a service to its manager, by the protocol of
-// sd_notify(3): datagrams of NAME=VALUE lines to the socket that $NOTIFY_SOCKET
-// names. Without one every call does nothing.
+// Package sd reports the state of a service to systemd or another service manager, by the protocol of
+// sd_notify(3): datagrams of NAME=VALUE lines to the socket in $NOTIFY_SOCKET. Without that variable
+// all calls do nothing.
 //
 // Start from [FromEnvironment].
 package sd
@@ -21,8 +21,8 @@ type Notifier struct {
 	watchdog time.Duration
 }
 
-// FromEnvironment returns the notifier of this process, nil if no manager set the
-// variables. They are removed, so that no child process uses them.
+// FromEnvironment returns the notifier of this process; nil if no manager has set the variables. It
+// removes the variables, so that child processes do not use them.
 func FromEnvironment() *Notifier {
 	n := parse(os.Getenv("NOTIFY_SOCKET"), os.Getenv("WATCHDOG_USEC"), os.Getenv("WATCHDOG_PID"), os.Getpid())
 	for _, name := range []string{"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"} {
@@ -44,8 +44,8 @@ func parse(socket, usec, pid string, self int) *Notifier {
 	return n
 }
 
-// Watchdog returns the interval for calls of [Notifier.Alive], half of the manager's
-// limit; 0 = none are needed.
+// Watchdog returns the interval for calls of [Notifier.Alive], which is half of the manager's limit;
+// 0 = the manager expects none.
 func (n *Notifier) Watchdog() time.Duration {
 	if n == nil {
 		return 0
@@ -53,15 +53,15 @@ func (n *Notifier) Watchdog() time.Duration {
 	return n.watchdog / 2
 }
 
-// Ready says that the service is up, with its status in a line.
+// Ready reports that the service is up, with a status text.
 func (n *Notifier) Ready(status string) error { return n.send("READY=1", "STATUS="+oneLine(status)) }
 
-// Reloading says that a reload has begun; Ready ends it.
+// Reloading reports that a reload has begun. Ready reports its end.
 func (n *Notifier) Reloading() error {
 	return n.send("RELOADING=1", fmt.Sprintf("MONOTONIC_USEC=%d", monotonic().Microseconds()))
 }
 
-// Stopping says that the service is stopping.
+// Stopping reports that the service is stopping.
 func (n *Notifier) Stopping(status string) error {
 	return n.send("STOPPING=1", "STATUS="+oneLine(status))
 }

@@ -1,4 +1,4 @@
-// Package table prints rows of text in aligned columns, and numbers for people.
+// Package table formats rows of text in aligned columns, and numbers for people.
 package table
 
 import (
@@ -8,14 +8,14 @@ import (
 	"unicode/utf8"
 )
 
-// A Table is a header and rows of cells. The zero Table is empty and usable.
+// A Table is a header and rows of cells.
 type Table struct {
 	header []string
 	rows   [][]string
 }
 
-// New returns a table with these column headings. A heading that begins with
-// ">" aligns its column to the right, for numbers.
+// New returns a table with these column headings. A heading that begins with ">" aligns its column to
+// the right, for numbers.
 func New(header ...string) *Table { return &Table{header: header} }
 
 // Row appends a row; cells are formatted as by [fmt.Sprint].
@@ -30,12 +30,12 @@ func (t *Table) Row(cells ...any) {
 // Rule appends a line between rows.
 func (t *Table) Rule() { t.rows = append(t.rows, nil) }
 
-// lineWidth is how many columns a terminal has.
+// lineWidth is the assumed width of a terminal.
 const lineWidth = 80
 
-// Text is the table, each line behind indent. If it would be wider than a
-// terminal, headings of several words are broken in two lines. If that is not enough, the text
-// in the last column is wrapped or, where that is short, columns are one space apart instead of two.
+// Text returns the table with each line after indent. If the table would be wider than a terminal,
+// headings of several words are broken into two lines. If that is not enough, the last column is
+// wrapped or, where that is short, columns are one space apart instead of two.
 func (t *Table) Text(indent string) string {
 	right := make([]bool, len(t.header))
 	header := make([]string, len(t.header))
@@ -75,7 +75,7 @@ func (t *Table) Text(indent string) string {
 		}
 		b.WriteString(strings.TrimRight(indent+l.String(), " ") + "\n")
 		at := strings.Repeat(" ", total(width, gap)-width[max(0, len(width)-1)])
-		for more != "" { // each round takes a word at least
+		for more != "" { // ends: each round takes at least a word
 			var next string
 			next, more = wrap(more, width[len(width)-1])
 			b.WriteString(indent + at + next + "\n")
@@ -96,7 +96,7 @@ func (t *Table) Text(indent string) string {
 	return b.String()
 }
 
-// widths are those of the columns.
+// widths returns the widths of the columns.
 func (t *Table) widths(header [][]string) []int {
 	width := make([]int, len(t.header))
 	for _, row := range append(header, t.rows...) {
@@ -107,7 +107,7 @@ func (t *Table) widths(header [][]string) []int {
 	return width
 }
 
-// total is the width of a line.
+// total returns the width of a line.
 func total(width []int, gap string) int {
 	sum := len(gap) * max(0, len(width)-1)
 	for _, w := range width {
@@ -116,7 +116,7 @@ func total(width []int, gap string) int {
 	return sum
 }
 
-// twoLines breaks headings in two, the longer part below.
+// twoLines breaks headings into two lines, of which the second is the longer one.
 func twoLines(header []string) [][]string {
 	above, below := make([]string, len(header)), make([]string, len(header))
 	for i, h := range header {
@@ -129,8 +129,8 @@ func twoLines(header []string) [][]string {
 	return [][]string{above, below}
 }
 
-// wrap breaks text at the last space before a width, or at the first, and returns the
-// line and the rest.
+// wrap breaks text at the last space that keeps the line within width, or at the first space if there
+// is none, and returns the line and the rest.
 func wrap(text string, width int) (line, rest string) {
 	column, at := 0, -1
 	for i, r := range text {
@@ -157,7 +157,7 @@ func Count[N int | int64 | uint64](n N) string {
 	return sign + digits
 }
 
-// Of writes how many there are of something that takes an s in the plural.
+// Of writes a number of things whose plural ends in s, such as "2 peers".
 func Of[N int | int64 | uint64](n N, thing string) string {
 	if n == 1 {
 		return "1 " + thing

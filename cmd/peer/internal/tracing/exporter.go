@@ -20,8 +20,7 @@ const (
 	firstPause = 500 * time.Millisecond // after the first of them; doubles
 )
 
-// exporter posts spans to a collector. Spans that can't be delivered are lost, and
-// the log says so.
+// An exporter posts spans to a collector. It logs when spans cannot be delivered and are lost.
 type exporter struct {
 	cfg    Config
 	client *http.Client
@@ -48,7 +47,7 @@ func (e *exporter) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) er
 	return nil
 }
 
-// post delivers once. again reports whether another attempt may succeed.
+// post makes one attempt. again reports whether another may succeed.
 func (e *exporter) post(ctx context.Context, body []byte) (again bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(e.cfg.Timeout, 10*time.Second))
 	defer cancel()
@@ -72,7 +71,7 @@ func (e *exporter) post(ctx context.Context, body []byte) (again bool, err error
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		again = true
 	}
-	return again, fmt.Errorf("the collector answers %s", answer.Status)
+	return again, fmt.Errorf("the collector answered %s", answer.Status)
 }
 
 // Shutdown implements [sdk.SpanExporter].

@@ -10,8 +10,8 @@ import (
 
 // The JSON of an ExportTraceServiceRequest (opentelemetry-proto, and the section
 // "JSON Protobuf Encoding" of the OTLP specification): identifiers in hex, 64-bit
-// numbers as strings, enumerations as numbers. Spans are many, and so have a type: a map
-// for each would take nine times as long.
+// numbers as strings, enumerations as numbers. Spans have a struct type because there are many: maps
+// would take nine times as long.
 type (
 	object map[string]any
 
@@ -51,8 +51,8 @@ type (
 	}
 )
 
-// requestOf describes the spans of one provider, at least one. A provider has one resource
-// and, here, one scope.
+// requestOf returns the export request for at least one span of a single provider, which has one
+// resource and one scope.
 func requestOf(spans []sdk.ReadOnlySpan) object {
 	list := make([]spanJSON, len(spans))
 	for i, s := range spans {
@@ -106,7 +106,7 @@ func attributes(list []attribute.KeyValue) []keyValue {
 			out[i].Value = intValue{a.Value.AsInt64()}
 		case attribute.FLOAT64:
 			out[i].Value = doubleValue{a.Value.AsFloat64()}
-		default: // text, and lists, which only a resource can have
+		default: // strings, and lists, which only resources have
 			out[i].Value = stringValue{fmt.Sprint(a.Value.AsInterface())}
 		}
 	}

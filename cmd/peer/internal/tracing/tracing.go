@@ -19,7 +19,7 @@ import (
 // Config says where spans go.
 type Config struct {
 	Endpoint string            // URL that spans are posted to, as OTLP in JSON
-	Header   map[string]string // sent along, for authorization
+	Header   map[string]string // fields to send with them, such as for authorization
 	Timeout  time.Duration     // for one batch; 0 = 10 s
 	Name     string            // of this peer: service.instance.id
 	Version  string            // of the program: service.version
@@ -68,8 +68,8 @@ func (t *Tracer) Close(ctx context.Context) error {
 // A Request is the span of a request that is being answered.
 type Request struct{ span trace.Span }
 
-// Request begins the span of a request and returns the request with it in its
-// context. It must be ended.
+// Request begins the span of a request, and returns the request with the span in its context. The span
+// must be ended.
 func (t *Tracer) Request(r *http.Request) (*http.Request, Request) {
 	ctx := w3c.Extract(r.Context(), propagation.HeaderCarrier(r.Header))
 	ctx, span := t.tracer.Start(ctx, r.Method, trace.WithSpanKind(trace.SpanKindServer),
@@ -77,8 +77,8 @@ func (t *Tracer) Request(r *http.Request) (*http.Request, Request) {
 	return r.WithContext(ctx), Request{span}
 }
 
-// Trace returns the trace that a request is in, in hexadecimal: that of its span or, if it
-// has none, of its traceparent; "" = none.
+// Trace returns the trace identifier of a request in hexadecimal, from its span or, without one, from
+// its traceparent field; "" = none.
 func (r Request) Trace(q *http.Request) string {
 	if r.span != nil {
 		return r.span.SpanContext().TraceID().String()
@@ -92,8 +92,8 @@ func (r Request) Trace(q *http.Request) string {
 // An End is the result of a request.
 type End struct {
 	URL     string
-	Status  int    // 0 = there was no answer
-	Outcome string // as metrics name it
+	Status  int    // 0 = no answer
+	Outcome string // its name in the metrics
 	Peer    string // the sibling that answered; "" = none
 	Bytes   int64  // of the body
 	Err     error  // nil = none

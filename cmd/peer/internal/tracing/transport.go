@@ -11,9 +11,9 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Transport returns next with a span of that name about each request, from when
-// it is sent until its answer's body is closed, and with the span's context in the
-// request's header. A nil Tracer returns next.
+// Transport returns a transport that makes a span of that name for each request to next, from sending
+// it until the response body is closed, and puts the span's context into the request's header. A nil
+// Tracer returns next.
 func (t *Tracer) Transport(name string, next http.RoundTripper) http.RoundTripper {
 	if t == nil {
 		return next
@@ -27,7 +27,7 @@ type transport struct {
 	next http.RoundTripper
 }
 
-// CloseIdleConnections passes on.
+// CloseIdleConnections calls that of the transport below, if it has one.
 func (t *transport) CloseIdleConnections() {
 	if c, ok := t.next.(interface{ CloseIdleConnections() }); ok {
 		c.CloseIdleConnections()
@@ -49,14 +49,14 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	span.SetAttributes(attribute.Int("http.response.status_code", resp.StatusCode))
 	if resp.StatusCode == http.StatusSwitchingProtocols || resp.Body == nil {
-		span.End() // what follows is no body
+		span.End() // there is no body to close
 		return resp, nil
 	}
 	resp.Body = &traced{ReadCloser: resp.Body, span: span}
 	return resp, nil
 }
 
-// traced is a body whose end is that of a span.
+// A traced body ends a span when it is closed.
 type traced struct {
 	io.ReadCloser
 	span trace.Span

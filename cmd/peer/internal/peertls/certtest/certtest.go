@@ -22,11 +22,10 @@ type Authority struct {
 	File string // its certificate, PEM
 }
 
-// New makes an authority that is good for a day, and whose files last as long as the
-// test.
+// New makes an authority that is valid for a day. Its files are removed at the end of the test.
 func New(t testing.TB) *Authority { return For(t, 24*time.Hour) }
 
-// For makes one that is good for a time.
+// For makes an authority that is valid for so long.
 func For(t testing.TB, life time.Duration) *Authority {
 	a := &Authority{t: t, cert: &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"}, NotBefore: time.Now().Add(-time.Hour),
@@ -37,8 +36,7 @@ func For(t testing.TB, life time.Duration) *Authority {
 	return a
 }
 
-// Peer makes a certificate for a name, good until then, and returns the files of
-// it and of its key.
+// Peer makes a certificate for a name, valid until then, and returns its file and that of its key.
 func (a *Authority) Peer(name string, until time.Time) (cert, key string) {
 	a.t.Helper()
 	_, own, _ := ed25519.GenerateKey(nil)
