@@ -16,11 +16,11 @@ import (
 )
 
 const (
-	idleFactor    = 10          // a body may pause for this many times the deadline to the first byte
-	arrivingPause = time.Minute // or for this long, if the sibling is itself waiting for it
+	idleFactor    = 10          // a body may pause for this many times the deadline for the header
+	arrivingPause = time.Minute // or for this long, if the sibling is itself still receiving it
 )
 
-// ErrStalled is the cause ([context.Cause]) by which a request is canceled whose body made
+// ErrStalled is the cause ([context.Cause]) with which a request is canceled when its body makes
 // no progress.
 var ErrStalled = errors.New("sibling: body stalled")
 
@@ -29,18 +29,18 @@ var (
 	errGone        = errors.New("sibling: no longer a member")
 )
 
-// ask puts the question to one sibling.
-func (in *Lookup) ask(asking context.Context, cancel context.CancelCauseFunc, to Ranked, conditions http.Header) (*Answer, outcome) {
-	timeout := in.c.deadline()
-	e := &exchange{c: in.c, from: to, asking: asking, cancel: cancel, late: errNoFirstByte, pause: idleFactor * timeout}
-	in.c.begin(e)
-	e.clock = time.AfterFunc(timeout+to.wait, e.expire)
+// ask sends the request to one sibling.
+func (l *Lookup) ask(ctx context.Context, cancel context.CancelCauseFunc, to Ranked, conditions http.Header) (*Answer, outcome) {
+	timeout := l.c.deadline()
+	t := &transfer{c: l.c, from: to, ctx: ctx, cancel: cancel, late: errNoFirstByte, pause: idleFactor * timeout}
+	l.c.begin(t)
+	t.clock = time.AfterFunc(timeout+to.wait, t.expire)
 	start := time.Now()
-	resp, err := in.c.cfg.HTTP.RoundTrip(in.request(asking, to, conditions))
-	inTime := e.clock.Stop()
+	resp, err := l.c.cfg.HTTP.RoundTrip(l.request(ctx, to, conditions))
+	inTime := t.clock.Stop()
 	if err != nil {
-		o := outcomeOf(asking)
-		e.end(nil)
+		o := outcomeOf(ctx)
+		t.end(nil)
 		return nil, o
 	}
 	if to.outside {
@@ -52,36 +52,36 @@ func (in *Lookup) ask(asking context.Context, cancel context.CancelCauseFunc, to
 		switch {
 		case !inTime:
 			o = timedOut
-		case resp.StatusCode == http.StatusGatewayTimeout && in.wantsFresh():
-			o = unusable // it may well have the object: no client is to make its digest a liar
+		case resp.StatusCode == http.StatusGatewayTimeout && l.wantsFresh():
+			o = unusable // it may have the object: a client's request must not discredit its digest
 		case resp.StatusCode == http.StatusGatewayTimeout:
 			o = falseHit
 		}
 		io.CopyN(io.Discard, resp.Body, 4<<10) // so that the connection can be used again
 		resp.Body.Close()
-		e.end(nil)
+		t.end(nil)
 		return nil, o
 	}
-	e.late = ErrStalled // nothing else looks at it: the clock was stopped
+	t.late = ErrStalled // no race: the clock has been stopped
 	if arriving {
-		e.pause = max(e.pause, arrivingPause)
+		t.pause = max(t.pause, arrivingPause)
 	}
-	e.body = timed{ReadCloser: resp.Body, from: in.c.cfg.Health, name: to.Peer}
-	resp.Body = e
+	t.body = timed{ReadCloser: resp.Body, from: l.c.cfg.Health, name: to.Peer}
+	resp.Body = t
 	return &Answer{Response: resp, Peer: to.Peer, Requested: start, Arrived: time.Now()}, hit
 }
 
-// wantsFresh reports whether the question is for an object that is fresher than
-// caches must be, so that one that has it may have to say no; or for a stale one, which no
-// digest lists.
-func (in *Lookup) wantsFresh() bool {
-	cc := rfc9111.RequestDirectives(in.q.Header)
+// wantsFresh reports whether the request asks for an object that is fresher than caches must
+// keep it, so that even a sibling that has it may answer 504; or for a stale one, which no
+// digest advertises.
+func (l *Lookup) wantsFresh() bool {
+	cc := rfc9111.RequestDirectives(l.req.Header)
 	return cc.MaxAge != rfc9111.Unset || cc.MinFresh != rfc9111.Unset || cc.StaleIfError != rfc9111.Unset
 }
 
-// request is an absolute-form GET or HEAD sent to the candidate's address.
-func (in *Lookup) request(ctx context.Context, to Ranked, conditions http.Header) *http.Request {
-	h := in.q.Header
+// request returns an absolute-form GET or HEAD to the candidate's address.
+func (l *Lookup) request(ctx context.Context, to Ranked, conditions http.Header) *http.Request {
+	h := l.req.Header
 	if len(conditions) > 0 || to.wait > 0 {
 		h = h.Clone()
 		maps.Copy(h, conditions)
@@ -89,24 +89,24 @@ func (in *Lookup) request(ctx context.Context, to Ranked, conditions http.Header
 	if to.wait > 0 {
 		h["Prefer"] = []string{"wait=" + strconv.Itoa(int(to.wait/time.Second))} // RFC 7240 section 4.3
 	}
-	u := *in.q.URL
+	u := *l.req.URL
 	u.Fragment, u.RawFragment, u.User = "", "", nil
 	if !to.outside {
 		ctx = WithPeer(ctx, to.Peer)
 	}
 	r := &http.Request{
-		Method: cmp.Or(in.q.Method, http.MethodGet),
+		Method: cmp.Or(l.req.Method, http.MethodGet),
 		URL:    &url.URL{Scheme: "http", Host: to.Service, Opaque: u.String()},
-		Host:   cmp.Or(in.q.Host, u.Host),
+		Host:   cmp.Or(l.req.Host, u.Host),
 		Header: h,
 		Proto:  "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 	}
 	return r.WithContext(ctx)
 }
 
-// outcomeOf says what it means that there was an error in the place of an answer.
-func outcomeOf(asking context.Context) outcome {
-	switch cause := context.Cause(asking); {
+// outcomeOf returns the outcome of a request that ended in an error.
+func outcomeOf(ctx context.Context) outcome {
+	switch cause := context.Cause(ctx); {
 	case cause == errNoFirstByte:
 		return timedOut
 	case cause == nil || cause == errGone:
@@ -115,73 +115,74 @@ func outcomeOf(asking context.Context) outcome {
 	return canceled
 }
 
-// isHit reports whether an answer comes from the store of the cache that gave
-// it: the last member of Cache-Status (RFC 9211) is its own, and says so. What a
-// sibling says of itself, an error say, is no answer to a question. arriving says
-// that the body is still on its way to the sibling.
+// isHit reports whether an answer comes from the store of the cache that sent it: the last
+// member of Cache-Status (RFC 9211) is that cache's own, and says hit. Anything else, such as
+// an error page of the sibling itself, does not count. arriving means that the sibling is
+// still receiving the body.
 func isHit(h http.Header) (hit, arriving bool) {
 	last, _ := rfc9111.LastStatus(h)
 	return last.Hit, last.Detail == "arriving"
 }
 
-// An exchange is a question to one sibling and, from its header on, the body of the
-// answer, which may not pause for long: a sibling that hangs in the middle must not hang
-// our client. One that breaks off is reported.
-type exchange struct {
+// A transfer is a request to one sibling and, once its header has arrived, the body of the answer.
+// The body may not pause for long: a sibling that hangs must not hang the client. An error in
+// the body counts against the sibling.
+type transfer struct {
 	c      *Client
 	from   Ranked
-	asking context.Context
+	ctx    context.Context
 	cancel context.CancelCauseFunc
 	clock  *time.Timer
-	late   error // what it is canceled with when the clock rings
+	late   error // the cause of the cancellation when the clock expires
 	body   timed
-	pause  time.Duration // between the parts of the body
+	pause  time.Duration // allowed between two parts of the body
 	broken bool
 	closed atomic.Bool
 }
 
-func (c *Client) begin(e *exchange) {
+func (c *Client) begin(t *transfer) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.hedge.earn()
 	if c.underway == nil {
-		c.underway = make(map[*exchange]struct{})
+		c.underway = make(map[*transfer]struct{})
 	}
-	c.underway[e] = struct{}{}
+	c.underway[t] = struct{}{}
 }
 
-func (e *exchange) expire() { e.end(e.late) }
+func (t *transfer) expire() { t.end(t.late) }
 
-// end cancels what is under way, if anything is.
-func (e *exchange) end(cause error) {
-	e.c.mu.Lock()
-	delete(e.c.underway, e)
-	e.c.mu.Unlock()
-	e.cancel(cause)
+// end cancels the request, if it has not ended.
+func (t *transfer) end(cause error) {
+	t.c.mu.Lock()
+	delete(t.c.underway, t)
+	t.c.mu.Unlock()
+	t.cancel(cause)
 }
 
-func (e *exchange) Read(p []byte) (int, error) {
-	e.clock.Reset(e.pause)
-	n, err := e.body.Read(p)
-	e.clock.Stop()
-	e.c.stats.add(&e.c.stats.n.Bytes, uint64(n))
-	if err != nil && err != io.EOF && !e.broken && !e.closed.Load() && e.faulty() {
-		e.broken = true
-		e.c.count(&e.c.stats.n.Errors)
-		e.c.record(e.from.Candidate, failed)
+func (t *transfer) Read(p []byte) (int, error) {
+	t.clock.Reset(t.pause)
+	n, err := t.body.Read(p)
+	t.clock.Stop()
+	t.c.stats.add(&t.c.stats.n.Bytes, uint64(n))
+	if err != nil && err != io.EOF && !t.broken && !t.closed.Load() && t.faulty() {
+		t.broken = true
+		t.c.count(&t.c.stats.n.Errors)
+		t.c.record(t.from.Candidate, failed)
 	}
 	return n, err
 }
 
-// faulty reports whether it is the sibling's doing that the body broke off.
-func (e *exchange) faulty() bool {
-	cause := context.Cause(e.asking)
+// faulty reports whether the sibling, and not the caller, has broken off the body.
+func (t *transfer) faulty() bool {
+	cause := context.Cause(t.ctx)
 	return cause == nil || cause == ErrStalled || cause == errGone
 }
 
-func (e *exchange) Close() error {
-	e.closed.Store(true)
-	e.clock.Stop()
-	err := e.body.Close()
-	e.end(nil)
+func (t *transfer) Close() error {
+	t.closed.Store(true)
+	t.clock.Stop()
+	err := t.body.Close()
+	t.end(nil)
 	return err
 }

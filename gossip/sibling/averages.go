@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// An average is an exponentially weighted moving one.
+// An average is an exponentially weighted moving average.
 type average struct {
 	value float64
 	known bool
@@ -21,7 +21,7 @@ func (a *average) add(v float64) {
 	a.value += averageGain * (v - a.value)
 }
 
-// A histogram counts durations in quarters of an octave. Older ones count less.
+// A histogram counts durations in quarters of an octave. Older ones have less weight.
 type histogram struct {
 	counts [64]uint16
 	total  int
@@ -29,8 +29,8 @@ type histogram struct {
 
 const (
 	histogramFrom = 50 * time.Microsecond
-	histogramFull = 256 // observations at which all counts are halved
-	enough        = 8   // observations that a quantile needs
+	histogramFull = 256 // durations at which all counts are halved
+	enough        = 8   // durations that a quantile needs
 )
 
 func (h *histogram) add(d time.Duration) {
@@ -49,7 +49,7 @@ func (h *histogram) add(d time.Duration) {
 	}
 }
 
-// quantile returns the end of the quarter octave below which a share q lies.
+// quantile returns the upper bound of the quarter octave that contains the quantile q.
 func (h *histogram) quantile(q float64) (time.Duration, bool) {
 	if h.total < enough {
 		return 0, false

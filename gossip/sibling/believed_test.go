@@ -33,14 +33,14 @@ func TestSiblingsWordRunsOut(t *testing.T) {
 				}
 				return &http.Response{StatusCode: status, Header: h, ContentLength: int64(len(body)), Body: io.NopCloser(strings.NewReader(body))}, nil
 			})
-			b := &Cache{Name: "b", Siblings: w.client, Store: NewMemory(nil, 0, 0)}
-			c := &Cache{Name: "c", Siblings: w.client, Store: NewMemory(nil, 0, 0)}
+			b := newTestCache("b", w.client, NewMemory(nil, 0, 0))
+			c := newTestCache("c", w.client, NewMemory(nil, 0, 0))
 			start := time.Now()
 			get := func(cache *Cache, at time.Duration, want string) {
 				t.Helper()
 				time.Sleep(time.Until(start.Add(at)))
 				if body, resp := fetchAll(t, cache.Transport(origin), "http://o.test/x"); body != want {
-					t.Errorf("%s: %s after %v: %q, want %q: %v", tt.name, cache.Name, at, body, want, resp.Header)
+					t.Errorf("%s: %s after %v: %q, want %q: %v", tt.name, cache.name, at, body, want, resp.Header)
 				}
 			}
 			get(b, 0, "wrong")

@@ -15,6 +15,7 @@ import (
 
 	"github.com/summarycache/summarycache/digest"
 	"github.com/summarycache/summarycache/gossip"
+	"github.com/summarycache/summarycache/gossip/invalidation"
 )
 
 // newHeld returns holdings in so many positions that no two objects share one: while
@@ -28,9 +29,41 @@ func newHeld(t *testing.T) *gossip.Holdings {
 	return gossip.NewHoldings(filter)
 }
 
+// alone is the cluster of a cache without others.
+type alone struct{ *Cache }
+
+func (a alone) Invalidate(_ context.Context, targets ...invalidation.Target) error {
+	for _, t := range targets {
+		if err := t.Check(); err != nil {
+			return err
+		}
+		a.invalidated(t)
+	}
+	return nil
+}
+
+func (alone) Concerning(string) ([]invalidation.ID, bool) { return nil, true }
+func (alone) Applied(...invalidation.ID) bool             { return false }
+
+// newTestCache returns a cache that is alone; siblings nil = none.
+func newTestCache(name string, siblings *Client, store Store) *Cache {
+	if siblings == nil {
+		siblings = new(Client)
+	}
+	c := newCache(name, siblings, store)
+	c.cluster = alone{c}
+	return c
+}
+
+func (m *Memory) Len() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.by)
+}
+
 // newCache returns a cache over memory that asks w's siblings.
 func (w *world) newCache() *Cache {
-	return &Cache{Siblings: w.client, Store: NewMemory(newHeld(w.t), 0, 0)}
+	return newTestCache("me", w.client, NewMemory(newHeld(w.t), 0, 0))
 }
 
 // A value of any name comes from here, from the sibling that has it, or is loaded.
@@ -38,7 +71,7 @@ func TestCacheGet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, Config{})
 		defer w.close()
-		a, b := &Cache{Siblings: w.client, Store: NewMemory(nil, 0, 0)}, w.newCache()
+		a, b := newTestCache("me", w.client, NewMemory(nil, 0, 0)), w.newCache()
 		value := func(v string) LoadFunc {
 			return func(context.Context) ([]byte, time.Time, error) { return []byte(v), time.Time{}, nil }
 		}
@@ -111,10 +144,10 @@ func TestNewCacheMisused(t *testing.T) {
 	}
 	store := NewMemory(nil, 0, 0)
 	for want, try := range map[string]func() (*Cache, error){
-		"needs a node and a store":      func() (*Cache, error) { return NewCache(nil, store, nil) },
-		"needs a node":                  func() (*Cache, error) { return NewCache(node("a", 1), nil, nil) },
-		"how many Objects it will hold": func() (*Cache, error) { return NewCache(node("a", 0), store, nil) },
-		`"a:b" cannot name a cache`:     func() (*Cache, error) { return NewCache(node("a:b", 1), store, nil) },
+		"needs a node and a store":  func() (*Cache, error) { return NewCache(nil, store, nil) },
+		"needs a node":              func() (*Cache, error) { return NewCache(node("a", 1), nil, nil) },
+		"set Objects":               func() (*Cache, error) { return NewCache(node("a", 0), store, nil) },
+		`"a:b" cannot name a cache`: func() (*Cache, error) { return NewCache(node("a:b", 1), store, nil) },
 	} {
 		if _, err := try(); err == nil || !strings.HasPrefix(err.Error(), "sibling: ") || !strings.Contains(err.Error(), want) {
 			t.Errorf("NewCache: %v, want %q", err, want)

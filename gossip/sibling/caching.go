@@ -10,12 +10,12 @@ import (
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
-// Transport returns c as an [http.RoundTripper] before that of the origin; nil =
-// http.DefaultTransport. Beside what handlers get, it validates what is stored and stale,
-// and serves it stale if the origin fails and that is allowed. Its errors are those of
-// origin, but [ErrNoCache]. Each response ends Cache-Status with c's member.
+// Transport returns the cache as an [http.RoundTripper] in front of the origin's; nil =
+// http.DefaultTransport. Unlike [Cache.Serve], it validates stale responses, and serves them
+// stale if the origin fails and that is allowed. Its errors are those of origin. The
+// last member of Cache-Status in each response is the cache's.
 //
-// A body is handed on as it comes, and stored when it was read. One that is longer than
+// A body is passed on as it arrives, and stored once it has been read. A body longer than
 // MaxBytes is not stored.
 func (c *Cache) Transport(origin http.RoundTripper) http.RoundTripper {
 	if origin == nil {
@@ -33,7 +33,7 @@ type cachingTransport struct {
 func (t *cachingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if t.Store == nil {
 		closeBody(r)
-		return nil, ErrNoCache
+		return nil, errZero
 	}
 	q := t.request(r, r.URL)
 	if q.reason != "" {
@@ -46,7 +46,7 @@ func (t *cachingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 		t.count(&t.stats.n.Hits)
 		return t.response(q, o, rfc9111.Status{Hit: true}, nil), nil
 	case q.cc.OnlyIfCached:
-		return notHere(r, t.name()), nil
+		return notHere(r, t.name), nil
 	case r.Method == http.MethodHead:
 		return t.head(q, o)
 	case r.Header["Range"] != nil:
@@ -56,15 +56,15 @@ func (t *cachingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return t.fetch(q, o)
 }
 
-// fetch validates o or, if it is nil, gets a whole response. It calls itself once at
-// most: without o.
+// fetch validates o or, if that is nil, fetches a complete response. It calls itself at most
+// once, without o.
 func (t *cachingTransport) fetch(q *request, o *Object) (*http.Response, error) {
 	a, err := &Answer{Requested: time.Now()}, error(nil)
 	forward := func(r *http.Request) (*http.Response, error) {
 		t.count(&t.stats.n.Loads)
 		return t.origin.RoundTrip(conditional(r, o))
 	}
-	if t.Siblings != nil && mayAsk(q.Request, &q.cc) {
+	if mayAsk(q.Request, &q.cc) {
 		var found *Object
 		var via []string
 		if found, via, a, err = t.fromSiblings(q, forward); found != nil {
@@ -108,7 +108,8 @@ func (t *cachingTransport) fetch(q *request, o *Object) (*http.Response, error) 
 	return t.forward(q, made, a.Response, status)
 }
 
-// conditional is r as it is sent to the origin: for the whole response, or to validate o.
+// conditional returns r as it is sent to the origin: without conditions or, to validate o, with
+// those of o.
 func conditional(r *http.Request, o *Object) *http.Request {
 	if o == nil && r.Header["If-None-Match"] == nil && r.Header["If-Modified-Since"] == nil && r.Header["If-Range"] == nil {
 		return r
@@ -123,11 +124,11 @@ func conditional(r *http.Request, o *Object) *http.Request {
 	return out
 }
 
-// forward hands an answer on and, if it is to be stored, stores it once it was read.
+// forward passes an answer on. If it may be stored, it is stored once it has been read.
 func (t *cachingTransport) forward(q *request, o *Object, resp *http.Response, status rfc9111.Status) (*http.Response, error) {
 	size := resp.ContentLength
 	if status.Stored {
-		k := &keeping{ReadCloser: resp.Body, room: t.maxBytes(), whole: func(body []byte) {
+		k := &keptBody{ReadCloser: resp.Body, room: t.maxBytes(), whole: func(body []byte) {
 			o.Body = body
 			t.store(q, o)
 		}}
@@ -140,7 +141,7 @@ func (t *cachingTransport) forward(q *request, o *Object, resp *http.Response, s
 	h := make(http.Header, len(resp.Header)+3)
 	part := t.fill(h, q, o, size, status, nil)
 	if part.Status == http.StatusNotModified {
-		io.Copy(io.Discard, resp.Body) // whole, for the store
+		io.Copy(io.Discard, resp.Body) // so that it is stored
 		resp.Body.Close()
 		resp.Body, resp.ContentLength = http.NoBody, 0
 	}
@@ -148,7 +149,7 @@ func (t *cachingTransport) forward(q *request, o *Object, resp *http.Response, s
 	return resp, nil
 }
 
-// response answers q by what is stored, or was.
+// response answers q with an object.
 func (t *cachingTransport) response(q *request, o *Object, status rfc9111.Status, via []string) *http.Response {
 	h := make(http.Header, len(o.Header)+3)
 	part := t.fill(h, q, o, int64(len(o.Body)), status, via)
@@ -160,23 +161,23 @@ func (t *cachingTransport) response(q *request, o *Object, status rfc9111.Status
 	return resp
 }
 
-// pass sends a request on whose answer is not stored, and removes what an unsafe one makes
-// out of date.
+// pass forwards a request whose answer is not stored, and removes the objects that an unsafe
+// request changes.
 func (t *cachingTransport) pass(q *request) (*http.Response, error) {
 	if q.cc.OnlyIfCached && rfc9111.IsSafe(q.Method) {
-		return notHere(q.Request, t.name()), nil
+		return notHere(q.Request, t.name), nil
 	}
 	resp, err := t.origin.RoundTrip(q.Request)
 	if err != nil {
 		return nil, err
 	}
 	removeChanged(q.Request, resp.StatusCode, resp.Header, q.identity, t.Invalidate)
-	status := rfc9111.Status{Cache: t.name(), Fwd: q.reason, FwdStatus: resp.StatusCode}
+	status := rfc9111.Status{Cache: t.name, Fwd: q.reason, FwdStatus: resp.StatusCode}
 	status.Add(resp.Header)
 	return resp, nil
 }
 
-// head passes a HEAD on. What it brings may speak for the response stored for GET (RFC
+// head forwards a HEAD. Its answer may update the stored response to GET, or invalidate it (RFC
 // 9111 section 4.3.5).
 func (t *cachingTransport) head(q *request, o *Object) (*http.Response, error) {
 	asked := time.Now()
@@ -186,7 +187,7 @@ func (t *cachingTransport) head(q *request, o *Object) (*http.Response, error) {
 	case o.response.MatchesHead(resp.Header, int64(len(o.Body))):
 		h := resp.Header.Clone()
 		rfc9111.RemoveHopByHop(h)
-		delete(h, "Cache-Status") // which has our member now
+		delete(h, "Cache-Status") // pass added this cache's member
 		t.store(q, o.freshened(h, now.Sub(asked), now))
 	default:
 		t.Store.Drop(o.id)
@@ -194,15 +195,15 @@ func (t *cachingTransport) head(q *request, o *Object) (*http.Response, error) {
 	return resp, err
 }
 
-// keeping is a body that is kept while it is read.
-type keeping struct {
+// A keptBody is kept while it is read.
+type keptBody struct {
 	io.ReadCloser
 	room  int64
 	kept  bytes.Buffer
-	whole func([]byte) // nil = it was told, or the body is too long
+	whole func([]byte) // called once, with the whole body; nil = called, or the body is too long
 }
 
-func (k *keeping) Read(p []byte) (int, error) {
+func (k *keptBody) Read(p []byte) (int, error) {
 	n, err := k.ReadCloser.Read(p)
 	if k.whole != nil {
 		k.kept.Write(p[:n])
@@ -216,7 +217,7 @@ func (k *keeping) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func (k *keeping) end() {
+func (k *keptBody) end() {
 	if k.whole != nil {
 		k.whole(k.kept.Bytes())
 		k.whole = nil

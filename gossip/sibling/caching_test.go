@@ -34,10 +34,10 @@ func TestCacheTransportFromSibling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, Config{})
 		defer w.close()
-		cacheA := &Cache{Name: "a", Store: NewMemory(nil, 0, 0)}
+		cacheA := newTestCache("a", nil, NewMemory(nil, 0, 0))
 		a := cacheA.Transport(stored("Cache-Control: max-age=60", "from a"))
 		w.sibling(cacheA.ServeHTTP)
-		cacheB := &Cache{Name: "b", Siblings: w.client, Store: NewMemory(nil, 0, 0)}
+		cacheB := newTestCache("b", w.client, NewMemory(nil, 0, 0))
 		b := cacheB.Transport(stored("Cache-Control: max-age=60", "from b"))
 		fetchAll(t, a, "http://o.test/x")
 		time.Sleep(5 * time.Second)
@@ -78,7 +78,8 @@ func TestCacheTransportBodies(t *testing.T) {
 		"as it ends, broken": {io.MultiReader(strings.NewReader("01"), errReader{broken}), -1, false},
 	} {
 		m := NewMemory(nil, 0, 0)
-		c := &Cache{Name: "c", Store: m, MaxBytes: 10}
+		c := newTestCache("c", nil, m)
+		c.MaxBytes = 10
 		resp, err := c.Transport(roundTrip(func(r *http.Request) (*http.Response, error) {
 			return &http.Response{StatusCode: 200, Header: http.Header{"Cache-Control": {"max-age=60"}}, Body: io.NopCloser(tt.body), ContentLength: tt.length}, nil
 		})).RoundTrip(httptest.NewRequest("GET", "http://o.test/x", nil))
@@ -99,7 +100,7 @@ func (r errReader) Read([]byte) (int, error) { return 0, r.err }
 // What was under way while its URL was written to is not stored.
 func TestCacheTransportWrittenMeanwhile(t *testing.T) {
 	m := NewMemory(nil, 0, 0)
-	c := (&Cache{Name: "c", Store: m}).Transport(stored("Cache-Control: max-age=60", "old"))
+	c := newTestCache("c", nil, m).Transport(stored("Cache-Control: max-age=60", "old"))
 	resp, err := c.RoundTrip(httptest.NewRequest("GET", "http://o.test/x", nil))
 	if err != nil {
 		t.Fatal(err)
@@ -116,7 +117,7 @@ func TestCacheTransportWrittenMeanwhile(t *testing.T) {
 // Variants come and go, from many goroutines, and the index of them does not grow.
 func TestCacheTransportManyVariants(t *testing.T) {
 	m := NewMemory(nil, 50, 0)
-	c := (&Cache{Name: "c", Store: m}).Transport(roundTrip(func(r *http.Request) (*http.Response, error) {
+	c := newTestCache("c", nil, m).Transport(roundTrip(func(r *http.Request) (*http.Response, error) {
 		return stored("Cache-Control: max-age=60\nVary: X-V", r.Header.Get("X-V"))(r)
 	}))
 	var all sync.WaitGroup
@@ -139,7 +140,7 @@ func TestCacheTransportManyVariants(t *testing.T) {
 	all.Wait()
 	n := 0
 	for i := range 7 {
-		n += len(m.Variants.Identities(fmt.Sprint("http://o.test/", i)))
+		n += len(m.variants.Identities(fmt.Sprint("http://o.test/", i)))
 	}
 	if n != 50 || m.Len() != 50 {
 		t.Errorf("%d variants are known, %d stored, want 50", n, m.Len())
@@ -154,7 +155,7 @@ func BenchmarkCacheTransport(b *testing.B) {
 		return &http.Response{StatusCode: 200, ContentLength: 1024, Body: io.NopCloser(io.LimitReader(endless{}, 1024)),
 			Header: http.Header{"Cache-Control": {"max-age=60"}, "Etag": {`"e"`}, "Date": date}}, nil
 	})
-	cached := (&Cache{Name: "c", Store: NewMemory(nil, 0, 0)}).Transport(origin)
+	cached := newTestCache("c", nil, NewMemory(nil, 0, 0)).Transport(origin)
 	for _, bb := range []struct {
 		name string
 		rt   http.RoundTripper

@@ -12,43 +12,42 @@ import (
 
 const (
 	defaultTimeout = 500 * time.Millisecond
-	defaultMax     = 2
+	mostAsked      = 2 // siblings asked for one object
 )
 
-// Config says how siblings are asked. The zero value of every field but Name and
-// Locator is usable.
+// Config configures a Client. The zero value of every field but Name and Locator is usable.
 type Config struct {
-	// Name is this cache's in Via: a token (RFC 9110 section 5.6.2), and its name
-	// in the cluster, since siblings may look for it among the members.
+	// Name is the name of this cache in Via: a token (RFC 9110 section 5.6.2). It must be its
+	// name in the cluster, since siblings may look for it among the members.
 	Name    string
 	Locator Locator           // knows which siblings may hold an object
-	Health  *Health           // of the siblings, shared with what else talks to them; nil = one of its own
-	HTTP    http.RoundTripper // of the questions; nil = NewHTTPTransport(nil)
-	// Timeout is from asking a sibling to its response's header; 0 = 500 ms. While
-	// siblings take long, or this process is late, it is up to three times that.
+	Health  *Health           // of the siblings; may be shared with other users of the same peers; nil = a new one
+	HTTP    http.RoundTripper // carries lookup requests; nil = NewHTTPTransport(nil)
+	// Timeout is how long a sibling may take to send its response's header; 0 = 500 ms. While
+	// siblings are slow, or this process runs late, it is up to three times as long.
 	Timeout time.Duration
-	// Late says by how much this process runs late, for want of a processor; nil = it
-	// does not. It is called for each question and must not block.
+	// Late returns by how much this process runs late because it gets too little CPU time; nil
+	// = not at all. It is called for each lookup request and must not block.
 	Late func() time.Duration
-	Max  int // siblings asked for one object, at most; 0 = 2
-	// Hedges is how many more questions may be asked because an answer takes long,
-	// to the origin included, as a share of all; 0 = 0.05, negative = none.
-	Hedges float64
 }
 
-// A Client asks siblings. It is safe for concurrent use.
+// A Client sends lookup requests to siblings. Make one with [New]. It is safe for concurrent use.
 type Client struct {
 	cfg     Config
+	most    int // siblings asked for one object
 	stats   tally[Stats]
 	recent  recent
-	budget  budget
 	origins Health // by host
 
 	mu       sync.Mutex
-	underway map[*exchange]struct{} // questions, and bodies that are being received
+	underway map[*transfer]struct{}
+	hedge    budget
 }
 
-// New returns a Client, or every mistake in c at once.
+// errZero is the error of a type that only a constructor makes usable.
+var errZero = errors.New("sibling: a Client or a Cache that was not made by New or NewCache")
+
+// New returns a Client, or an error that names every mistake in c.
 func New(c Config) (*Client, error) {
 	var errs []error
 	if err := CheckName(c.Name); err != nil {
@@ -57,8 +56,8 @@ func New(c Config) (*Client, error) {
 	if c.Locator == nil {
 		errs = append(errs, errors.New("sibling: no Locator"))
 	}
-	if c.Timeout < 0 || c.Max < 0 || c.Hedges > 1 {
-		errs = append(errs, errors.New("sibling: a setting out of range"))
+	if c.Timeout < 0 {
+		errs = append(errs, errors.New("sibling: Timeout is negative"))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
@@ -68,16 +67,10 @@ func New(c Config) (*Client, error) {
 	}
 	c.Health = cmp.Or(c.Health, &Health{})
 	c.Timeout = cmp.Or(c.Timeout, defaultTimeout)
-	c.Max = cmp.Or(c.Max, defaultMax)
-	c.Hedges = cmp.Or(c.Hedges, defaultBudget)
-	client := &Client{cfg: c}
-	if c.Hedges > 0 {
-		client.budget = budget{share: c.Hedges, saved: 1}
-	}
-	return client, nil
+	return &Client{cfg: c, most: mostAsked, hedge: budget{share: hedgeShare, saved: 1}}, nil
 }
 
-// CloseIdleConnections closes those of Config.HTTP that no question uses.
+// CloseIdleConnections closes the connections of Config.HTTP that are not in use.
 func (c *Client) CloseIdleConnections() { closeIdle(c.cfg.HTTP) }
 
 func closeIdle(t http.RoundTripper) {
@@ -86,24 +79,24 @@ func closeIdle(t http.RoundTripper) {
 	}
 }
 
-// Accuse says that a sibling gave what it should not have. If that is proven, the sibling
-// is quarantined for a minute, and for twice as long each further time, up to 30 minutes.
-// Otherwise it is suspended like one that failed.
+// Accuse reports that a sibling has sent a wrong answer. If that is proven, the sibling is
+// quarantined for a minute, and for twice as long each further time, up to 30 minutes.
+// Otherwise it is suspended, as after a failure.
 func (c *Client) Accuse(peer string, proven bool) { c.cfg.Health.accuse(peer, proven) }
 
-// Gone tells that a sibling is no longer a member of the cluster. What it was asked
-// is canceled at once, bodies that it is sending included, so that another is asked.
+// Gone reports that a sibling is no longer a member of the cluster. All requests to it are
+// canceled at once, with the bodies that it is sending, so that another sibling is asked.
 func (c *Client) Gone(peer string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for e := range c.underway {
-		if e.from.Peer == peer {
-			e.cancel(errGone)
+	for t := range c.underway {
+		if t.from.Peer == peer {
+			t.cancel(errGone)
 		}
 	}
 }
 
-// CheckName says what keeps name from being a cache's in Via and Cache-Status: it
+// CheckName returns an error if name cannot be the name of a cache in Via and Cache-Status. It
 // must be a token (RFC 9110 section 5.6.2).
 func CheckName(name string) error {
 	bad := func(c rune) bool {

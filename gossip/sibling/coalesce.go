@@ -13,18 +13,18 @@ import (
 )
 
 const (
-	// CoalescePath is where owners are asked, at the address where siblings are.
+	// CoalescePath is the path of requests to owners, at the address of lookup requests.
 	CoalescePath = "/.well-known/summarycache-fetching"
 
-	// coalesceFor is for how long an owner remembers which peer fetches: mostly until the
-	// digest of that peer is there.
+	// coalesceFor is how long an owner remembers the peer that fetches an object. By then the
+	// digest of that peer has usually arrived.
 	coalesceFor = 2 * time.Second
 
 	coalesceField = "Summarycache-Fetching"
 	askTimeout    = 50 * time.Millisecond
-	membersFor    = time.Second // for which a list of members is good
+	membersFor    = time.Second // for which a list of members is used
 	maxInFlight   = 64 << 10
-	fetchWait     = 2 * time.Second // for an answer of the one that fetches, besides the usual; whole seconds
+	fetchWait     = 2 * time.Second // added to the deadline of a peer that is fetching; whole seconds
 )
 
 // A Peer is a living member of the cluster.
@@ -36,43 +36,42 @@ type CoalescerConfig struct {
 	Others func() []Peer                // the other living members
 	Key    func(identity string) uint64 // the same at all peers
 	HTTP   http.RoundTripper            // to other peers
-	// Advertised reports whether another peer's digest has an identity. It must neither
+	// Advertised reports whether the digest of another peer has an identity. It must neither
 	// block nor do I/O.
 	Advertised func(identity string) bool
-	// Health of the other members: an owner that failed lately, or is too far to answer
-	// in time, is not asked, and one that fails is not asked for objects either.
+	// Health of the other members. An owner that failed recently, or is too far away to answer
+	// in time, is not asked. An owner that fails is suspended for lookup requests, too.
 	Health *Health
-	// Admit says why a request is not from the peer that it names, or returns nil; without
-	// it, every request is taken to be.
+	// Admit returns an error if a request does not come from the peer that it names; nil = all
+	// requests are believed.
 	Admit func(r *http.Request, name string) error
 }
 
-// A Coalescer lets several peers that miss the same object at the same time share one
-// fetch, before any digest can tell. For each key one live member is the owner, by
-// rendezvous hashing, and remembers for a moment which peer was the first to fetch it. A
-// peer that misses asks the owner, by a GET that has the key and not the URL. If no peer
-// is ahead of it, it fetches. Else it asks the first one, and waits; so no peer waits for
-// one that waits. What an owner says is a hint: peers differ at times in the members that
-// they know of, and owners forget.
+// A Coalescer lets several peers that miss the same object at the same time share one fetch,
+// before a digest can advertise it. For each key one living member, chosen by rendezvous hashing,
+// is the owner. It remembers for a moment which peer was the first to fetch the key. A peer that
+// misses asks the owner, by a GET with the key and without the URL. If no other peer is fetching,
+// it fetches; otherwise it requests the object from the first one, and waits. So no peer waits
+// for one that waits. The answer of an owner is a hint: peers may temporarily differ in the
+// members that they know, and owners forget.
 //
-// An owner is asked only while that pays: see [Coalescer.InFlight]. A Coalescer is safe
-// for concurrent use, and answers the others as an [http.Handler].
+// Owners are asked only while that pays: see [Coalescer.InFlight]. A Coalescer is safe for
+// concurrent use, and answers the other peers as an [http.Handler].
 type Coalescer struct {
-	Asked, Told atomic.Uint64 // lookups of owners, this peer too; of those, that named a peer
-	Sent        atomic.Uint64 // of Asked, to other peers: a short message and its answer
+	Asked, Told atomic.Uint64 // lookups of owners, also at this peer; of those, answered with another peer
+	Sent        atomic.Uint64 // of Asked, messages to other peers
 
 	cfg   CoalescerConfig
 	yield yield
 
 	mu      sync.Mutex
 	first   map[uint64]inFlight // by key
-	members []Peer
-	hashes  []uint64 // of their names
-	read    time.Time
-	swept   time.Time // when what had run out was last removed for want of room
+	members []member
+	read    time.Time // when members was read
+	swept   time.Time // when expired entries were last removed from first
 }
 
-// An inFlight is which peer was the first to fetch.
+// An inFlight entry names the peer that was the first to fetch.
 type inFlight struct {
 	name  string
 	until time.Time
@@ -83,15 +82,15 @@ func NewCoalescer(c CoalescerConfig) *Coalescer {
 	return &Coalescer{cfg: c, yield: yield{share: 1}, first: make(map[uint64]inFlight)}
 }
 
-// InFlight returns the sibling that is fetching the object of an identity, if there is
-// one, and else has the owner remember that this peer is. fetch is how long a fetch
-// takes, about; 0 = unknown.
+// InFlight returns the sibling that is fetching the object of an identity. If there is none, the
+// owner remembers that this peer is fetching it. fetch is the expected time of a fetch; 0 =
+// unknown.
 //
-// It waits for the owner's answer, for 50 ms at most, and asks only while that pays: as
-// long as the share of fetches that others make too, times what one takes, is above the
-// round trip to an owner. That share is known from owners' answers and, without a
-// message, from requests that join a fetch and from what others come to advertise that
-// they did not get here ([Coalescer.Joined], [Coalescer.Served]).
+// It waits for the owner's answer for at most 50 ms, and asks only while that pays: the share of
+// fetches that other peers make, too, times the time of a fetch must exceed the round trip
+// to an owner. The share is known from the answers of owners and, without a message, from
+// requests that join a fetch and from objects that others begin to advertise without
+// having got them here ([Coalescer.Joined], [Coalescer.Served]).
 func (c *Coalescer) InFlight(ctx context.Context, identity string, fetch time.Duration) (Peer, bool) {
 	if c.cfg.Key == nil { // the zero Coalescer is alone
 		return Peer{}, false
@@ -129,15 +128,15 @@ func (c *Coalescer) InFlight(ctx context.Context, identity string, fetch time.Du
 	return Peer{name, addr}, true
 }
 
-// Joined tells that a request joined a fetch that is under way at this peer: objects
-// are asked for by several at once.
+// Joined reports that a request joined a fetch at this peer, which shows that several clients
+// want an object at once.
 func (c *Coalescer) Joined() { c.yield.note(true) }
 
-// Served tells that another peer got an object here: it need not have fetched it.
+// Served reports that another peer got an object here, and so need not have fetched it.
 func (c *Coalescer) Served(identity string) { c.yield.served(identity) }
 
-// enter returns the peer that fetches, other than the one that is about to; "" =
-// nobody did.
+// enter returns the peer that is fetching a key; "" = no peer but the one of that name, which is
+// then remembered.
 func (c *Coalescer) enter(key uint64, name string) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -159,7 +158,7 @@ func (c *Coalescer) enter(key uint64, name string) string {
 	return ""
 }
 
-// ask asks an owner.
+// ask asks an owner which peer is fetching a key; "" = none.
 func (c *Coalescer) ask(ctx context.Context, owner Peer, key uint64) (string, error) {
 	ctx, cancel := context.WithTimeout(WithPeer(ctx, owner.Name), askTimeout)
 	defer cancel()
@@ -193,6 +192,6 @@ func (c *Coalescer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if first := c.enter(key, name); first != "" {
 		h.Set(coalesceField, first)
 	}
-	h["Date"] = nil // nobody needs it
+	h["Date"] = nil // no use for it here
 	w.WriteHeader(http.StatusNoContent)
 }

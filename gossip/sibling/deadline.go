@@ -6,27 +6,25 @@ import (
 	"time"
 )
 
-// Siblings that are slow because everything is slow are worth waiting for: to give
-// them up costs a request to the origin on top of the one to them. So the deadline of
-// a question follows what siblings took lately, within these bounds.
+// If all siblings are slow, giving up on them only adds requests to the origin. So the deadline
+// of a request follows what recent requests took, within these bounds.
 const (
-	recentMost   = 64               // questions that the deadline follows
-	recentFor    = 30 * time.Second // for which one counts
-	recentStep   = 8                // answers after which they are looked at again; at once if any was lost, or this one slow
-	recentStale  = time.Second      // after which they are looked at again in any case
-	recentEnough = 3                // questions below which nothing is known
-	recentFactor = 3                // times what half of them took is the deadline
-	deadlineMost = 3                // times Config.Timeout
-	lateFactor   = 4                // a question waits for this process several times, here and at the sibling
-	lateExcuses  = 4                // a question that is lost while this process is late by a quarter of Config.Timeout or more is not the sibling's fault
-	lostByMost   = 0.5              // share of lost questions from which on no sibling is to blame, if they are
-	most         = 3                // siblings or more
-	lostBearable = 0.25             // share of lost questions up to which all are asked
-	askedLeast   = 1.0 / 16         // share of questions asked even if all are lost
+	recentMost   = 64               // requests that the deadline follows
+	recentFor    = 30 * time.Second // for which a request counts
+	recentStep   = 8                // answers after which the summary is computed again; at once if requests are lost or slow
+	recentStale  = time.Second      // after which the summary is computed again in any case
+	recentEnough = 3                // requests that a summary needs
+	recentFactor = 3                // the deadline is this many times the median of the recent requests
+	deadlineMost = 3                // and at most this many times Config.Timeout
+	lateFactor   = 4                // added for each unit of lateness: a request waits for a processor several times, here and at the sibling
+	lateExcuses  = 4                // lateness of Config.Timeout divided by this excuses a lost request
+	lostByMost   = 0.5              // share of lost requests from which no sibling is blamed, if they were sent
+	losersLeast  = 3                // to so many siblings or more
+	lostBearable = 0.25             // share of lost requests up to which every lookup asks siblings
+	askedLeast   = 1.0 / 16         // share of lookups that ask siblings even if all requests are lost
 )
 
-// recent is what became of the last questions, to all siblings. It is safe for
-// concurrent use.
+// recent has the outcomes of the last requests to all siblings. It is safe for concurrent use.
 type recent struct {
 	mu    sync.Mutex
 	asked [recentMost]struct {
@@ -35,32 +33,32 @@ type recent struct {
 		took time.Duration
 		lost bool // no answer in time
 	}
-	next   int
-	lately // as of
-	known  time.Time
-	credit float64 // of a question to be asked
+	next     int
+	summary  // of asked, at computed
+	computed time.Time
+	credit   float64 // saved up; a lookup that asks siblings costs 1
 }
 
-// lately is what the recent questions say together.
-type lately struct {
-	need   time.Duration // what half of them took
-	lost   float64       // share of them
-	losers int           // siblings that did not answer those
+// A summary of the recent requests.
+type summary struct {
+	median time.Duration // of what they took
+	lost   float64       // share of lost ones
+	losers int           // siblings that lost some
 }
 
-// add notes a question that took so long.
+// add adds a request that took that long.
 func (r *recent) add(peer string, took time.Duration, lost bool, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	a := &r.asked[r.next]
 	a.peer, a.at, a.took, a.lost = peer, now, took, lost
 	r.next = (r.next + 1) % recentMost
-	if lost || r.lost > 0 || took > 2*r.need || r.next%recentStep == 0 || now.Sub(r.known) > recentStale {
+	if lost || r.lost > 0 || took > 2*r.median || r.next%recentStep == 0 || now.Sub(r.computed) > recentStale {
 		r.compute(now)
 	}
 }
 
-// compute looks at the questions that still count. r.mu is held.
+// compute brings the summary up to date. r.mu is held.
 func (r *recent) compute(now time.Time) {
 	var room [recentMost]time.Duration
 	var names [recentMost]string
@@ -75,26 +73,26 @@ func (r *recent) compute(now time.Time) {
 			}
 		}
 	}
-	r.lately, r.known = lately{losers: len(losers)}, now
+	r.summary, r.computed = summary{losers: len(losers)}, now
 	if len(took) >= recentEnough {
 		slices.Sort(took)
-		r.need = took[len(took)/2]
-		r.lost = float64(lost) / float64(len(took))
+		r.median = took[len(took)/2]
+		r.summary.lost = float64(lost) / float64(len(took))
 	}
 }
 
-// now returns what the questions that still count say.
-func (r *recent) now() lately {
+// now returns the current summary.
+func (r *recent) now() summary {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if now := time.Now(); now.Sub(r.known) > recentStale {
+	if now := time.Now(); now.Sub(r.computed) > recentStale {
 		r.compute(now)
 	}
-	return r.lately
+	return r.summary
 }
 
-// spares reports whether a question is not to be asked, because of those asked lately
-// so many were lost: the more, the fewer are asked.
+// spares reports whether a lookup should ask the origin before siblings, because many recent
+// requests were lost. The larger their share, the more lookups are spared.
 func (r *recent) spares() bool {
 	lost := r.now().lost
 	if lost <= lostBearable {
@@ -109,16 +107,15 @@ func (r *recent) spares() bool {
 	return false
 }
 
-// deadline is how long a sibling may take to its answer's header, now: three times
-// what half of the questions took lately, and longer if this process itself is late;
-// between Config.Timeout and three times that. Half of them take longer only where
-// all siblings are slow: where packets are lost, some questions take much longer, and
-// waiting for those helps nobody.
+// deadline returns how long a sibling may take now to send the header of its answer: three times
+// the median of the recent requests, and longer if this process runs late; between
+// Config.Timeout and three times that. The median is high only if all siblings are slow.
+// Where packets are lost, a few requests take much longer, and waiting for those does not help.
 func (c *Client) deadline() time.Duration {
-	return min(max(recentFactor*c.recent.now().need, c.cfg.Timeout)+lateFactor*c.late(), deadlineMost*c.cfg.Timeout)
+	return min(max(recentFactor*c.recent.now().median, c.cfg.Timeout)+lateFactor*c.late(), deadlineMost*c.cfg.Timeout)
 }
 
-// late is by how much this process runs late.
+// late returns by how much this process runs late.
 func (c *Client) late() time.Duration {
 	if c.cfg.Late == nil {
 		return 0
@@ -126,18 +123,18 @@ func (c *Client) late() time.Duration {
 	return max(0, c.cfg.Late())
 }
 
-// excused reports whether a sibling that did not answer in time is not to blame, since
-// this process itself was late, or most siblings are. Then fewer questions are asked
-// (spares), and no sibling is suspended.
+// excused reports whether a sibling that did not answer in time is not to blame, because this
+// process runs late, or most requests to several siblings are lost. In the second case fewer
+// lookups ask siblings (spares), and no sibling is suspended.
 func (c *Client) excused() bool {
-	l := c.recent.now()
-	return lateExcuses*c.late() >= c.cfg.Timeout || l.lost >= lostByMost && l.losers >= most
+	s := c.recent.now()
+	return lateExcuses*c.late() >= c.cfg.Timeout || s.lost >= lostByMost && s.losers >= losersLeast
 }
 
-// Load is how well siblings answer now.
+// Load describes how well siblings answer now.
 type Load struct {
-	Deadline time.Duration // that the next question has
-	Lost     float64       // share, in [0,1], of the questions of the last half minute that got no answer in time
+	Deadline time.Duration // of the next request
+	Lost     float64       // share of the requests of the last half minute that got no answer in time
 }
 
 // Load returns how well siblings answer now.

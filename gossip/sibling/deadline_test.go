@@ -91,7 +91,8 @@ func TestOverload(t *testing.T) {
 // they get slow, no further than to three times that, and comes back.
 func TestDeadlineFollows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, Config{Hedges: -1})
+		w := newWorld(t, Config{})
+		w.client.hedge = budget{}
 		defer w.close()
 		var d, origin delay
 		origin.set(300 * time.Millisecond) // not so fast that it is asked first
@@ -173,7 +174,8 @@ func TestDeadlineUnderLoss(t *testing.T) {
 func TestLateBlamesNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		late := time.Duration(0)
-		w := newWorld(t, Config{Hedges: -1, Late: func() time.Duration { return late }})
+		w := newWorld(t, Config{Late: func() time.Duration { return late }})
+		w.client.hedge = budget{}
 		defer w.close()
 		var d, origin delay
 		origin.set(300 * time.Millisecond)

@@ -9,27 +9,27 @@ import (
 	"sync"
 )
 
-// flights are the fetches under way at this peer, by identity, each for all that ask
-// meanwhile. It is safe for concurrent use; the zero value has none.
+// flights has the fetches in flight at this peer, by identity. Concurrent requests for an identity
+// share one. It is safe for concurrent use; the zero value has none.
 type flights struct {
 	mu sync.Mutex
 	of map[string]*flight
 }
 
-// A flight is one fetch. Its leader, the first that asked, ends it; the others wait.
+// A flight is one fetch. Its leader, the first caller, ends it; the others wait.
 type flight struct {
 	in       *flights
 	identity string
-	waiting  int                // the leader and the others; at 0 it is canceled, and joined by nobody
+	waiting  int                // callers, the leader included; at 0 the flight is canceled and can no longer be joined
 	cancel   context.CancelFunc // nil = it lasts until the leader ends it
 	once     sync.Once
-	done     chan struct{} // closed when o and err are there
+	done     chan struct{} // closed when o and err are set
 	o        *Object
 	err      error
 }
 
-// do returns what fetch does. One that is under way already is joined, and joined is
-// called. The fetch lasts as long as anybody waits for it.
+// do returns the result of fetch, or joins the flight of the identity, if there is one, and calls
+// joined. The fetch lasts as long as a caller waits for it.
 func (fs *flights) do(ctx context.Context, identity string, joined func(), fetch func(context.Context) (*Object, error)) (*Object, error) {
 	f, leader := fs.begin(identity)
 	if !leader {
@@ -58,8 +58,8 @@ func (fs *flights) begin(identity string) (f *flight, leader bool) {
 	return f, leader
 }
 
-// join returns what the fetch of an identity brings that is under way; nil if there is
-// none, or it brings nothing.
+// join waits for the flight of an identity and returns its object. It returns nil if there is no
+// such flight, or it fails.
 func (fs *flights) join(ctx context.Context, identity string) *Object {
 	fs.mu.Lock()
 	f := fs.of[identity]
@@ -73,7 +73,7 @@ func (fs *flights) join(ctx context.Context, identity string) *Object {
 	return o
 }
 
-// wait returns what the flight brings, or the error of ctx.
+// wait returns the result of the flight, or the error of ctx.
 func (f *flight) wait(ctx context.Context) (*Object, error) {
 	select {
 	case <-f.done:
@@ -84,16 +84,16 @@ func (f *flight) wait(ctx context.Context) (*Object, error) {
 	defer f.in.mu.Unlock()
 	if f.waiting--; f.waiting == 0 {
 		f.cancel()
-		f.leave()
+		f.remove()
 	}
 	return nil, context.Cause(ctx)
 }
 
-// end ends a flight, unless it has ended.
+// end ends the flight with a result, unless it has ended.
 func (f *flight) end(o *Object, err error) {
 	f.once.Do(func() {
 		f.in.mu.Lock()
-		f.leave()
+		f.remove()
 		f.in.mu.Unlock()
 		f.o, f.err = o, err
 		close(f.done)
@@ -103,25 +103,25 @@ func (f *flight) end(o *Object, err error) {
 	})
 }
 
-// leave lets nobody join the flight any more. f.in.mu is held.
-func (f *flight) leave() {
+// remove prevents further requests from joining the flight. f.in.mu is held.
+func (f *flight) remove() {
 	if f.in.of[f.identity] == f {
 		delete(f.in.of, f.identity)
 	}
 }
 
-// forget lets nobody join the fetches any more of what is concerned: what they bring may be
-// older than what removed it.
-func (fs *flights) forget(concerned func(identity string) bool) {
+// forget prevents further requests from joining the flights of matching identities. These
+// objects were invalidated, and the flights may bring the old versions.
+func (fs *flights) forget(matches func(identity string) bool) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
-	maps.DeleteFunc(fs.of, func(identity string, _ *flight) bool { return concerned(identity) })
+	maps.DeleteFunc(fs.of, func(identity string, _ *flight) bool { return matches(identity) })
 }
 
 // errExit is the error of a load that ended its goroutine.
 var errExit = errors.New("sibling: load called runtime.Goexit")
 
-// A panicked is the error of a load that panicked, for the goroutines that wait for it.
+// A panicked error carries the panic of a load to the goroutines that wait for it.
 type panicked struct {
 	value any
 	stack []byte

@@ -116,7 +116,8 @@ func TestLoadPanics(t *testing.T) {
 // A sibling that should have a value and is silent costs little: the value is loaded.
 func TestSilentSiblingIsHedgedByLoad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, Config{Max: 1})
+		w := newWorld(t, Config{})
+		w.client.most = 1
 		defer w.close()
 		silent := false
 		w.sibling(func(rw http.ResponseWriter, r *http.Request) {
@@ -136,7 +137,7 @@ func TestSilentSiblingIsHedgedByLoad(t *testing.T) {
 				t.Errorf("Get = %q, %v", got, err)
 			}
 		}
-		w.client.budget.saved = 1
+		w.client.hedge.saved = 1
 		silent = true
 		start := time.Now()
 		got, err := c.Get(t.Context(), "x", load)
@@ -256,7 +257,7 @@ func TestCacheIdentity(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, Config{})
 		defer w.close()
-		caches := []*Cache{{Siblings: w.client, Store: NewMemory(nil, 0, 0)}, w.newCache()}
+		caches := []*Cache{newTestCache("me", w.client, NewMemory(nil, 0, 0)), w.newCache()}
 		made := 0
 		site := http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 			made++
@@ -282,7 +283,7 @@ func TestCacheIdentity(t *testing.T) {
 
 func TestZeroCache(t *testing.T) {
 	var c Cache
-	if _, err := c.Get(t.Context(), "x", nil); err != ErrNoCache {
+	if _, err := c.Get(t.Context(), "x", nil); err != errZero {
 		t.Errorf("Get = %v", err)
 	}
 	rec := httptest.NewRecorder()

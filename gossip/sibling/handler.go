@@ -12,8 +12,8 @@ import (
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
-// IsLookup reports whether a request is answered from what is stored or not at
-// all: a GET or HEAD under "Cache-Control: only-if-cached".
+// IsLookup reports whether a request is a lookup request: a GET or HEAD with "Cache-Control:
+// only-if-cached", which a cache must answer from its store alone.
 func IsLookup(r *http.Request) bool {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != "" {
 		return false
@@ -25,8 +25,8 @@ func IsLookup(r *http.Request) bool {
 	return cc.OnlyIfCached
 }
 
-// Asker is the name of the cache that sent a request, in the last member of Via;
-// "" = it is a client's. Anybody can claim a name.
+// Asker returns the name of the cache that sent a request, from the last member of Via; "" = a
+// client sent it. Anybody can claim a name.
 func Asker(h http.Header) string {
 	if names := rfc9111.Via(h); len(names) > 0 {
 		return names[len(names)-1]
@@ -34,11 +34,11 @@ func Asker(h http.Header) string {
 	return ""
 }
 
-// maxWait bounds how long a question waits for a fetch that is under way.
+// maxWait is how long a lookup request may wait for a fetch in flight.
 const maxWait = 10 * time.Second
 
-// PreferredWait is for how long the asker of a question would wait for a fetch that is
-// under way, at most 10 s (RFC 7240 section 4.3); 0 = not at all.
+// PreferredWait returns how long the sender of a lookup request is ready to wait for a fetch in
+// flight (RFC 7240 section 4.3), at most 10 s; 0 = not at all.
 func PreferredWait(h http.Header) time.Duration {
 	for m := range rfc9111.Members(h["Prefer"]) {
 		if s, ok := strings.CutPrefix(strings.ToLower(m), "wait="); ok {
@@ -50,8 +50,8 @@ func PreferredWait(h http.Header) time.Duration {
 	return 0
 }
 
-// markHit says in a header that the response comes from what the cache of that name
-// holds. A Client takes no answer without it.
+// markHit writes into a header that the response comes from the store of the cache of that name. A
+// Client accepts no answer without it.
 func markHit(h http.Header, name string) {
 	status := rfc9111.Status{Cache: name, Hit: true}
 	status.Add(h)
@@ -59,8 +59,7 @@ func markHit(h http.Header, name string) {
 
 const missText = "no fresh copy here\n"
 
-// markMiss is the header of the answer to a question whose object the cache of that name
-// does not hold, or not fresh.
+// markMiss writes the header of the answer of a cache of that name that has no fresh copy.
 func markMiss(h http.Header, name string) {
 	status := rfc9111.Status{Cache: name, Detail: "only-if-cached"}
 	status.Add(h)
@@ -73,21 +72,20 @@ func answerMiss(w http.ResponseWriter, name string) {
 	io.WriteString(w, missText)
 }
 
-// refuse answers what is no question where nothing else is answered.
 func refuse(w http.ResponseWriter) {
-	http.Error(w, "only siblings' questions are answered here", http.StatusForbidden)
+	http.Error(w, "only requests from siblings (only-if-cached) are answered here", http.StatusForbidden)
 }
 
-// A Handler answers siblings from an HTTP cache that is a transport. It asks
-// nobody: over a cache that stands on a [Transport] nothing else can happen. What
-// is no question it refuses with 403. It is safe for concurrent use.
+// A Handler answers siblings from an HTTP cache that is a transport. It never causes requests to
+// siblings or the origin, if the cache is on top of a [Transport]. Requests other than lookup
+// requests get 403. It is safe for concurrent use.
 type Handler struct {
-	Name string // this cache's in Cache-Status: a token, such as Config.Name
-	// Cache gets the questions as they come, only-if-cached, and is to answer from
-	// what it holds, or 504. A response that outlived its lifetime counts as none,
-	// since not every cache heeds that. Nil holds nothing.
+	Name string // of this cache in Cache-Status: a token, such as Config.Name
+	// Cache gets the lookup requests with their only-if-cached, and must answer from its
+	// store, or with 504. A response that is stale is not sent on, since not every cache
+	// checks that. nil = every request is a miss.
 	Cache http.RoundTripper
-	// Cluster says what Cache has removed: see Transport.Cluster. nil = nothing.
+	// Cluster knows which invalidations Cache has applied: see Transport.Cluster. nil = none.
 	Cluster Cluster
 }
 
@@ -121,11 +119,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	markHit(w.Header(), h.Name)
 	w.WriteHeader(resp.StatusCode)
 	if _, err := io.Copy(w, resp.Body); err != nil {
-		panic(http.ErrAbortHandler) // the asker must see that the body is not whole
+		panic(http.ErrAbortHandler) // so that the sibling sees that the body is incomplete
 	}
 }
 
-// target is the absolute URL that a request is for.
+// target returns the absolute URL of a request.
 func target(r *http.Request) *url.URL {
 	u := *r.URL
 	if !u.IsAbs() {

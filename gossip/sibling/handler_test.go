@@ -40,7 +40,7 @@ func TestHandler(t *testing.T) {
 		"by its path": {stored("Cache-Control: max-age=60\nAge: 9", "x"), "/x", "only-if-cached", 200, "x", true},
 		"stale":       {stored("Cache-Control: max-age=60\nAge: 60", "x"), "http://o.test/x", "only-if-cached", 504, "no fresh copy here\n", false},
 		"a failure":   {func(*http.Request) (*http.Response, error) { return nil, io.ErrUnexpectedEOF }, "http://o.test/x", "only-if-cached", 504, "no fresh copy here\n", false},
-		"no question": {stored("", "x"), "http://o.test/x", "no-transform", 403, "only siblings' questions are answered here\n", false},
+		"no question": {stored("", "x"), "http://o.test/x", "no-transform", 403, "only requests from siblings (only-if-cached) are answered here\n", false},
 		"over a Transport": {func(r *http.Request) (*http.Response, error) {
 			client, err := New(Config{Name: "me", Locator: &world{known: []Candidate{{Peer: "p"}}}, HTTP: roundTrip(func(*http.Request) (*http.Response, error) {
 				t.Error("a question is asked on")

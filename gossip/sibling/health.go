@@ -9,16 +9,15 @@ import (
 	"time"
 )
 
-// Health is what a cache knows of others, by name: the one record that says which may
-// be asked, in which order, and how long to wait. Everything that talks to them reports to
-// it; the package's documentation has the rules. The zero value knows nobody. It is safe
-// for concurrent use and must not be copied.
+// Health is what a cache knows about its siblings, by name. It decides which of them may be asked,
+// in which order, and how long to wait. Everything that sends them requests reports to it; the
+// package documentation has the rules. The zero value is ready. A Health is safe for
+// concurrent use and must not be copied.
 //
-// It remembers at most 4,096 names. Beyond them each new name replaces an old one: of
-// eight picked at random, the one that answered longest ago. Looking a name up does not
-// add it.
+// It remembers at most 4,096 names. Then each new name replaces an old one: of eight
+// picked at random, the one that answered longest ago. Looking up a name does not add it.
 type Health struct {
-	lookups atomic.Int64 // of digests
+	lookups atomic.Int64 // of identities in digests
 
 	mu     sync.Mutex
 	byName map[string]*record
@@ -27,25 +26,24 @@ type Health struct {
 }
 
 const (
-	maxRecords = 4096 // clusters are smaller, but their members come and go
+	maxRecords = 4096 // clusters are smaller, but members come and go
 	evictAmong = 8
 )
 
-// A Record is what a Health knows of one sibling.
+// A Record is what a Health knows about one sibling.
 type Record struct {
-	Hits      int64 // questions that it answered with the object, of use or not
-	FalseHits int64 // questions for objects that it did not have
-	Failures  int64 // questions that it did not answer
-	// RoundTrip is what a question is expected to take to the answer's header: what it
-	// took lately, and the longer ago that was, the more what others take; 0 = it never answered.
-	RoundTrip time.Duration
-	// Throughput of bodies lately, in bytes a second; 0 = unknown.
-	Throughput  float64
-	Suspended   bool // it failed, and is not asked for a while
-	Quarantined bool // it has far more false hits than its digest promises, and is not asked for a while
+	Hits      int64 // requests that it answered with the object, usable or not
+	FalseHits int64 // requests for objects that it did not have
+	Failures  int64 // requests that it did not answer
+	// RoundTrip is the expected time to the header of an answer. It is the recent average, which
+	// drifts to the average of all siblings while there are no answers; 0 = it never answered.
+	RoundTrip   time.Duration
+	Throughput  float64 // of recent bodies, in bytes a second; 0 = unknown
+	Suspended   bool    // not asked for a while because it failed
+	Quarantined bool    // not asked for a while because it has far more false hits than its digest promises
 }
 
-// Of returns what is known of a sibling; zero values if nothing is.
+// Of returns what is known about a sibling; zero values if nothing is.
 func (h *Health) Of(name string) Record {
 	r, now := h.look(name), time.Now()
 	out := Record{Hits: r.hits, FalseHits: r.falseHits, Failures: r.failures,
@@ -59,9 +57,9 @@ func (h *Health) Of(name string) Record {
 	return out
 }
 
-// Asked notes how a message went that is no question for an object. Without an error it
-// ends a suspension. [context.DeadlineExceeded] after so long is a failure from the
-// third time in a row on, and any other error is one at once: the sibling is suspended.
+// Asked records the result of a message other than a lookup request. Success ends a suspension.
+// [context.DeadlineExceeded] suspends the sibling from the third time in a row on, and any other
+// error does so at once. took is how long the message took.
 func (h *Health) Asked(name string, took time.Duration, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -74,7 +72,7 @@ func (h *Health) Asked(name string, took time.Duration, err error) {
 	}
 }
 
-// accuse notes that a sibling gave what it should not have.
+// accuse records that a sibling sent a wrong answer.
 func (h *Health) accuse(name string, proven bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -85,8 +83,8 @@ func (h *Health) accuse(name string, proven bool) {
 	}
 }
 
-// note records what became of a question to a candidate, and reports whether the
-// candidate is quarantined for it.
+// note records the outcome of a request to a candidate, and reports whether the candidate is now
+// quarantined.
 func (h *Health) note(c Candidate, o outcome) (quarantined bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -101,15 +99,15 @@ func (h *Health) note(c Candidate, o outcome) (quarantined bool) {
 	return false
 }
 
-// shared counts an object that a sibling gave as it fetched it. No digest had it, so this says
-// nothing of the sibling's digest, nor of its odds.
+// shared counts an object that a sibling sent while it was fetching it. No digest advertised the
+// object, so this does not change the odds.
 func (h *Health) shared(name string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.of(name).hits++
 }
 
-// answered notes the round trip of an answer.
+// answered records the round trip of an answer.
 func (h *Health) answered(name string, d time.Duration, now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -117,15 +115,15 @@ func (h *Health) answered(name string, d time.Duration, now time.Time) {
 	h.all.add(d.Seconds())
 }
 
-// unanswered notes that there was no answer for so long, and returns how often in a row
-// that was so.
+// unanswered records that there was no answer for that long, and returns how many times in a row
+// that has happened.
 func (h *Health) unanswered(name string, d time.Duration, now time.Time) (row int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.of(name).unanswered(d, now)
 }
 
-// look returns a copy of the record of a name; an empty one if there is none.
+// look returns a copy of the record of a name; the zero record if there is none.
 func (h *Health) look(name string) record {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -141,7 +139,7 @@ func (h *Health) average() average {
 	return h.all
 }
 
-// of returns the record of a name, and begins one if there is none. h.mu is held.
+// of returns the record of a name, and adds one if there is none. h.mu is held.
 func (h *Health) of(name string) *record {
 	r := h.byName[name]
 	if r == nil {
@@ -157,7 +155,7 @@ func (h *Health) of(name string) *record {
 	return r
 }
 
-// evict makes room for a name. h.mu is held.
+// evict removes one record. h.mu is held.
 func (h *Health) evict() {
 	var oldest string
 	var since time.Time
@@ -173,7 +171,7 @@ func (h *Health) evict() {
 	delete(h.byName, oldest)
 }
 
-// A timed body notes the pace at which it came, when it is closed.
+// A timed body records its throughput when it is closed.
 type timed struct {
 	io.ReadCloser
 	from *Health

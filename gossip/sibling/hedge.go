@@ -1,24 +1,21 @@
 package sibling
 
-import (
-	"sync"
-	"time"
-)
+import "time"
 
-// Another is asked when one has not answered for longer than all but one in
-// twenty of its answers took lately, within these bounds. The origin is what
-// siblings are there to spare: it is asked only after four times that, and more.
+// If a sibling takes longer than all but one in twenty of its recent answers, the next one is
+// asked as well, within these bounds. Siblings exist to spare the origin: it is asked
+// only after four times as long.
 const (
 	leastHedge       = 5 * time.Millisecond
 	leastOriginHedge = 50 * time.Millisecond
 	originFactor     = 4
-	defaultBudget    = 0.05
-	savedBudget      = 10 // hedges that may come at once after a time without
+	hedgeShare       = 0.05 // of the requests to siblings may be followed by a hedge
+	savedHedges      = 10   // may come at once after a time without
 )
 
-// hedgeAfter returns for how long to wait for a sibling before asking another as
-// well, or the origin of that host: no longer than four times what the origin takes, if
-// that is known, and the sibling, or the others if it is new, takes less.
+// hedgeAfter returns how long to wait for a sibling before asking another one as well or, if
+// origin is set, the origin of that host. It is at most four times what the origin takes, if
+// that is known and the sibling usually takes less. A new sibling counts as the average.
 func (c *Client) hedgeAfter(peer string, origin bool, host string) time.Duration {
 	longest := c.cfg.Timeout / 2
 	r := c.cfg.Health.look(peer)
@@ -40,34 +37,26 @@ func (c *Client) hedgeAfter(peer string, origin bool, host string) time.Duration
 	return min(max(late, least), longest)
 }
 
-// hedgeFetch returns for how long to wait for a sibling that is itself fetching from the
-// origin of that host; known is false if it isn't known what that takes.
+// hedgeFetch returns how long to wait for a sibling that is itself fetching from the origin of
+// that host. known is false if the origin's round trip is unknown.
 func (c *Client) hedgeFetch(host string) (after time.Duration, known bool) {
 	first := c.origins.look(host).trip
 	return max(time.Duration(originFactor*first.value*float64(time.Second)), leastOriginHedge), first.known
 }
 
-// A budget bounds hedges to a share of the questions: each question saves that
-// share of one.
-type budget struct {
-	mu    sync.Mutex
-	share float64
-	saved float64
-}
+// A budget limits hedges to a share of the requests to siblings. Each request saves that share
+// of a hedge.
+type budget struct{ share, saved float64 }
 
-func (b *budget) question() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.saved = min(b.saved+b.share, savedBudget)
-}
+func (b *budget) earn() { b.saved = min(b.saved+b.share, savedHedges) }
 
-// take reports whether there may be a hedge now.
-func (b *budget) take() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.saved < 1 {
+// takeHedge reports whether the budget allows a hedge now.
+func (c *Client) takeHedge() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.hedge.saved < 1 {
 		return false
 	}
-	b.saved--
+	c.hedge.saved--
 	return true
 }

@@ -122,9 +122,10 @@ func TestHedgeBudget(t *testing.T) {
 	for _, tt := range []struct {
 		share       float64
 		least, most uint64
-	}{{0, late - 5, late}, {0.01, 10, questions/100 + savedBudget}, {-1, 0, 0}} {
+	}{{hedgeShare, late - 5, late}, {0.01, 10, questions/100 + savedHedges}, {0, 0, 0}} {
 		synctest.Test(t, func(t *testing.T) {
-			w := newWorld(t, Config{Hedges: tt.share})
+			w := newWorld(t, Config{})
+			w.client.hedge = budget{tt.share, min(tt.share*1000, 1)}
 			defer w.close()
 			var d delay
 			d.set(2 * time.Millisecond)
@@ -137,7 +138,7 @@ func TestHedgeBudget(t *testing.T) {
 				w.get(t.Context(), fmt.Sprint("/", i))
 			}
 			s := w.client.Stats()
-			if s.Hedges < tt.least || s.Hedges > tt.most || (s.HedgesDenied > 0) != (tt.share != 0) {
+			if s.Hedges < tt.least || s.Hedges > tt.most || (s.HedgesDenied > 0) != (tt.share != hedgeShare) {
 				t.Errorf("share %v: %d hedges, %d more wanted; want %d to %d", tt.share, s.Hedges, s.HedgesDenied, tt.least, tt.most)
 			}
 		})
@@ -148,7 +149,8 @@ func TestHedgeBudget(t *testing.T) {
 // answer.
 func TestOvertakenTooOften(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, Config{Hedges: 1})
+		w := newWorld(t, Config{})
+		w.client.hedge.share = 1
 		defer w.close()
 		var d delay
 		d.set(2 * time.Millisecond)

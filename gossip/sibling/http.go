@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// NewHTTPTransport returns what carries questions unless [Config] says otherwise: plain
-// connections, many to one sibling, and bodies as they come. dial nil = net.Dialer.
-// The caller may change it before its first use.
+// NewHTTPTransport returns the default transport of lookup requests: plain connections, many to
+// one sibling, and bodies as they are sent. dial nil = net.Dialer. The caller may change the
+// transport before its first use.
 func NewHTTPTransport(dial func(ctx context.Context, network, addr string) (net.Conn, error)) *http.Transport {
 	if dial == nil {
 		dial = (&net.Dialer{Timeout: 5 * time.Second, KeepAlive: 15 * time.Second}).DialContext
@@ -27,13 +27,13 @@ func NewHTTPTransport(dial func(ctx context.Context, network, addr string) (net.
 
 type peerKey struct{}
 
-// WithPeer says which peer a request under ctx is for, by its name in the
-// cluster: a Config.HTTP that checks names needs it.
+// WithPeer returns a context for requests to a peer, by its name in the cluster. A Config.HTTP
+// that checks names needs it.
 func WithPeer(ctx context.Context, peer string) context.Context {
 	return context.WithValue(ctx, peerKey{}, peer)
 }
 
-// PeerOf returns which peer a request is for, or answered it; "" = it is no question to
+// PeerOf returns the peer that a request is for or that answered it; "" = the request is not for
 // a peer, or the origin answered.
 func PeerOf(ctx context.Context) string {
 	peer, _ := ctx.Value(peerKey{}).(string)

@@ -11,19 +11,17 @@ import (
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
-// Memory is a [Store] in memory. It first evicts objects that a sibling gave
-// ([Object.Copied]) and that were not requested again, since the cluster has another copy
-// of them, and then the least recently used. It is safe for concurrent use, under one lock.
-// The zero value has no bounds, and advertises nothing.
+// Memory is a [Store] in memory. It first evicts copies from siblings ([Object.Copied]) that were
+// not requested again, since the cluster has them elsewhere, and then the least recently used
+// objects. It is safe for concurrent use, under one lock. Make one with [NewMemory].
 type Memory struct {
 	held           *gossip.Holdings
 	objects, bytes int64 // bounds
-	// Variants knows the Vary fields of the responses that are held.
-	Variants *rfc9111.Variants
+	variants       *rfc9111.Variants
 
 	mu        sync.Mutex
-	order     list.List // of *shelved, what was asked for last in front
-	probation list.List // the same, of copies that were not requested again
+	order     list.List // of *shelved, the last requested in front
+	probation list.List // likewise, copies that were not requested again
 	by        map[string]*list.Element
 	used      int64 // bytes
 }
@@ -35,11 +33,10 @@ type shelved struct {
 	in       *list.List
 }
 
-// NewMemory returns an empty Memory that keeps up to so many objects, of up to so many
-// bytes together, headers and identities included; a bound below 1 is none. It lists
-// them in held; nil = nowhere.
+// NewMemory returns an empty Memory for up to that many objects and bytes, headers and identities
+// included; a bound below 1 is none. It advertises the objects in held; nil = nowhere.
 func NewMemory(held *gossip.Holdings, objects, bytes int64) *Memory {
-	return &Memory{held: held, objects: objects, bytes: bytes, by: make(map[string]*list.Element), Variants: rfc9111.NewVariants()}
+	return &Memory{held: held, objects: objects, bytes: bytes, by: make(map[string]*list.Element), variants: rfc9111.NewVariants()}
 }
 
 // Get returns the object of an identity, expired or not.
@@ -54,8 +51,7 @@ func (m *Memory) Get(identity string) (*Object, bool) {
 	return e.Value.(*shelved).object, true
 }
 
-// Put keeps an object, unless it is larger than all may be together; others leave if
-// there is no room.
+// Put stores an object, unless it alone exceeds the bound in bytes, and evicts others if necessary.
 func (m *Memory) Put(identity string, o *Object) {
 	s := &shelved{identity: identity, object: o, bytes: sizeOf(identity, o), in: &m.order}
 	if o.Copied {
@@ -67,20 +63,13 @@ func (m *Memory) Put(identity string, o *Object) {
 		m.drop(m.by[identity])
 		return
 	}
-	if m.by == nil {
-		m.by = make(map[string]*list.Element)
-	}
 	if e := m.by[identity]; e != nil {
 		old := e.Value.(*shelved)
 		old.in.Remove(e)
 		m.used -= old.bytes
 	} else {
-		if m.held != nil {
-			m.held.Add(identity)
-		}
-		if m.Variants != nil {
-			m.Variants.Stored(identity)
-		}
+		m.held.Add(identity)
+		m.variants.Stored(identity)
 	}
 	m.used += s.bytes
 	m.by[identity] = s.in.PushFront(s)
@@ -89,7 +78,7 @@ func (m *Memory) Put(identity string, o *Object) {
 	}
 }
 
-// promote moves what was asked for to the front, and off probation.
+// promote moves a requested object to the front, and off probation.
 func (m *Memory) promote(e *list.Element) {
 	s := e.Value.(*shelved)
 	if s.in == &m.order {
@@ -101,7 +90,7 @@ func (m *Memory) promote(e *list.Element) {
 	m.by[s.identity] = m.order.PushFront(s)
 }
 
-// last is what leaves first, other than what has just come.
+// last returns the object to evict next; but has just been stored, and is evicted last.
 func (m *Memory) last(but *shelved) *list.Element {
 	for _, l := range []*list.List{&m.probation, &m.order} {
 		if e := l.Back(); e != nil && e.Value != but {
@@ -111,7 +100,7 @@ func (m *Memory) last(but *shelved) *list.Element {
 	return m.by[but.identity]
 }
 
-// Drop forgets the object of an identity, if there is one.
+// Drop removes the object of an identity, if there is one.
 func (m *Memory) Drop(identity string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -125,24 +114,13 @@ func (m *Memory) drop(e *list.Element) {
 	s := e.Value.(*shelved)
 	s.in.Remove(e)
 	delete(m.by, s.identity)
-	if m.Variants != nil {
-		m.Variants.Evicted(s.identity)
-	}
+	m.variants.Evicted(s.identity)
 	m.used -= s.bytes
-	if m.held != nil {
-		m.held.Remove(s.identity)
-	}
+	m.held.Remove(s.identity)
 }
 
-// Len returns the number of objects.
-func (m *Memory) Len() int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return len(m.by)
-}
-
-// Identities yields those of the objects that are there when the loop over it begins,
-// in no order: what [gossip.Holdings.Reseed] wants to know. The loop may call m.
+// Identities yields the identities that are stored when the loop over it begins, in no order, for
+// [gossip.Holdings.Reseed]. The loop may call the methods of m.
 func (m *Memory) Identities() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		m.mu.Lock()
@@ -156,7 +134,7 @@ func (m *Memory) Identities() iter.Seq[string] {
 	}
 }
 
-// sizeOf counts what the bytes of an object are in.
+// sizeOf returns the bytes of an object and its identity.
 func sizeOf(identity string, o *Object) int64 {
 	n := len(identity) + len(o.Body)
 	for name, lines := range o.Header {

@@ -44,7 +44,8 @@ func TestOnly(t *testing.T) {
 // that it does not have the object, nor that the origin was sooner while it was fetching.
 func TestUnlistedPromiseNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, Config{Hedges: 1})
+		w := newWorld(t, Config{})
+		w.client.hedge.share = 1
 		defer w.close()
 		w.sibling(lacks)
 		w.sibling(func(rw http.ResponseWriter, r *http.Request) { <-r.Context().Done() })

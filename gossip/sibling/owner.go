@@ -5,9 +5,15 @@ import (
 	"time"
 )
 
-// owner is the member that remembers which peer fetches a key: the one of highest
-// weight, so that a member which comes or goes takes only its own keys along. It isn't
-// ok if there is nobody else, or the owner does badly.
+// A member of the cluster, and the hash of its name.
+type member struct {
+	Peer
+	hash uint64
+}
+
+// owner returns the member that remembers which peer fetches a key. It is the one of highest
+// weight, so that a member that joins or leaves changes the owner of its own keys only. ok is
+// false if there is no other member, or the owner is suspended or too slow.
 func (c *Coalescer) owner(key uint64) (best Peer, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -15,17 +21,17 @@ func (c *Coalescer) owner(key uint64) (best Peer, ok bool) {
 	if len(c.members) < 2 {
 		return best, false
 	}
-	var most uint64
-	for i, m := range c.members {
-		if w := mix(c.hashes[i] ^ key); w >= most {
-			best, most = m, w
+	var highest uint64
+	for _, m := range c.members {
+		if w := mix(m.hash ^ key); w >= highest {
+			best, highest = m.Peer, w
 		}
 	}
 	r := c.cfg.Health.Of(best.Name)
 	return best, !r.Suspended && r.RoundTrip < askTimeout
 }
 
-// addr is where a living member other than this one answers; "" = nowhere.
+// addr returns the address of a living member other than this one; "" = there is none of that name.
 func (c *Coalescer) addr(name string) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -38,21 +44,21 @@ func (c *Coalescer) addr(name string) string {
 	return ""
 }
 
-// refresh brings the members up to date. It is called with c.mu held.
+// refresh brings the list of members up to date. c.mu is held.
 func (c *Coalescer) refresh() {
 	now := time.Now()
 	if c.members != nil && now.Sub(c.read) < membersFor {
 		return
 	}
-	c.read, c.members, c.hashes = now, append(c.cfg.Others(), Peer{Name: c.cfg.Name}), c.hashes[:0]
-	for _, m := range c.members {
+	c.read, c.members = now, c.members[:0]
+	for _, p := range append(c.cfg.Others(), Peer{Name: c.cfg.Name}) {
 		h := fnv.New64a()
-		h.Write([]byte(m.Name))
-		c.hashes = append(c.hashes, mix(h.Sum64()))
+		h.Write([]byte(p.Name))
+		c.members = append(c.members, member{p, mix(h.Sum64())})
 	}
 }
 
-// mix is a bijection in which every input bit moves every output bit.
+// mix is a bijection in which every input bit affects every output bit.
 func mix(x uint64) uint64 {
 	x ^= x >> 32
 	x *= 0xd6e8feb86659fd93

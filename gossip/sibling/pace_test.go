@@ -65,9 +65,9 @@ func TestFastOriginFirst(t *testing.T) {
 				t.Errorf("with the origin down: %q, %v", peer, err)
 			}
 			fail = false
-			time.Sleep(forget + time.Second)
+			time.Sleep(tripHalfLife + time.Second)
 			if peer, err := ask(); peer != "p1" || err != nil {
-				t.Errorf("after %v: %q, %v", forget, peer, err)
+				t.Errorf("after %v: %q, %v", tripHalfLife, peer, err)
 			}
 		})
 	}
@@ -76,7 +76,8 @@ func TestFastOriginFirst(t *testing.T) {
 // What a member was asked that is gone is canceled at once.
 func TestGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, Config{Timeout: time.Minute, Hedges: -1})
+		w := newWorld(t, Config{Timeout: time.Minute})
+		w.client.hedge = budget{}
 		defer w.close()
 		w.sibling(func(rw http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 		time.AfterFunc(time.Second, func() { w.client.Gone("p1") })

@@ -8,28 +8,28 @@ import (
 	"time"
 )
 
-// ErrOvertaken is the cause ([context.Cause]) by which a request is canceled when another
-// answered first.
+// ErrOvertaken is the cause ([context.Cause]) with which a request is canceled when another one
+// was answered first.
 var ErrOvertaken = errors.New("sibling: another answered first")
 
-// A race is one call of Next: it asks a candidate, or the origin, and, if that takes
-// long, the next one beside it. Everything but run happens on one goroutine.
+// A race is one call of Next: it asks a candidate, or the origin, and if that takes long, also
+// the next one. Everything but run is called on one goroutine.
 type race struct {
-	in         *Lookup
+	l          *Lookup
 	ctx        context.Context
 	conditions http.Header
 	ended      chan *attempt
 	running    []*attempt
 	origin     bool     // it was asked
 	held       *attempt // the origin's, if it has ended
-	denied     bool     // there was no budget for a hedge
+	denied     bool     // the budget did not allow a hedge
 }
 
-// An attempt is one question under way.
+// An attempt is one request to a candidate or to the origin.
 type attempt struct {
-	step    Ranked // of the candidate; Peer "" = the origin
+	to      Ranked // Peer "" = the origin
 	started time.Time
-	hedge   bool // it was asked while another was
+	hedge   bool // another request was under way
 	cancel  context.CancelCauseFunc
 
 	answer  *Answer
@@ -37,16 +37,20 @@ type attempt struct {
 	err     error // the origin's
 }
 
-func (a *attempt) toOrigin() bool { return a.step.Peer == "" }
+func (a *attempt) toOrigin() bool { return a.to.Peer == "" }
 
-// next asks until there is an answer.
+// next asks until there is an answer or nobody is left.
 func (r *race) next() (*Answer, error) {
 	for {
 		if len(r.running) == 0 && !r.start(false) {
-			if r.postponed() {
+			if r.originFailed() {
+				r.l.candidates, r.l.later = r.l.later, nil
 				continue
 			}
-			return r.nobody()
+			if r.held != nil {
+				return r.held.answer, r.held.err
+			}
+			return nil, context.Cause(r.ctx)
 		}
 		var late <-chan time.Time
 		if after, ok := r.hedgeAfter(); ok {
@@ -64,45 +68,32 @@ func (r *race) next() (*Answer, error) {
 	}
 }
 
-// hedge asks another besides, if there is budget for it.
+// hedge asks another source as well, if the budget allows it.
 func (r *race) hedge() {
-	n := &r.in.c.stats.n
-	if r.denied = !r.in.c.budget.take(); r.denied {
-		r.in.c.count(&n.HedgesDenied)
+	n := &r.l.c.stats.n
+	if r.denied = !r.l.c.takeHedge(); r.denied {
+		r.l.c.count(&n.HedgesDenied)
 		return
 	}
-	r.in.c.count(&n.Hedges)
+	r.l.c.count(&n.Hedges)
 	r.start(true)
 }
 
-// postponed has the siblings asked that the origin was asked before, if it failed.
-func (r *race) postponed() bool {
-	in := r.in
-	if r.held == nil || r.held.err == nil || len(in.later) == 0 || r.ctx.Err() != nil {
-		return false
-	}
-	in.steps, in.later = in.later, nil
-	return true
-}
-
-// nobody ends a race in which nobody is left to ask.
-func (r *race) nobody() (*Answer, error) {
-	if r.held != nil {
-		return r.held.answer, r.held.err
-	}
-	return nil, context.Cause(r.ctx)
+// originFailed reports whether the origin failed and there are siblings that were to be asked
+// after it.
+func (r *race) originFailed() bool {
+	return r.held != nil && r.held.err != nil && len(r.l.later) > 0 && r.ctx.Err() == nil
 }
 
 // start asks the next candidate or, if there is none, the origin.
 func (r *race) start(hedge bool) bool {
-	in := r.in
+	l := r.l
 	one := &attempt{started: time.Now(), hedge: hedge}
 	switch {
-	case len(in.steps) > 0 && r.ctx.Err() == nil:
-		one.step, in.steps = in.steps[0], in.steps[1:]
-		in.Asked++
-		in.c.budget.question()
-	case in.q.Origin != nil && !r.origin:
+	case len(l.candidates) > 0 && r.ctx.Err() == nil:
+		one.to, l.candidates = l.candidates[0], l.candidates[1:]
+		l.Asked++
+	case l.req.Origin != nil && !r.origin:
 		r.origin = true
 	default:
 		return false
@@ -110,7 +101,7 @@ func (r *race) start(hedge bool) bool {
 	ctx, cancel := context.WithCancelCause(r.ctx)
 	one.cancel = cancel
 	r.running = append(r.running, one)
-	if one.toOrigin() && len(r.running) == 1 { // nothing is asked beside an origin that was asked alone
+	if one.toOrigin() && len(r.running) == 1 { // an origin that is asked alone gets no hedge
 		r.run(ctx, one)
 	} else {
 		go func() {
@@ -121,18 +112,18 @@ func (r *race) start(hedge bool) bool {
 	return true
 }
 
-// run has a question answered, by a candidate or the origin.
+// run carries out an attempt.
 func (r *race) run(ctx context.Context, one *attempt) {
 	if one.toOrigin() {
-		one.answer, one.err = r.in.askOrigin(ctx, one.cancel, r.conditions)
+		one.answer, one.err = r.l.askOrigin(ctx, one.cancel, r.conditions)
 	} else {
-		one.answer, one.outcome = r.in.ask(ctx, one.cancel, one.step, r.conditions)
+		one.answer, one.outcome = r.l.ask(ctx, one.cancel, one.to, r.conditions)
 	}
 	r.ended <- one
 }
 
-// growStack grows the stack of a goroutine that is to run a question to 8 KiB, which that takes.
-// At its beginning there is nothing to copy, which growing in steps has to do each time.
+// growStack grows the stack of a new goroutine to the 8 KiB that a request needs. At the
+// beginning there is nothing on it to copy; growing step by step copies it each time.
 //
 //go:noinline
 func growStack(i int) byte {
@@ -140,39 +131,39 @@ func growStack(i int) byte {
 	return room[i%len(room)]
 }
 
-// hedgeAfter returns when it is time to ask another besides; ok is false if none is to be.
+// hedgeAfter returns when to ask another source as well; ok is false if none will be asked.
 func (r *race) hedgeAfter() (after time.Duration, ok bool) {
-	one, in := r.running[0], r.in
-	toOrigin := len(in.steps) == 0
-	if r.denied || len(r.running) > 1 || one.toOrigin() || toOrigin && (in.q.Origin == nil || r.origin) {
+	one, l := r.running[0], r.l
+	toOrigin := len(l.candidates) == 0
+	if r.denied || len(r.running) > 1 || one.toOrigin() || toOrigin && (l.req.Origin == nil || r.origin) {
 		return 0, false
 	}
-	if one.step.wait > 0 {
-		after, ok = in.c.hedgeFetch(in.q.URL.Host)
+	if one.to.wait > 0 {
+		after, ok = l.c.hedgeFetch(l.req.URL.Host)
 	} else {
-		after, ok = in.c.hedgeAfter(one.step.Peer, toOrigin, in.q.URL.Host), true
+		after, ok = l.c.hedgeAfter(one.to.Peer, toOrigin, l.req.URL.Host), true
 	}
 	return after - time.Since(one.started), ok
 }
 
-// good judges what came of a question, and settles it.
+// good reports whether an attempt has brought a usable answer, and settles it.
 func (r *race) good(done *attempt) bool {
 	if done.toOrigin() {
 		r.held = done
 		// An origin in trouble does not overtake a sibling.
 		return done.err == nil && (len(r.running) == 0 || done.answer.StatusCode < 500)
 	}
-	if done.answer != nil && r.in.q.Accept != nil && !r.in.q.Accept(done.answer) {
+	if done.answer != nil && r.l.req.Accept != nil && !r.l.req.Accept(done.answer) {
 		done.answer.Body.Close()
 		done.answer, done.outcome = nil, unusable
 	}
-	r.in.settle(done.step, done.outcome, done.started)
+	r.l.settle(done.to, done.outcome, done.started)
 	return done.answer != nil
 }
 
-// won ends the race: all others are canceled.
+// won ends the race, and cancels the other attempts.
 func (r *race) won(winner *attempt) *Answer {
-	c := r.in.c
+	c := r.l.c
 	if winner.hedge {
 		c.count(&c.stats.n.HedgesWon)
 	}
@@ -185,7 +176,7 @@ func (r *race) won(winner *attempt) *Answer {
 	for _, loser := range r.running {
 		loser.cancel(ErrOvertaken)
 		if !loser.toOrigin() {
-			r.in.settle(loser.step, overtaken, loser.started)
+			r.l.settle(loser.to, overtaken, loser.started)
 		}
 	}
 	if n := len(r.running); n > 0 {
@@ -200,28 +191,28 @@ func (r *race) won(winner *attempt) *Answer {
 	return winner.answer
 }
 
-// askOrigin asks the origin. Its body keeps ctx alive.
-func (in *Lookup) askOrigin(ctx context.Context, cancel context.CancelCauseFunc, conditions http.Header) (*Answer, error) {
+// askOrigin sends the request to the origin. ctx lasts until the answer's body is closed.
+func (l *Lookup) askOrigin(ctx context.Context, cancel context.CancelCauseFunc, conditions http.Header) (*Answer, error) {
 	start := time.Now()
-	resp, err := in.q.Origin(ctx, conditions)
+	resp, err := l.req.Origin(ctx, conditions)
 	if err != nil {
 		cancel(nil)
 		return nil, err
 	}
 	a := &Answer{Response: resp, Requested: start, Arrived: time.Now()}
-	host := in.q.URL.Host
-	in.c.origins.answered(host, a.Arrived.Sub(start), a.Arrived)
-	resp.Body = &released{timed{ReadCloser: resp.Body, from: &in.c.origins, name: host}, cancel}
+	host := l.req.URL.Host
+	l.c.origins.answered(host, a.Arrived.Sub(start), a.Arrived)
+	resp.Body = &originBody{timed{ReadCloser: resp.Body, from: &l.c.origins, name: host}, cancel}
 	return a, nil
 }
 
-// released is a body that ends its request's context when it is closed.
-type released struct {
+// An originBody releases the context of its request when it is closed.
+type originBody struct {
 	timed
 	cancel context.CancelCauseFunc
 }
 
-func (b *released) Close() error {
+func (b *originBody) Close() error {
 	err := b.timed.Close()
 	b.cancel(nil)
 	return err

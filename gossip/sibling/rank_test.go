@@ -29,10 +29,11 @@ func TestRank(t *testing.T) {
 		"an unknown is average": {map[string]past{"a": {10 * time.Millisecond, 9, 0}, "c": {400 * time.Millisecond, 9, 0}}, []Candidate{{Peer: "c"}, {Peer: "b"}, {Peer: "a"}}, "a b c"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			c, err := New(Config{Name: "me", Max: 9, Locator: &world{known: tt.known}})
+			c, err := New(Config{Name: "me", Locator: &world{known: tt.known}})
 			if err != nil {
 				t.Fatal(err)
 			}
+			c.most = 9
 			for peer, p := range tt.past {
 				for i := range p.good + p.bad {
 					c.cfg.Health.answered(peer, p.trip, time.Now())

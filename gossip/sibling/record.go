@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// A record is what a [Health] knows of one sibling, or of an origin.
+// A record is what a [Health] knows about one sibling, or about an origin.
 type record struct {
-	life   uint64    // Candidate.Incarnation of which the rest is known
-	trip   average   // seconds to an answer's header, be it a hit or a false hit
-	pace   average   // seconds for each byte from then on
+	life   uint64    // Candidate.Incarnation that the rest applies to
+	trip   average   // seconds to the header of an answer, a hit or a false hit
+	pace   average   // seconds for each byte of the body
 	spread histogram // of round trips
-	last   time.Time // when it answered, or failed to in time, last
+	last   time.Time // when it last answered, or failed to answer in time
 
 	hits, falseHits, failures int64   // in all its lives
-	good, bad                 float64 // questions answered with an object of use, and the others; fading
+	good, bad                 float64 // requests answered with a usable object, and others; older ones have less weight
 
-	lateInRow        int // questions that another answered first, or nobody in time, since it last answered
+	lateInRow        int // requests not answered in time, or answered first by another, since it last answered
 	failedInRow      int // failures since it last answered
 	suspendedUntil   time.Time
 	quarantinedUntil time.Time
@@ -24,38 +24,38 @@ type record struct {
 	window           window
 }
 
-// A window has the counts by which false hits are judged.
+// A window has the counts that decide about a quarantine.
 type window struct {
-	lookups         int64 // of the Health when the window began
+	lookups         int64 // Health.lookups at the beginning of the window
 	hits, falseHits int
 }
 
 const (
-	fade        = 0.98 // of old outcomes' weight at each new one
-	priorWeight = 5    // questions that a digest's own error rate counts for
-	// priorYes is the odds, to one, that a digest's yes for an object that the
-	// sibling could hold is for one that it does.
+	fade        = 0.98 // by which the weight of old outcomes is multiplied at each new one
+	priorWeight = 5    // of the digest's error rate, in requests
+	// priorYes is the assumed share of lookups for which a sibling has the object. With the
+	// error rate of the digest, it gives the probability that a yes of the digest is true.
 	priorYes = 1.0 / 16
-	halfTrue = 10 * time.Minute // a digest that has not been confirmed for so long is right half as often
+	halfTrue = 10 * time.Minute // age of a digest at which its yes is true half as often
 
-	forget    = 30 * time.Second // in which a round trip's distance from the others' average halves
-	leastTrip = time.Millisecond // round trips below are all the same
-	leastBody = 16 << 10         // shorter bodies don't show their source's pace
-	tooOften  = 3                // times late in a row that count as a failure
+	tripHalfLife = 30 * time.Second // in which a round trip drifts halfway to the average of all siblings
+	leastTrip    = time.Millisecond // shorter round trips count as this
+	leastBody    = 16 << 10         // bytes; shorter bodies do not show the throughput
+	tooOften     = 3                // times late in a row that count as a failure
 
 	firstSuspension = 500 * time.Millisecond
 	lastSuspension  = 30 * time.Second
 
-	// A sibling is quarantined when so many false hits have been seen, more than
-	// hits, and several times as many as its digest's error rate explains.
+	// A sibling is quarantined after quarantineLeast false hits in a window, if they are more
+	// than the hits, and quarantineExcess times as many as the digest's error rate explains.
 	quarantineLeast  = 32
 	quarantineExcess = 4
 	firstQuarantine  = time.Minute
 	lastQuarantine   = 30 * time.Minute
-	windowFull       = 1024 // hits and false hits with which a window ends
+	windowFull       = 1024 // hits and false hits at which a window ends
 )
 
-// answered notes the round trip of an answer.
+// answered adds the round trip of an answer.
 func (r *record) answered(d time.Duration, now time.Time) {
 	r.trip.add(d.Seconds())
 	r.spread.add(d)
@@ -66,8 +66,8 @@ func (r *record) answered(d time.Duration, now time.Time) {
 // restore ends a suspension.
 func (r *record) restore() { r.lateInRow, r.failedInRow, r.suspendedUntil = 0, 0, time.Time{} }
 
-// unanswered notes that there was no answer for so long, and returns how often in a row
-// that was so.
+// unanswered notes that there was no answer for that long, and returns how many times in a row
+// that has happened.
 func (r *record) unanswered(d time.Duration, now time.Time) (row int) {
 	if d.Seconds() > r.trip.value {
 		r.trip.add(d.Seconds())
@@ -78,7 +78,7 @@ func (r *record) unanswered(d time.Duration, now time.Time) (row int) {
 	return r.lateInRow
 }
 
-// count notes whether a question brought an object of use.
+// count notes whether a request brought a usable object.
 func (r *record) count(good bool) {
 	r.good, r.bad = r.good*fade, r.bad*fade
 	if good {
@@ -88,7 +88,7 @@ func (r *record) count(good bool) {
 	}
 }
 
-// hit counts an object that the digest listed, whether or not it was of use.
+// hit counts an object that the digest advertised, usable or not.
 func (r *record) hit(useful bool) {
 	r.hits++
 	r.window.hits++
@@ -96,8 +96,8 @@ func (r *record) hit(useful bool) {
 	r.restore()
 }
 
-// falseHit counts one of a digest with that error rate, after so many lookups. It
-// reports whether the sibling is quarantined for it.
+// falseHit counts a false hit of a digest with that error rate. lookups are those of the Health.
+// It reports whether the sibling is now quarantined.
 func (r *record) falseHit(lookups int64, falsePositives float64, now time.Time) (quarantined bool) {
 	r.falseHits++
 	r.window.falseHits++
@@ -119,7 +119,7 @@ func (r *record) quarantine(now time.Time) {
 	r.quarantines++
 }
 
-// failed counts a question without an answer, and suspends the sibling.
+// failed counts a request without an answer, and suspends the sibling.
 func (r *record) failed(now time.Time) {
 	r.failures++
 	r.count(false)
@@ -127,8 +127,8 @@ func (r *record) failed(now time.Time) {
 	r.failedInRow++
 }
 
-// available reports whether the sibling may be asked in that life. A new life ends a
-// suspension, and the odds of the former; its honesty is remembered.
+// available reports whether the sibling may be asked in that life. A new life ends a suspension
+// and resets the odds, but does not end a quarantine.
 func (r *record) available(life uint64, now time.Time) bool {
 	if life != r.life {
 		if r.life != 0 {
@@ -140,19 +140,19 @@ func (r *record) available(life uint64, now time.Time) bool {
 	return !now.Before(r.suspendedUntil) && !now.Before(r.quarantinedUntil)
 }
 
-// odds is the probability that the sibling has what its digest lists. The digest has
-// that error rate, and was last confirmed so long ago.
+// odds returns the probability that the sibling has an object that its digest advertises. age is
+// the time since the digest was last confirmed.
 func (r *record) odds(falsePositives float64, age time.Duration) float64 {
 	prior := 1 / (1 + falsePositives/priorYes) / (1 + age.Seconds()/halfTrue.Seconds())
 	return (r.good + priorWeight*prior) / (r.good + r.bad + priorWeight)
 }
 
-// roundTrip is what a question is expected to take: what it took lately, and the longer
-// ago that was, the more what others take. It is 0 if nothing is known.
+// roundTrip returns the expected time to an answer. It is the recent average, which drifts to the
+// average of all siblings while there are no answers; 0 if neither is known.
 func (r *record) roundTrip(others average, now time.Time) time.Duration {
 	v := others.value
 	if r.trip.known {
-		v += (r.trip.value - v) * math.Exp2(-now.Sub(r.last).Seconds()/forget.Seconds())
+		v += (r.trip.value - v) * math.Exp2(-now.Sub(r.last).Seconds()/tripHalfLife.Seconds())
 	}
 	return time.Duration(v * float64(time.Second))
 }

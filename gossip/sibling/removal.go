@@ -12,21 +12,20 @@ import (
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
-// invalidatedField names, in a question, the invalidations that concern its object
+// invalidatedField names, in a lookup request, the invalidations that match its object
 // (PROTOCOL.md, section 12.3).
 const invalidatedField = "Summarycache-Invalidated"
 
-// A Cluster is the other caches, as far as concerns what must not be served any more: a
-// [gossip.Node].
+// A Cluster invalidates objects at all caches. A [gossip.Node] is one.
 type Cluster interface {
 	Invalidate(context.Context, ...invalidation.Target) error
 	Concerning(identity string) (ids []invalidation.ID, ok bool)
 	Applied(ids ...invalidation.ID) bool
 }
 
-// NameInvalidations says in the header of a question for the object of an identity what
-// [gossip.Node.Concerning] returns. It is false if nobody may be asked. c nil = nothing is
-// invalidated.
+// NameInvalidations writes the invalidations that match an identity ([gossip.Node.Concerning])
+// into the header of a lookup request for its object. It returns false if no sibling may be asked.
+// c nil = there are no invalidations.
 func NameInvalidations(h http.Header, c Cluster, identity string) bool {
 	if c == nil {
 		return true
@@ -45,9 +44,9 @@ func NameInvalidations(h http.Header, c Cluster, identity string) bool {
 	return ok
 }
 
-// UpToDate reports whether all has been removed here that a question's header says was
-// invalidated; else the question is to be answered as a miss, since what is here may be
-// that. c nil = nothing was.
+// UpToDate reports whether this cache has applied all invalidations that the header of a lookup
+// request names. If not, the request must be answered as a miss, since the object here may
+// be an invalidated one. c nil = none was applied.
 func UpToDate(h http.Header, c Cluster) bool {
 	if h[invalidatedField] == nil {
 		return true
@@ -63,12 +62,11 @@ func UpToDate(h http.Header, c Cluster) bool {
 	return len(ids) == 0 || c != nil && c.Applied(ids...)
 }
 
-// removeWait is for how long a request that changes an object waits until it is removed
-// everywhere.
+// removeWait is how long a request that changes an object waits for its removal at all peers.
 const removeWait = time.Second
 
-// removeChanged has what a request that was answered so makes out of date removed (RFC 9111
-// section 4.4). identity is that of its URL. A peer that takes too long removes it later.
+// removeChanged removes the objects that a request with that answer makes out of date (RFC 9111
+// section 4.4). identity is that of its URL. Peers that are slow remove them later.
 func removeChanged(r *http.Request, status int, h http.Header, identity string, remove func(context.Context, ...invalidation.Target) error) {
 	urls := rfc9111.Invalidated(r.Method, r.URL, status, h)
 	if len(urls) == 0 {
@@ -83,7 +81,7 @@ func removeChanged(r *http.Request, status int, h http.Header, identity string, 
 	_ = remove(ctx, targets(ids)...)
 }
 
-// targets are what an invalidation of these identities is for.
+// targets returns the targets of an invalidation of these identities.
 func targets(identities []string) []invalidation.Target {
 	all := make([]invalidation.Target, len(identities))
 	for i, identity := range identities {
@@ -92,66 +90,54 @@ func targets(identities []string) []invalidation.Target {
 	return all
 }
 
-// Remove removes objects, by identity, here and at all siblings, and returns when it is
-// done: within a second, mostly. From then on no sibling brings back what was
-// there before, nor does a load that began before. If ctx ends before, the error is a
-// [*gossip.UnreachedError] that names the peers that are late; they remove when they hear of it.
-// See [gossip.Node.Invalidate]. A Cache that NewCache has not made removes here alone.
+// Remove removes objects, by identity, here and at all siblings. It returns when that is done,
+// usually within a second. From then on neither a sibling nor a load that began before brings
+// back an old object. If ctx ends earlier, the error is a [*gossip.UnreachedError] that names the
+// peers that are late; they remove the objects as soon as they can. See [gossip.Node.Invalidate].
 func (c *Cache) Remove(ctx context.Context, identities ...string) error {
 	return c.Invalidate(ctx, targets(identities)...)
 }
 
-// Invalidate is Remove of all that targets say, such as those with a prefix.
+// Invalidate is Remove for all objects that targets select, such as those with a prefix.
 func (c *Cache) Invalidate(ctx context.Context, targets ...invalidation.Target) error {
-	if c.Store == nil {
-		return ErrNoCache
+	if c.cluster == nil {
+		return errZero
 	}
-	if c.node != nil {
-		return c.node.Invalidate(ctx, targets...)
-	}
-	for _, t := range targets {
-		if err := t.Check(); err != nil {
-			return err
-		}
-		c.invalidated(t)
-	}
-	return nil
+	return c.cluster.Invalidate(ctx, targets...)
 }
 
-// Set keeps a value until it expires; the zero Time = for ever. What was there before is
-// removed at all siblings, as by Remove, whose error it returns; they find the new one
-// here. Of two calls at once, at two peers, either may be the one that is found.
+// Set stores a value until it expires; the zero Time = for ever. It removes the old value at all
+// siblings, like Remove, and returns the error of that; siblings find the new value here. After
+// concurrent calls at two peers, either value may be found.
 func (c *Cache) Set(ctx context.Context, identity string, value []byte, expires time.Time) error {
-	if c.Store == nil {
-		return ErrNoCache
-	}
 	err := c.Remove(ctx, identity)
-	if int64(len(value)) <= c.maxBytes() {
+	if c.Store != nil && int64(len(value)) <= c.maxBytes() {
 		c.put(c.gate.enter(identity), identity, identity, &Object{Body: value, Expires: expires})
 	}
 	return err
 }
 
-// A gate keeps objects out that were on their way when they were invalidated. The zero
-// value is ready.
+// A gate keeps objects out of the store that were being fetched when they were invalidated. The
+// zero value is ready.
 type gate struct {
 	once sync.Once
 	seed maphash.Seed
-	mu   sync.RWMutex // read-locked while an object goes into the store, locked while some are removed
-	all  uint64       // invalidations of more than an object
-	eras [4096]uint64 // invalidations of objects with a hash
+	mu   sync.RWMutex // read-locked while an object is stored, locked while objects are removed
+	all  uint64       // number of invalidations of more than one object
+	eras [4096]uint64 // number of invalidations of one object, by hash of the identity
 }
 
-// A pass lets the object of an identity into the store, unless it was invalidated since.
+// A pass lets the object of an identity into the store, unless it was invalidated after the pass
+// was issued.
 type pass struct{ all, era uint64 }
 
-// era is where the invalidations of an identity are counted.
+// era returns the counter of the invalidations of an identity.
 func (g *gate) era(identity string) *uint64 {
 	g.once.Do(func() { g.seed = maphash.MakeSeed() })
 	return &g.eras[maphash.String(g.seed, identity)%uint64(len(g.eras))]
 }
 
-// enter is to be called before an object is asked for.
+// enter issues a pass. It must be called before the object is requested.
 func (g *gate) enter(identity string) pass {
 	era := g.era(identity)
 	g.mu.RLock()
@@ -159,10 +145,10 @@ func (g *gate) enter(identity string) pass {
 	return pass{g.all, *era}
 }
 
-// put stores an object under id, which is identity or that of a variant, unless it was
-// invalidated since p.
+// put stores an object under id, which is identity or a variant of it, unless it was invalidated
+// after p was issued.
 func (c *Cache) put(p pass, identity, id string, o *Object) bool {
-	defer c.replan() // once the gate is open again
+	defer c.replan() // after the gate is unlocked
 	era := c.gate.era(identity)
 	c.gate.mu.RLock()
 	defer c.gate.mu.RUnlock()
@@ -173,25 +159,23 @@ func (c *Cache) put(p pass, identity, id string, o *Object) bool {
 	return true
 }
 
-// invalidated removes what t says from here: all if it is a tag, which no object here
-// has, and what is to become stale too.
+// invalidated removes the objects that t selects from this cache. Objects here have no tags, so
+// a tag removes them all. Those that should only become stale are removed as well.
 func (c *Cache) invalidated(t invalidation.Target) {
 	c.count(&c.stats.n.Invalidations)
 	c.gate.mu.Lock()
 	defer c.gate.mu.Unlock()
+	c.flights.forget(t.Matches)
 	if t.Kind == invalidation.Identity {
 		*c.gate.era(t.Name)++
-		c.flights.forget(func(identity string) bool { return identity == t.Name })
 		c.Store.Drop(t.Name)
-		if v := c.variants(); v != nil {
-			for _, id := range v.Identities(strings.TrimPrefix(t.Name, "GET ")) {
-				c.Store.Drop(id)
-			}
+		url, _ := rfc9111.SplitIdentity(t.Name)
+		for _, id := range c.variants.Identities(url) {
+			c.Store.Drop(id)
 		}
 		return
 	}
 	c.gate.all++
-	c.flights.forget(t.Matches)
 	for identity := range c.Store.Identities() {
 		if t.Matches(identity) {
 			c.Store.Drop(identity)
@@ -199,13 +183,13 @@ func (c *Cache) invalidated(t invalidation.Target) {
 	}
 }
 
-// replan makes the digest larger if this peer holds more than it was planned for.
+// replan enlarges the digest if this peer holds more objects than it was planned for.
 func (c *Cache) replan() {
-	if c.node == nil || !c.node.Holdings().Outgrown() || !c.planning.CompareAndSwap(false, true) {
+	if !c.held.Outgrown() || !c.planning.CompareAndSwap(false, true) {
 		return
 	}
 	go func() {
 		defer c.planning.Store(false)
-		_ = c.node.Holdings().Replan(c.Store.Identities()) // if it cannot, the node says what that means
+		_ = c.held.Replan(c.Store.Identities()) // the node logs the consequence of a failure
 	}()
 }

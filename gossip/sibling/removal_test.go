@@ -223,7 +223,7 @@ type user struct{ Name string }
 
 // TestTyped: values of a type, by JSON or by the caller's codec.
 func TestTyped(t *testing.T) {
-	c := &Cache{Siblings: new(Client), Store: new(Memory)}
+	c := newTestCache("me", nil, NewMemory(nil, 0, 0))
 	load := func(context.Context) (user, time.Time, error) { return user{"Ada"}, time.Time{}, nil }
 	for range 2 {
 		if u, err := Get(t.Context(), c, "user 17", Codec[user]{}, load); err != nil || u.Name != "Ada" {
@@ -251,7 +251,7 @@ func TestTyped(t *testing.T) {
 	if s, err := Get(t.Context(), c, "s", upper, text("abc", nil)); s != "ABC" || err != nil {
 		t.Errorf("Get = %q, %v", s, err)
 	}
-	if _, err := Get(t.Context(), c, "e", upper, text("", nil)); err == nil || !strings.Contains(err.Error(), "cannot be decoded: empty") {
+	if _, err := Get(t.Context(), c, "e", upper, text("", nil)); err == nil || !strings.Contains(err.Error(), "decoding a value: empty") {
 		t.Errorf("Get of what cannot be decoded: %v", err)
 	}
 	if _, err := Get(t.Context(), c, "f", upper, text("", io.EOF)); err != io.EOF {
@@ -355,15 +355,15 @@ func TestZeroValues(t *testing.T) {
 		err  error
 		want error
 	}{
-		"Cache.Get":                  {func() error { _, err := new(Cache).Get(ctx, "", load); return err }(), ErrNoCache},
-		"Cache.Set":                  {new(Cache).Set(ctx, "", nil, time.Time{}), ErrNoCache},
-		"Cache.Remove":               {new(Cache).Remove(ctx, ""), ErrNoCache},
-		"Cache.Invalidate":           {new(Cache).Invalidate(ctx), ErrNoCache},
-		"Cache.Serve":                {new(Cache).Serve(httptest.NewRecorder(), request(), nil), ErrNoCache},
-		"Transport.RoundTrip":        {func() error { _, err := new(Transport).RoundTrip(request()); return err }(), ErrNoSiblings},
-		"Transport of a zero Client": {func() error { _, err := (&Transport{Siblings: new(Client)}).RoundTrip(request()); return err }(), ErrNoSiblings},
-		"Cache.Transport":            {func() error { _, err := new(Cache).Transport(nil).RoundTrip(request()); return err }(), ErrNoCache},
-		"Lookup.Next":                {func() error { _, err := new(Lookup).Next(ctx, nil); return err }(), ErrNoSiblings},
+		"Cache.Get":                  {func() error { _, err := new(Cache).Get(ctx, "", load); return err }(), errZero},
+		"Cache.Set":                  {new(Cache).Set(ctx, "", nil, time.Time{}), errZero},
+		"Cache.Remove":               {new(Cache).Remove(ctx, ""), errZero},
+		"Cache.Invalidate":           {new(Cache).Invalidate(ctx), errZero},
+		"Cache.Serve":                {new(Cache).Serve(httptest.NewRecorder(), request(), nil), errZero},
+		"Transport.RoundTrip":        {func() error { _, err := new(Transport).RoundTrip(request()); return err }(), errZero},
+		"Transport of a zero Client": {func() error { _, err := (&Transport{Siblings: new(Client)}).RoundTrip(request()); return err }(), errZero},
+		"Cache.Transport":            {func() error { _, err := new(Cache).Transport(nil).RoundTrip(request()); return err }(), errZero},
+		"Lookup.Next":                {func() error { _, err := new(Lookup).Next(ctx, nil); return err }(), errZero},
 	} {
 		if !errors.Is(tc.err, tc.want) {
 			t.Errorf("%s: %v, want %v", name, tc.err, tc.want)
@@ -376,8 +376,8 @@ func TestZeroValues(t *testing.T) {
 		"Handler":            status(new(Handler), request()),
 		"Handler, question":  status(new(Handler), question()),
 		"Coalescer":          status(new(Coalescer), httptest.NewRequest("GET", CoalescePath+"?key=1", nil)),
-		"Cache of a Memory":  status(&Cache{Siblings: new(Client), Store: new(Memory)}, question()),
-		"its Wrap, POST":     status((&Cache{Siblings: new(Client), Store: new(Memory)}).Wrap(http.NotFoundHandler()), httptest.NewRequest("POST", "http://a/", nil)),
+		"Cache of a Memory":  status(newTestCache("me", nil, NewMemory(nil, 0, 0)), question()),
+		"its Wrap, POST":     status(newTestCache("me", nil, NewMemory(nil, 0, 0)).Wrap(http.NotFoundHandler()), httptest.NewRequest("POST", "http://a/", nil)),
 		"Handler of a zero":  status(&Handler{Cache: new(Cache).Transport(nil)}, question()),
 		"Handler, no origin": status(&Handler{Cache: new(Transport)}, question()),
 	} {
@@ -385,12 +385,7 @@ func TestZeroValues(t *testing.T) {
 			t.Errorf("%s answers %d", name, got)
 		}
 	}
-	m, c, h, co := new(Memory), new(Client), new(Health), new(Coalescer)
-	m.Drop("x")
-	m.Put("x", new(Object))
-	if _, ok := m.Get("x"); !ok || m.Len() != 1 {
-		t.Error("the zero Memory keeps nothing")
-	}
+	c, h, co := new(Client), new(Health), new(Coalescer)
 	c.Gone("x")
 	c.CloseIdleConnections()
 	c.Load()

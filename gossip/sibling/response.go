@@ -10,16 +10,16 @@ import (
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
-// A request is one on its way through the cache.
+// A request is a request to the cache.
 type request struct {
 	*http.Request // its URL is absolute
 	identity      string
 	cc            rfc9111.Directives
 	began         pass
-	reason        string // why it goes forward
+	reason        string // why it is forwarded
 }
 
-// request takes in r, whose URL is u, which is absolute.
+// request returns r as a request with an absolute URL u.
 func (c *Cache) request(r *http.Request, u *url.URL) *request {
 	q := &request{Request: r, cc: rfc9111.RequestDirectives(r.Header)}
 	if c.Identity != nil {
@@ -42,7 +42,7 @@ func (c *Cache) request(r *http.Request, u *url.URL) *request {
 	return q
 }
 
-// variant is the identity of a response to q that varies by these fields.
+// variant returns the identity of a response to q that varies by these fields.
 func (q *request) variant(fields []string) string {
 	if len(fields) == 0 {
 		return q.identity
@@ -50,24 +50,14 @@ func (q *request) variant(fields []string) string {
 	return q.identity + strings.TrimPrefix(rfc9111.Identity("", fields, q.Header), rfc9111.Identity("", nil, nil))
 }
 
-// variants knows by what the stored responses vary; nil = the Store keeps none that do.
-func (c *Cache) variants() *rfc9111.Variants {
-	if m, ok := c.Store.(*Memory); ok {
-		return m.Variants
-	}
-	return nil
-}
-
-// rules are the sets of fields by which stored responses vary that q may select.
+// rules returns the sets of fields by which the stored responses vary that q may select.
 func (c *Cache) rules(q *request) [][]string {
-	if v := c.variants(); v != nil {
-		return v.Rules(strings.TrimPrefix(q.identity, rfc9111.Identity("", nil, nil)))
-	}
-	return nil
+	url, _ := rfc9111.SplitIdentity(q.identity)
+	return c.variants.Rules(url)
 }
 
-// lookup returns the stored response that q selects, if there is one, of several the one
-// generated last (RFC 9111 section 4), and whether it may answer q as it is.
+// lookup returns the stored response that q selects, and whether it may answer q without
+// validation. If q selects several, it is the one with the latest Date (RFC 9111 section 4).
 func (c *Cache) lookup(q *request) (best *Object, ok bool) {
 	rules := c.rules(q)
 	q.reason = "uri-miss"
@@ -84,14 +74,14 @@ func (c *Cache) lookup(q *request) (best *Object, ok bool) {
 		return nil, false
 	}
 	use, reason := best.response.Reuse(&q.cc, best.age())
-	if q.reason = reason; use == rfc9111.StaleWhileRevalidate { // which only permits it
+	if q.reason = reason; use == rfc9111.StaleWhileRevalidate { // optional, and not done here
 		q.reason = "stale"
 	}
 	return best, use == rfc9111.ServeFresh || use == rfc9111.ServeStale
 }
 
-// stored returns the stored response of an identity, fresh or not; nil if there is none.
-// One that siblings are no longer believed goes: a 304 would say nothing of its body.
+// stored returns the stored response of an identity, fresh or not; nil if there is none. It drops a
+// sibling's copy that is no longer believed: a 304 would not confirm the body.
 func (c *Cache) stored(identity string) *Object {
 	o, _ := c.Store.Get(identity)
 	switch {
@@ -104,7 +94,7 @@ func (c *Cache) stored(identity string) *Object {
 	return o
 }
 
-// selects reports whether q may be answered by what another request for its URL made.
+// selects reports whether q may be answered by the response to another request for its URL.
 func (q *request) selects(o *Object) bool {
 	if o == nil || o.response == nil {
 		return false
@@ -114,27 +104,23 @@ func (q *request) selects(o *Object) bool {
 	return use == rfc9111.ServeFresh && q.variant(fields) == o.id
 }
 
-// object is the response to q that arrived then, so long after it was requested, without
-// its body.
+// object returns the response to q as an object without its body. The arguments are those of
+// [rfc9111.NewResponse].
 func (q *request) object(status int, h http.Header, delay time.Duration, arrived time.Time) *Object {
-	o := newObject(status, h, delay, arrived)
+	o := newObject(rfc9111.NewResponse(status, h, delay, arrived), arrived)
 	o.id = q.variant(rfc9111.VaryFields(h))
 	return o
 }
 
-func newObject(status int, h http.Header, delay time.Duration, arrived time.Time) *Object {
-	return objectOf(rfc9111.NewResponse(status, h, delay, arrived), arrived)
-}
-
-func objectOf(r *rfc9111.Response, arrived time.Time) *Object {
+func newObject(r *rfc9111.Response, arrived time.Time) *Object {
 	return &Object{Header: r.Header, Expires: arrived.Add(r.Lifetime - r.InitialAge), response: r, arrived: arrived}
 }
 
 func (o *Object) age() time.Duration { return o.response.Age(time.Since(o.arrived)) }
 
 func (o *Object) freshened(h http.Header, delay time.Duration, now time.Time) *Object {
-	f := objectOf(o.response.Freshened(h, delay, now), now)
-	delete(f.Header, "Set-Cookie") // which is for one
+	f := newObject(o.response.Freshened(h, delay, now), now)
+	delete(f.Header, "Set-Cookie") // it is for one client
 	f.Body, f.id = o.Body, o.id
 	if o.Copied {
 		f.believe(o.believed)
@@ -142,7 +128,7 @@ func (o *Object) freshened(h http.Header, delay time.Duration, now time.Time) *O
 	return f
 }
 
-// believe says that a sibling gave o, whose word is good until then.
+// believe marks o as a sibling's copy, which is used until then at most.
 func (o *Object) believe(until time.Time) {
 	o.Copied, o.believed = true, until
 	if o.Expires.IsZero() || until.Before(o.Expires) {
@@ -150,15 +136,15 @@ func (o *Object) believe(until time.Time) {
 	}
 }
 
-// mayStore reports whether the response to q may be stored. One with a cookie is for one,
-// however its origin marks it.
+// mayStore reports whether the response to q may be stored. A response with a cookie is for one
+// client, whatever its origin says.
 func (c *Cache) mayStore(q *request, o *Object) bool {
-	return o.response.Storable(&q.cc, q.Header["Authorization"] != nil) && o.Header["Set-Cookie"] == nil && (o.id == q.identity || c.variants() != nil)
+	return o.response.Storable(&q.cc, q.Header["Authorization"] != nil) && o.Header["Set-Cookie"] == nil && (o.id == q.identity || c.varies)
 }
 
-// store puts the response to q into the store, or removes what is there if that may not be
-// kept any more. What was under way while it was invalidated is not stored: it may be
-// older.
+// store puts the response to q into the Store. If it may not be stored by any request, store drops
+// the one that is there. A response that was invalidated while it was fetched is not stored:
+// it may be the old one.
 func (c *Cache) store(q *request, o *Object) bool {
 	if c.mayStore(q, o) {
 		return c.put(q.began, q.identity, o.id, o)
@@ -169,19 +155,19 @@ func (c *Cache) store(q *request, o *Object) bool {
 	return false
 }
 
-// fromSiblings asks them, and origin unless it is nil, for a response to q. It returns a
-// sibling's, stored, with the Cache-Status under which it came, or the origin's.
+// fromSiblings asks siblings, and then origin unless it is nil, for a response to q. It returns
+// either a sibling's response, which it has stored, and its Cache-Status, or the origin's answer.
 func (c *Cache) fromSiblings(q *request, origin func(*http.Request) (*http.Response, error)) (o *Object, via []string, a *Answer, err error) {
 	fields, ids := []string(nil), []string(nil)
 	for _, rule := range c.rules(q) {
 		fields, ids = append(fields, rule...), append(ids, q.variant(rule))
 	}
 	ids = append(ids, q.identity)
-	question := LookupRequest{URL: q.URL, Host: q.Host, Identities: ids, Header: LookupHeader(q.Request, &q.cc, c.name(), fields...)}
-	delete(question.Header, "Cookie") // which stays between the client and the origin
-	sent := question.Header
+	r := LookupRequest{URL: q.URL, Host: q.Host, Identities: ids, Header: LookupHeader(q.Request, &q.cc, c.name, fields...)}
+	delete(r.Header, "Cookie") // it is for the origin only
+	sent := r.Header
 	var got *Object
-	question.Accept = func(a *Answer) bool {
+	r.Accept = func(a *Answer) bool {
 		rfc9111.RemoveHopByHop(a.Header)
 		got = q.object(a.StatusCode, a.Header, a.Arrived.Sub(a.Requested), a.Arrived)
 		got.believe(a.Arrived.Add(maxCopied - got.response.InitialAge))
@@ -189,9 +175,9 @@ func (c *Cache) fromSiblings(q *request, origin func(*http.Request) (*http.Respo
 		return use == rfc9111.ServeFresh && got.believed.After(a.Arrived) && c.mayStore(q, got) && rfc9111.SameVariant(rfc9111.VaryFields(a.Header), sent, q.Header)
 	}
 	if origin != nil {
-		question.Origin = func(ctx context.Context, _ http.Header) (*http.Response, error) { return origin(q.WithContext(ctx)) }
+		r.Origin = func(ctx context.Context, _ http.Header) (*http.Response, error) { return origin(q.WithContext(ctx)) }
 	}
-	a, body, err := c.find(q.Context(), question)
+	a, body, err := c.find(q.Context(), r)
 	if a == nil || err != nil || a.Peer == "" {
 		return nil, nil, a, err
 	}
@@ -202,22 +188,22 @@ func (c *Cache) fromSiblings(q *request, origin func(*http.Request) (*http.Respo
 	return got, via, nil, nil
 }
 
-// fill writes the header of an answer to q by o, and returns what of it goes with that.
-// via is the Cache-Status of the caches that helped.
+// fill writes the header of an answer to q with o, and returns the part of o that it describes. via
+// is the Cache-Status of the siblings that sent o.
 func (c *Cache) fill(h http.Header, q *request, o *Object, size int64, status rfc9111.Status, via []string) rfc9111.Part {
 	part := o.response.PartFor(q.Request, size)
 	if status.Hit && o.id != "" {
 		status.HasTTL, status.TTL = true, o.response.Lifetime-o.age()
 	}
 	age := o.age()
-	if o.Copied && IsLookup(q.Request) { // a 304 made the response younger, but no sibling's word
+	if o.Copied && IsLookup(q.Request) { // a 304 made the response younger, but not the copy
 		age = max(age, maxCopied-time.Until(o.believed))
 	}
 	o.response.Fill(h, part, age, !status.Hit)
 	if via != nil {
 		h["Cache-Status"] = via
 	}
-	status.Cache = c.name()
+	status.Cache = c.name
 	status.Add(h)
 	return part
 }

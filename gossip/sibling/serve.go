@@ -10,7 +10,7 @@ import (
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
-// Wrap is [Cache.Serve] as middleware, for a handler that makes the answers.
+// Wrap is [Cache.Serve] as middleware around a handler.
 func (c *Cache) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_ = c.Serve(w, r, func(w http.ResponseWriter, r *http.Request) error {
@@ -20,38 +20,35 @@ func (c *Cache) Wrap(next http.Handler) http.Handler {
 	})
 }
 
-// ServeHTTP answers siblings' questions, and refuses with 403 what is none.
+// ServeHTTP answers the requests of siblings, and all others with 403.
 func (c *Cache) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if c.Store != nil && !c.isQuestion(r) { // nor is anything removed by it
+	if c.Store != nil && !isFromSibling(r) { // so no request can remove anything here
 		refuse(w)
 		return
 	}
 	_ = c.Serve(w, r, nil)
 }
 
-func (c *Cache) isQuestion(r *http.Request) bool {
-	return IsLookup(r) || r.URL.Path == CoalescePath && c.Coalescer != nil
-}
+func isFromSibling(r *http.Request) bool { return IsLookup(r) || r.URL.Path == CoalescePath }
 
-// Serve answers a GET or HEAD from the Store, from a sibling, or by next, whose answer is
-// handed on as it is written, and kept if it may be. Whatever else there is goes to
-// next; when a request that may change the object ("POST", say) has not failed, it is
-// removed, here and at siblings ([Cache.Remove]), before Serve returns or a second later. An
-// error is next's, and what that wrote is not kept. Every answer ends Cache-Status by a
-// member that says what became of the request.
+// Serve answers a GET or HEAD from the Store, from a sibling, or by next. The answer of next is
+// passed on as it is written, and stored if that is allowed. All other requests go to next. If a
+// request that may change the object, such as a POST, succeeds, the object is removed here and at
+// the siblings ([Cache.Remove]) before Serve returns, or up to a second later. An error is next's;
+// its answer is not stored then. The last member of Cache-Status in each answer is the cache's.
 //
-// The URL is of the scheme https if the request came by TLS, and of the host that it
-// names. A sibling's question is answered from the Store or by 504.
+// The URL of the object has the host that the request names. Its scheme is https if the request
+// came by TLS. A request of a sibling is answered from the Store or with 504.
 func (c *Cache) Serve(w http.ResponseWriter, r *http.Request, next func(http.ResponseWriter, *http.Request) error) error {
 	if c.Store == nil {
-		http.Error(w, ErrNoCache.Error(), http.StatusInternalServerError)
-		return ErrNoCache
+		http.Error(w, errZero.Error(), http.StatusInternalServerError)
+		return errZero
 	}
 	u := &url.URL{Scheme: "http", Host: r.Host, Path: r.URL.Path, RawPath: r.URL.RawPath, RawQuery: r.URL.RawQuery}
 	if r.TLS != nil || r.URL.Scheme == "https" && IsLookup(r) {
 		u.Scheme = "https"
 	}
-	if c.isQuestion(r) {
+	if isFromSibling(r) {
 		c.answer(w, r, u)
 		return nil
 	}
@@ -76,17 +73,17 @@ func (c *Cache) Serve(w http.ResponseWriter, r *http.Request, next func(http.Res
 				c.write(w, q, o, rfc9111.Status{Fwd: q.reason, Collapsed: true}, nil)
 				return nil
 			}
-			f = nil // what was made is not for all, or failed: this one asks for itself
+			f = nil // no object, or not one for this request, which must get its own
 		}
 	}
 	return c.handle(w, r, q, f, next)
 }
 
-// handle has a request answered by next, or by a sibling if f is not nil. Those that wait
-// for f get the object, or hear as soon as it is known that there will be none for them.
+// handle answers a request by a sibling, if f is not nil, or by next. It ends f with the object, or
+// without one as soon as it is known that there is none to share.
 func (c *Cache) handle(w http.ResponseWriter, r *http.Request, q *request, f *flight, next func(http.ResponseWriter, *http.Request) error) error {
 	if q.Method != http.MethodGet && rfc9111.IsSafe(q.Method) || q.reason == "bypass" && q.Method == http.MethodGet {
-		status := rfc9111.Status{Cache: c.name(), Fwd: q.reason}
+		status := rfc9111.Status{Cache: c.name, Fwd: q.reason}
 		status.Add(w.Header())
 		return next(w, r) // which may want to take over the connection
 	}
@@ -97,7 +94,7 @@ func (c *Cache) handle(w http.ResponseWriter, r *http.Request, q *request, f *fl
 		}
 	}
 	defer end()
-	if f != nil && c.Siblings != nil {
+	if f != nil {
 		found, via, _, err := c.fromSiblings(q, nil)
 		if err != nil {
 			return nil // the client has gone
@@ -126,15 +123,15 @@ func (c *Cache) handle(w http.ResponseWriter, r *http.Request, q *request, f *fl
 	return nil
 }
 
-// answer answers a sibling's question. One that can wait gets what is being made.
+// answer answers a request of a sibling. If the sibling can wait, it gets an object in flight.
 func (c *Cache) answer(w http.ResponseWriter, r *http.Request, u *url.URL) {
-	if r.URL.Path == CoalescePath && c.Coalescer != nil {
-		c.Coalescer.ServeHTTP(w, r)
+	if r.URL.Path == CoalescePath {
+		c.coalescer.ServeHTTP(w, r)
 		return
 	}
-	c.count(&c.stats.n.Questions)
-	if !UpToDate(r.Header, c.cluster()) {
-		answerMiss(w, c.name())
+	c.count(&c.stats.n.Lookups)
+	if !UpToDate(r.Header, c.cluster) {
+		answerMiss(w, c.name)
 		return
 	}
 	q, value := &request{Request: r}, u.Host == valueHost
@@ -158,24 +155,22 @@ func (c *Cache) answer(w http.ResponseWriter, r *http.Request, u *url.URL) {
 		cancel()
 	}
 	if o == nil {
-		answerMiss(w, c.name())
+		answerMiss(w, c.name)
 		return
 	}
 	c.count(&c.stats.n.Answered)
-	if c.Coalescer != nil {
-		c.Coalescer.Served(q.identity)
-	}
+	c.coalescer.Served(q.identity)
 	c.write(w, q, o.asResponse(), rfc9111.Status{Hit: true}, nil)
 }
 
-// dropExpired forgets what a sibling's question would not get.
+// dropExpired drops an expired object, which no sibling would get.
 func (c *Cache) dropExpired(o *Object) {
 	if o != nil && !time.Now().Before(o.Expires) {
 		c.Store.Drop(o.id)
 	}
 }
 
-// asResponse is how a value travels between siblings.
+// asResponse returns o, or the response in which siblings send a value.
 func (o *Object) asResponse() *Object {
 	if o.response != nil {
 		return o
@@ -184,12 +179,12 @@ func (o *Object) asResponse() *Object {
 	if !o.Expires.IsZero() {
 		h["Cache-Control"] = []string{"max-age=" + strconv.Itoa(int(o.Expires.Sub(now).Seconds()))}
 	}
-	v := newObject(http.StatusOK, h, 0, now)
+	v := newObject(rfc9111.NewResponse(http.StatusOK, h, 0, now), now)
 	v.Body = o.Body
 	return v
 }
 
-// write answers q by o.
+// write answers q with o.
 func (c *Cache) write(w http.ResponseWriter, q *request, o *Object, status rfc9111.Status, via []string) {
 	part := c.fill(w.Header(), q, o, int64(len(o.Body)), status, via)
 	w.WriteHeader(part.Status)

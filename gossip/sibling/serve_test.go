@@ -22,7 +22,7 @@ type site struct {
 }
 
 func newSite(t *testing.T, write http.HandlerFunc) *site {
-	return &site{Cache: &Cache{Name: "me", Store: NewMemory(newHeld(t), 0, 0)}, t: t, write: write}
+	return &site{Cache: newTestCache("me", nil, NewMemory(newHeld(t), 0, 0)), t: t, write: write}
 }
 
 // ask requests a URL with fields "Name: value".
@@ -251,8 +251,8 @@ func TestServeFromSibling(t *testing.T) {
 func TestRecorderReadFrom(t *testing.T) {
 	for cc, kept := range map[string]bool{"public, max-age=60": true, "private": false} {
 		sink := &readFromWriter{ResponseRecorder: httptest.NewRecorder()}
-		q := (&Cache{Store: NewMemory(nil, 0, 0)}).request(httptest.NewRequest("GET", "http://o.test/x", nil), &url.URL{Path: "/x"})
-		rec := &recorder{ResponseWriter: sink, c: &Cache{Store: NewMemory(nil, 0, 0)}, q: q, unstorable: func() {}}
+		q := newTestCache("", nil, NewMemory(nil, 0, 0)).request(httptest.NewRequest("GET", "http://o.test/x", nil), &url.URL{Path: "/x"})
+		rec := &recorder{ResponseWriter: sink, c: newTestCache("", nil, NewMemory(nil, 0, 0)), q: q, unstorable: func() {}}
 		rec.Header().Set("Cache-Control", cc)
 		n, err := io.Copy(rec, struct{ io.Reader }{strings.NewReader("a file")})
 		if err != nil || n != 6 || sink.Body.String() != "a file" || sink.used == kept || (rec.whole() != nil) != kept {
@@ -275,7 +275,7 @@ func (w *readFromWriter) ReadFrom(r io.Reader) (int64, error) {
 // at a miss that is kept, and where it has nothing to do.
 func BenchmarkServe(b *testing.B) {
 	handler := fields(strings.Repeat("x", 4096), "Cache-Control: public, max-age=60", "Content-Type: text/plain")
-	wrapped := (&Cache{Name: "me", Store: NewMemory(nil, 0, 0)}).Wrap(handler)
+	wrapped := newTestCache("me", nil, NewMemory(nil, 0, 0)).Wrap(handler)
 	for _, bb := range []struct {
 		name    string
 		handler http.Handler

@@ -7,9 +7,8 @@ import (
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
-// translate writes what a Squid before release 6 says of its own part in an
-// answer, in X-Cache, as a member of Cache-Status. Fields that describe this
-// exchange only are not for the cache to keep.
+// translate replaces the last X-Cache of a Squid before release 6 by a member of Cache-Status,
+// and removes the other field that describes this answer only and must not be stored.
 func translate(h http.Header) {
 	lines := h["X-Cache"]
 	if len(lines) == 0 {

@@ -2,7 +2,6 @@ package sibling
 
 import (
 	"context"
-	"errors"
 	"io"
 	"net/http"
 	"strconv"
@@ -12,36 +11,32 @@ import (
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
-// A Transport is an [http.RoundTripper] that asks the siblings whose digests list
-// the object of a GET, and otherwise the origin. It stands under a
-// cache, which sees a sibling's answer as if it were the origin's, Age included, with the
-// sibling as the last member of Cache-Status. It is safe for concurrent use; its
-// fields must not change meanwhile.
+// A Transport is an [http.RoundTripper] that sends a GET to siblings whose digests advertise its
+// object, and otherwise to the origin. A cache on top of it gets the answer of a sibling like
+// an answer of the origin, Age included; the last member of Cache-Status is the sibling's. It is
+// safe for concurrent use, but its fields must not change then.
 //
-// Requests that no shared cache may answer, or not in full, go to the origin alone:
-// methods other than GET, requests with credentials (Authorization), a body, a range,
-// "no-cache", "no-store" or "max-age=0". Siblings do not get the client's cookies. An
-// answer that is private, is stale, or varies by a field that siblings do not get is a
-// false hit.
+// Requests that a shared cache may not answer, or not in full, go to the origin only: methods
+// other than GET, and requests with credentials (Authorization), a body, a range, "no-cache",
+// "no-store" or "max-age=0". Siblings do not get the client's cookies. An answer that is
+// private or stale, or varies by a field that siblings do not get, counts as a false hit.
 //
-// A request that is only-if-cached gets 504 and no sibling is asked, since it comes from
-// a cache that did not find its object. So questions can't go in circles, whatever
-// cache stands above.
+// A request that is only-if-cached gets 504, and no sibling is asked: it comes from a sibling,
+// and the cache above does not have the object. So requests cannot go in circles, whatever
+// that cache does.
 type Transport struct {
 	Siblings *Client
 	Origin   http.RoundTripper // nil = http.DefaultTransport
-	// Identity is the name under which siblings list the object of a request; nil
-	// is the function Identity. It must be the name that goes into the filters.
+	// Identity returns the identity under which siblings advertise the object of a request;
+	// nil is the function Identity.
 	Identity func(*http.Request) string
-	// Cluster invalidates what a request makes out of date, for up to a second before its
-	// response is returned, and says what siblings must have removed to be believed. The
-	// cache above learns what to remove from [gossip.Node.OnInvalidation], and must not
-	// store what was being fetched meanwhile. nil = nothing is removed elsewhere.
+	// Cluster invalidates the objects that a request makes out of date, for up to a second before
+	// its response is returned. It also knows which invalidations a sibling must have applied
+	// to be believed. [gossip.Node.OnInvalidation] reports to the cache above what to remove.
+	// That cache must not store an object that was being fetched then. nil = writes remove
+	// nothing.
 	Cluster Cluster
 }
-
-// ErrNoSiblings is the error of a Transport without Siblings that New made.
-var ErrNoSiblings = errors.New("sibling: a Transport needs Siblings: see New")
 
 func closeBody(r *http.Request) {
 	if r.Body != nil {
@@ -49,16 +44,16 @@ func closeBody(r *http.Request) {
 	}
 }
 
-// Identity is "GET" and the canonical URL of a request, as peers list what does not vary.
+// Identity returns "GET" and the canonical URL of a request, the identity of a response that does
+// not vary.
 func Identity(r *http.Request) string { return rfc9111.PlainIdentity(r.URL) }
 
-// RoundTrip implements [http.RoundTripper]. An error is the origin's, or that of
-// the request's context. [PeerOf], given the context of a response's request, returns
-// the sibling that gave it.
+// RoundTrip implements [http.RoundTripper]. An error is the origin's, or that of the request's
+// context. [PeerOf] of the context of the response's request is the sibling that answered.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if t.Siblings == nil || t.Siblings.cfg.Locator == nil {
 		closeBody(r)
-		return nil, ErrNoSiblings
+		return nil, errZero
 	}
 	if IsLookup(r) {
 		closeBody(r)
@@ -105,15 +100,14 @@ func (t *Transport) origin() http.RoundTripper {
 	return t.Origin
 }
 
-// CloseIdleConnections closes those to siblings and to the origin that no request
-// uses.
+// CloseIdleConnections closes the connections to siblings and to the origin that are not in use.
 func (t *Transport) CloseIdleConnections() {
 	t.Siblings.CloseIdleConnections()
 	closeIdle(t.origin())
 }
 
-// hasBody reports whether a request has one, or may. A server's has a Body in any case,
-// which handlers before this one may have wrapped.
+// hasBody reports whether a request may have a body. The Body of a server's request is never nil,
+// and handlers may have wrapped it.
 func hasBody(r *http.Request) bool {
 	return r.ContentLength != 0 || r.RequestURI == "" && r.Body != nil && r.Body != http.NoBody
 }
@@ -134,14 +128,13 @@ func mayAsk(r *http.Request, cc *rfc9111.Directives) bool {
 	return !cc.NoCache && !cc.NoStore && cc.MaxAge != 0
 }
 
-// selecting are the fields of a request that siblings are told whether or not a
-// response is known to vary by them.
+// selecting are the request fields that siblings get even if no response is known to vary by them.
 var selecting = []string{"Accept", "Accept-Encoding", "Accept-Language", "Accept-Charset", "User-Agent", "Origin"}
 
-// LookupHeader is the header of a question for what r asks for, from the cache of
-// that name: what selects the variant, further fields given by their canonical names,
-// and how fresh the answer must be by the directives of r. The rest of the request,
-// its cookies above all, is not for siblings.
+// LookupHeader returns the header of a lookup request for the object of r, from the cache of that
+// name. It has the fields of r that select a variant, further fields by their canonical names,
+// and how fresh the answer must be. Siblings do not get the rest of r, such as cookies. cc
+// has the directives of r.
 func LookupHeader(r *http.Request, cc *rfc9111.Directives, name string, fields ...string) http.Header {
 	h := http.Header{}
 	for _, names := range [...][]string{selecting, fields} {
@@ -164,19 +157,19 @@ func LookupHeader(r *http.Request, cc *rfc9111.Directives, name string, fields .
 	return h
 }
 
-// usable reports whether a sibling's answer may stand for the origin's: shareable,
-// fresh by our clock, and selected by what the sibling was told.
+// usable reports whether a sibling's answer can replace the origin's: it may be shared, is fresh
+// by our clock, and is the variant for the fields that the client wants and the sibling got.
 func usable(resp *http.Response, wanted, asked http.Header, now time.Time) bool {
 	r := rfc9111.NewResponse(resp.StatusCode, resp.Header, 0, now)
 	return !r.Control.Private && !r.Control.NoStore && !r.Control.NoCache && !isStale(r) &&
 		rfc9111.SameVariant(rfc9111.VaryFields(resp.Header), asked, wanted)
 }
 
-// isStale reports whether a response that just arrived has outlived the lifetime that
-// it states. One that states none is as fresh as its cache says.
+// isStale reports whether a response that just arrived is older than the lifetime that it states.
+// If it states none, the cache that sent it has decided that it is fresh.
 func isStale(r *rfc9111.Response) bool { return r.Explicit && r.InitialAge >= r.Lifetime }
 
-// notHere is the answer of a cache that may ask nobody.
+// notHere returns the answer to a lookup request for an object that this cache does not have.
 func notHere(r *http.Request, name string) *http.Response {
 	h := http.Header{}
 	markMiss(h, name)

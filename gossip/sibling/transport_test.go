@@ -220,7 +220,7 @@ func TestCanceled(t *testing.T) {
 
 func TestNewRefuses(t *testing.T) {
 	_, err := New(Config{Name: "two words", Timeout: -1})
-	for _, want := range []string{"two words", "no Locator", "out of range"} {
+	for _, want := range []string{"two words", "no Locator", "negative"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("New = %v, want %q in it", err, want)
 		}

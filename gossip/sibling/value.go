@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// A Codec turns values of a type into bytes, and back. Both functions are needed; the
-// zero value is that of JSON.
+// A Codec encodes and decodes values of a type. Both functions are needed; the zero Codec is JSON.
 type Codec[T any] struct {
 	Encode func(T) ([]byte, error)
 	Decode func([]byte) (T, error)
@@ -28,12 +27,12 @@ func (c Codec[T]) decode(b []byte) (v T, err error) {
 		v, err = c.Decode(b)
 	}
 	if err != nil {
-		return v, fmt.Errorf("sibling: a value that cannot be decoded: %w", err)
+		return v, fmt.Errorf("sibling: decoding a value: %w", err)
 	}
 	return v, nil
 }
 
-// Get is [Cache.Get] of a value of any type. Each caller gets a copy of its own.
+// Get is [Cache.Get] for values of any type. Each caller gets its own copy.
 func Get[T any](ctx context.Context, c *Cache, identity string, codec Codec[T], load func(context.Context) (value T, expires time.Time, err error)) (value T, err error) {
 	b, err := c.Get(ctx, identity, func(ctx context.Context) ([]byte, time.Time, error) {
 		v, expires, err := load(ctx)
@@ -49,7 +48,7 @@ func Get[T any](ctx context.Context, c *Cache, identity string, codec Codec[T], 
 	return codec.decode(b)
 }
 
-// Set is [Cache.Set] of a value of any type.
+// Set is [Cache.Set] for values of any type.
 func Set[T any](ctx context.Context, c *Cache, identity string, codec Codec[T], value T, expires time.Time) error {
 	b, err := codec.encode(value)
 	if err != nil {

@@ -5,29 +5,29 @@ import (
 	"time"
 )
 
-// A yield is what asking owners brings: the share of fetches that another peer makes at
-// the same time. It is learned from the answers of owners, from requests that join a
-// fetch here, and, for fetches without an owner, from digests: what another peer has
-// come to advertise, and did not get here, it has fetched itself. It is safe for
-// concurrent use.
+// A yield estimates whether it pays to ask owners, from the share of fetches that another peer
+// makes at the same time. Its sources are the answers of owners, requests that join a fetch
+// here and, for fetches about which no owner was asked, digests: if another peer advertises the
+// object a little later, and did not get it here, that peer fetched it as well. A yield is safe
+// for concurrent use.
 type yield struct {
 	mu    sync.Mutex
-	share float64 // fading
-	trip  average // to an owner and back, in seconds
-	alone []lone  // fetches that no owner was asked about, oldest first
+	share float64     // older fetches have less weight
+	trip  average     // round trip to an owner, in seconds
+	alone []loneFetch // oldest first
 }
 
-// A lone is a fetch that no owner was asked about.
-type lone struct {
-	identity string
+// A loneFetch is a fetch about which no owner was asked.
+type loneFetch struct {
+	identity string // "" = another peer got the object here
 	at       time.Time
 }
 
 const (
 	yieldGain     = 1.0 / 32
-	yieldUnknown  = 1.0 / 20         // share that pays while it isn't known what a fetch takes, or a round trip
-	leastCoalesce = time.Millisecond // round trips below count as that
-	loneFor       = 5 * time.Second  // after which others' digests list what they fetched meanwhile
+	yieldUnknown  = 1.0 / 20         // share that pays while the time of a fetch or of a round trip is unknown
+	leastCoalesce = time.Millisecond // shorter round trips count as this
+	loneFor       = 5 * time.Second  // after which the digests of others advertise what they fetched at the time
 	maxLone       = 256
 )
 
@@ -44,7 +44,7 @@ func (y *yield) noteLocked(found bool) {
 	}
 }
 
-// asked notes an owner's answer.
+// asked notes the answer of an owner.
 func (y *yield) asked(took time.Duration, found bool) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
@@ -52,8 +52,7 @@ func (y *yield) asked(took time.Duration, found bool) {
 	y.noteLocked(found)
 }
 
-// pays reports whether an owner should be asked before a fetch that takes so long; 0 =
-// unknown.
+// pays reports whether an owner should be asked before a fetch that takes that long; 0 = unknown.
 func (y *yield) pays(fetch time.Duration) bool {
 	y.mu.Lock()
 	defer y.mu.Unlock()
@@ -63,8 +62,8 @@ func (y *yield) pays(fetch time.Duration) bool {
 	return y.share*fetch.Seconds() > max(y.trip.value, leastCoalesce.Seconds())
 }
 
-// fetches notes a fetch that no owner is asked about, and looks after the earlier ones.
-// advertised reports whether another peer's digest has an identity.
+// fetches adds a fetch about which no owner is asked, and judges those that are old enough.
+// advertised reports whether the digest of another peer has an identity.
 func (y *yield) fetches(identity string, now time.Time, advertised func(string) bool) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
@@ -75,11 +74,11 @@ func (y *yield) fetches(identity string, now time.Time, advertised func(string) 
 		y.alone = y.alone[1:]
 	}
 	if len(y.alone) < maxLone {
-		y.alone = append(y.alone, lone{identity, now})
+		y.alone = append(y.alone, loneFetch{identity, now})
 	}
 }
 
-// served notes that another peer got an object here.
+// served notes that another peer got an object from this one.
 func (y *yield) served(identity string) {
 	y.mu.Lock()
 	defer y.mu.Unlock()

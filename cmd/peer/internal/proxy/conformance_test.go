@@ -68,7 +68,7 @@ func (r row) run(t *testing.T, mode string) {
 		w.start(name, t.TempDir())
 	}
 	if mode == "library" {
-		defer w.startLibrary("a").CloseIdleConnections()
+		defer w.startLibrary("a")()
 	}
 	for i, s := range r.steps {
 		time.Sleep(s.after)

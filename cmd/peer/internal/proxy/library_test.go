@@ -3,22 +3,33 @@ package proxy
 import (
 	"context"
 	"io"
+	"log/slog"
 	"maps"
 	"net"
 	"net/http"
 
+	"github.com/summarycache/summarycache/gossip"
+	"github.com/summarycache/summarycache/gossip/memnet"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
 // startLibrary starts a proxy whose cache is the library's, in the place of a peer.
-// The caller closes the connections that the returned transport leaves idle.
-func (w *world) startLibrary(name string) *http.Transport {
+func (w *world) startLibrary(name string) (stop func()) {
 	origin := &http.Transport{DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 		return w.net.dial(ctx, network, addr)
 	},
 		DisableCompression: true}
-	t := (&sibling.Cache{Name: name, Store: sibling.NewMemory(nil, 0, 1<<20)}).Transport(origin)
+	host := memnet.New(1).Host("10.0.0.1")
+	node, err := gossip.New(gossip.Config{Name: name, Bind: "10.0.0.1:7946", Objects: 100, Advanced: gossip.Advanced{Network: host}, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		panic(err)
+	}
+	cache, err := sibling.NewCache(node, sibling.NewMemory(node.Holdings(), 0, 1<<20), origin)
+	if err != nil {
+		panic(err)
+	}
+	t := cache.Transport(origin)
 	w.serve("peer-"+name+":3128", http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		out := r.Clone(r.Context())
 		out.RequestURI = ""
@@ -43,7 +54,10 @@ func (w *world) startLibrary(name string) *http.Transport {
 			panic(http.ErrAbortHandler)
 		}
 	}))
-	return origin
+	return func() {
+		node.Close()
+		origin.CloseIdleConnections()
+	}
 }
 
 // notLibrary is why a row does not apply to the library's cache; "" = it does.
