@@ -29,8 +29,21 @@ type grammar struct {
 
 	Completion kongcompletion.Completion `cmd:"" help:"Print how to have a shell complete commands and flags: bash, zsh or fish."`
 
-	ShowVersion kong.VersionFlag  `name:"version" help:"Print the build."`
-	Man         mangokong.ManFlag `name:"man" help:"Print the manual page, for man -l -."`
+	ShowVersion kong.VersionFlag `name:"version" help:"Print the build."`
+	Man         manFlag          `name:"man" help:"Print the manual page, for man -l -."`
+}
+
+// A manFlag prints the manual page and ends the parse.
+type manFlag bool
+
+// BeforeApply has each command's help before its detail, behind the command's line. The page has a
+// place for usage alone there, and mango-kong puts the detail into it.
+func (m manFlag) BeforeApply(app *kong.Kong) error {
+	for _, c := range app.Model.Children {
+		c.Detail = c.Summary() + "\n" + c.Help + "\n" + c.Detail
+		c.Help = ""
+	}
+	return mangokong.ManFlag(m).BeforeApply(app)
 }
 
 // An environment is what a command works with.

@@ -60,6 +60,9 @@ func TestManualAndCompletion(t *testing.T) {
 	if code != 0 || !strings.HasPrefix(heading, ".TH PEER 1 ") || title > 78 || !strings.Contains(out, `\fB--store-size`) {
 		t.Errorf("--man = %d, with a heading of %d columns in %.200s", code, title, out)
 	}
+	if want := "\\fBdemo [flags]\\fP\n.PP\nRun a whole cluster on this machine"; !strings.Contains(out, want) {
+		t.Errorf("--man lacks %q", want)
+	}
 	if code, out, _ := call(t, "--version"); code != 0 || out != thisBuild().String()+"\n" {
 		t.Errorf("--version = %d, %s", code, out)
 	}
