@@ -129,7 +129,9 @@ func ownAddress() (string, error) {
 func checkAddr(s, usual string, listen bool) error {
 	host, port, err := net.SplitHostPort(s)
 	if err != nil {
-		switch {
+		switch _, notNumber := strconv.Atoi(s); {
+		case notNumber == nil && listen:
+			return fmt.Errorf("has no host: want HOST:PORT, such as 127.0.0.1:%s, or :%s for all of this machine's addresses", s, s)
 		case !strings.Contains(s, ":"):
 			return fmt.Errorf("has no port: want HOST:PORT, such as %s", net.JoinHostPort(orLocal(s), usual))
 		case strings.Count(s, ":") > 1 && !strings.Contains(s, "["):

@@ -214,6 +214,8 @@ func readNetwork(s string, t tag) (any, error) {
 func readOrigin(s string, t tag) (any, error) {
 	u, err := url.Parse(s)
 	switch {
+	case !strings.Contains(s, "://"):
+		return nil, errors.New("is not an http or https URL, such as http://127.0.0.1:8080")
 	case err != nil:
 		return nil, errors.New("is not a URL: " + err.(*url.Error).Err.Error())
 	case u.Scheme != "http" && u.Scheme != "https":
