@@ -27,8 +27,8 @@ const (
 	firstExchange   = exchange.StreamMagic0
 )
 
-// acceptor takes streams on the node's port, within bounds, and passes each on
-// to the part that its first byte names.
+// acceptor accepts streams on the node's port, within limits, and hands each to the part of the
+// node that its first byte selects.
 type acceptor struct {
 	n        *Node
 	listener net.Listener
@@ -45,16 +45,16 @@ func newAcceptor(n *Node, listener net.Listener) *acceptor {
 	return &acceptor{n: n, listener: listener, conns: make(map[*accepted]struct{}), perHost: make(map[netip.Addr]int)}
 }
 
-// accepted is a connection that counts until it is closed.
+// accepted is a connection that counts towards the limits until it is closed.
 type accepted struct {
 	net.Conn
-	a    *acceptor
-	from netip.Addr
+	a     *acceptor
+	from  netip.Addr
+	since time.Time
 
-	since  time.Time // accepted
-	spoken bool      // its first byte has come; guarded by a.mu
-
-	public ed25519.PublicKey // what it proved a secret by; nil if it did not; guarded by a.mu
+	// Guarded by a.mu.
+	spoken bool              // its first byte has arrived
+	public ed25519.PublicKey // of the secret that the other side proved to have; nil if it did not
 }
 
 func (c *accepted) Close() error {
@@ -84,17 +84,17 @@ func (a *acceptor) loop() {
 	}
 }
 
-// admit counts a connection in, or closes it. The oldest that has said nothing yet makes room
-// for it.
+// admit registers a connection, or closes it if there are too many. Beyond a limit, the oldest
+// connection that has sent nothing yet is closed to make room.
 func (a *acceptor) admit(c net.Conn) *accepted {
 	from, limits := addrOf(c.RemoteAddr()), a.n.cfg.Limits
 	conn := &accepted{Conn: a.n.meters.whole(c), a: a, from: from, since: time.Now()}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	crowded := a.perHost[from] >= limits.ConnsPerHost
-	if crowded || len(a.conns) >= limits.Conns {
+	hostFull := a.perHost[from] >= limits.ConnsPerHost
+	if hostFull || len(a.conns) >= limits.Conns {
 		a.refused.Add(1)
-		if old := a.silent(func(c *accepted) bool { return !crowded || c.from == from }); old != nil {
+		if old := a.silent(func(c *accepted) bool { return !hostFull || c.from == from }); old != nil {
 			a.drop(old)
 			old.Conn.Close()
 		}
@@ -113,8 +113,8 @@ func (a *acceptor) admit(c net.Conn) *accepted {
 	return nil
 }
 
-// silent returns the oldest connection that has said nothing, of those that match;
-// nil if there is none. It is called with a.mu held.
+// silent returns the oldest matching connection that has sent nothing; nil if there is none. It is
+// called with a.mu held.
 func (a *acceptor) silent(match func(*accepted) bool) (oldest *accepted) {
 	for c := range a.conns {
 		if !c.spoken && match(c) && (oldest == nil || c.since.Before(oldest.since)) {
@@ -124,7 +124,7 @@ func (a *acceptor) silent(match func(*accepted) bool) (oldest *accepted) {
 	return oldest
 }
 
-// drop is called with a.mu held.
+// drop unregisters a connection. It is called with a.mu held.
 func (a *acceptor) drop(c *accepted) {
 	if _, ok := a.conns[c]; !ok {
 		return
@@ -135,16 +135,15 @@ func (a *acceptor) drop(c *accepted) {
 	}
 }
 
-// close stops accepting, breaks all connections and waits for their handlers. The node's
-// context has ended before, so that admit counts nobody in any more.
+// close stops accepting, closes all connections and waits for their handlers. The node's context
+// has ended before, so that admit registers no more.
 func (a *acceptor) close() {
 	a.listener.Close()
 	a.closeConns(func(*accepted) bool { return true })
 	a.wg.Wait()
 }
 
-// expel closes the connections of those who proved to have a secret that is no longer
-// accepted.
+// expel closes the connections that were authenticated by a secret that is no longer accepted.
 func (a *acceptor) expel() {
 	a.closeConns(func(c *accepted) bool { return c.public != nil && !a.n.ring.Load().accepts(c.public) })
 }
@@ -158,7 +157,7 @@ func (a *acceptor) closeConns(match func(*accepted) bool) {
 	}
 }
 
-// peeked is a connection of which something has been read ahead.
+// peeked is a connection whose first bytes may be in a buffer.
 type peeked struct {
 	net.Conn
 	in *bufio.Reader
@@ -166,8 +165,8 @@ type peeked struct {
 
 func (p *peeked) Read(b []byte) (int, error) { return p.in.Read(b) }
 
-// peek reads the first byte of c ahead. The buffer is as small as can be: whoever
-// reads larger pieces than it holds reads past it.
+// peek returns the first byte of c without consuming it. The buffer is as small as possible, so
+// that larger reads bypass it.
 func peek(c net.Conn) (*peeked, byte, error) {
 	p := &peeked{c, bufio.NewReaderSize(c, 16)}
 	b, err := p.in.Peek(1)
@@ -177,7 +176,7 @@ func peek(c net.Conn) (*peeked, byte, error) {
 	return p, b[0], nil
 }
 
-// sort reads the first byte of a stream, unwraps TLS, and hands the stream over.
+// sort reads the first byte of a stream, completes a TLS handshake, and hands the stream over.
 func (a *acceptor) sort(c *accepted) {
 	c.SetReadDeadline(time.Now().Add(firstByteWait))
 	conn, first, err := peek(c)
@@ -196,7 +195,7 @@ func (a *acceptor) sort(c *accepted) {
 		a.refuse(conn, c.from, "refused a peer that has a secret; this one has none", "this peer has no secret")
 		return
 	case stream != nil:
-		first = 0 // what is not in TLS is nobody's
+		first = 0 // with a secret, streams outside TLS are closed
 	}
 	switch {
 	case err != nil:
@@ -233,8 +232,8 @@ func (a *acceptor) unwrap(conn *accepted, c *peeked, config *tls.Config) (*peeke
 	return peek(t)
 }
 
-// brokeOff reports whether a connection ended before the other side objected to the
-// secret, as the connections of a peer that stops do.
+// brokeOff reports whether a handshake failed because the connection ended, as when a peer stops,
+// and not because the secrets differ.
 func brokeOff(err error) bool {
 	var op *net.OpError
 	if errors.As(err, &op) {
@@ -244,7 +243,7 @@ func brokeOff(err error) bool {
 		func(end error) bool { return errors.Is(err, end) })
 }
 
-// prove notes by what a connection proved to have a secret, if that is still accepted.
+// prove records the key by which a connection proved to have a secret, if that is still accepted.
 func (a *acceptor) prove(c *accepted, public ed25519.PublicKey) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -255,8 +254,9 @@ func (a *acceptor) prove(c *accepted, public ed25519.PublicKey) error {
 	return nil
 }
 
-// refuse sends a refusal to a peer with another idea of the secret, and closes. It reads what the other side is still
-// sending, for a while: closing at once could destroy the refusal on its way.
+// refuse tells a peer that only one of the two sides has a secret, and closes the connection. It
+// first reads for a while what the other side is still sending: an immediate close could reset the
+// connection before the refusal has arrived.
 func (a *acceptor) refuse(c *peeked, from netip.Addr, logged, text string) {
 	defer c.Close()
 	a.strange.Add(1)

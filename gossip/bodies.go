@@ -6,13 +6,13 @@ import (
 	"github.com/summarycache/summarycache/gossip/exchange"
 )
 
-// bodies keeps encoded answers: after a publication everyone asks for the same
-// delta, and while many join for the same snapshots.
+// bodies caches encoded answers: after a publication all peers get the same delta, and peers that
+// join at the same time the same snapshots.
 type bodies struct {
 	mu    sync.Mutex
 	max   int // bytes
 	size  int
-	known map[exchange.AnswerKey]func() []byte // makes the frame, at the first call
+	known map[exchange.AnswerKey]func() []byte // encodes the frame at the first call
 	made  []made                               // oldest first
 }
 
@@ -30,8 +30,7 @@ func newBodies(max int) *bodies {
 	return &bodies{max: max, known: make(map[exchange.AnswerKey]func() []byte)}
 }
 
-// frame returns the bytes of a, which are made once however many ask at the same time. The
-// caller must not change them.
+// frame returns the encoded answer, which concurrent callers share. The caller must not change it.
 func (c *bodies) frame(a exchange.Answer) []byte {
 	key := a.Key()
 	if key == (exchange.AnswerKey{}) {
@@ -51,7 +50,7 @@ func (c *bodies) frame(a exchange.Answer) []byte {
 	return frame()
 }
 
-// keep counts a frame that was made, and drops the oldest until the rest fits.
+// keep registers an encoded frame, and drops the oldest ones beyond the limits.
 func (c *bodies) keep(m made) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 
 const (
 	dialWait   = 5 * time.Second
-	answerWait = 15 * time.Second // for the first byte of an answer: the body may have to be encoded
+	answerWait = 15 * time.Second // for the first byte of an answer, whose body may have to be encoded first
 )
 
 // dial opens a stream to another peer's port, in TLS if there is a secret.
@@ -37,7 +37,7 @@ func (n *Node) dial(ctx context.Context, addr string) (net.Conn, error) {
 	return t, nil
 }
 
-// connect opens a stream and greets the peer at addr.
+// connect opens a stream to the peer at addr and exchanges hello and welcome.
 func (n *Node) connect(ctx context.Context, addr string, joining bool) (*wire, exchange.Welcome, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialWait)
 	defer cancel()
@@ -71,7 +71,7 @@ func (n *Node) connect(ctx context.Context, addr string, joining bool) (*wire, e
 	return w, welcome, nil
 }
 
-// unreachable adds ErrUnreachable to an error that has no sentinel of its own.
+// unreachable adds ErrUnreachable to an error without a sentinel of its own.
 func unreachable(err error) error {
 	for _, known := range []error{
 		exchange.ErrSecret, exchange.ErrNameTaken, exchange.ErrVersion, exchange.ErrCanary,
@@ -82,15 +82,15 @@ func unreachable(err error) error {
 		}
 	}
 	if errors.Is(err, exchange.ErrMalformed) {
-		return fmt.Errorf("%w: what answers there is no peer's gossip port: %w", ErrUnreachable, err)
+		return fmt.Errorf("%w: the address is not the gossip port of a peer: %w", ErrUnreachable, err)
 	}
 	return fmt.Errorf("%w: %w", ErrUnreachable, err)
 }
 
-// pool keeps connections between requests.
+// pool keeps idle connections for later requests.
 type pool struct {
 	mu     sync.Mutex
-	idle   []idleWire // in the order in which they became so
+	idle   []idleWire // oldest first
 	closed bool
 }
 
@@ -118,7 +118,8 @@ func (p *pool) take(addr string) *wire {
 	return nil
 }
 
-// put keeps w for the next request, unless the secrets have changed since it was opened.
+// put keeps w for a later request, unless there are enough or the secrets have changed since it was
+// opened.
 func (p *pool) put(addr string, w *wire, now *ring) {
 	p.mu.Lock()
 	same := 0
@@ -137,8 +138,9 @@ func (p *pool) put(addr string, w *wire, now *ring) {
 	}
 }
 
-// prune closes what became idle before a time. It does so without the lock: closing a stream
-// tells the other end, which may be stopped and read nothing.
+// prune closes the connections that became idle before a time. It does not hold the lock
+// meanwhile: a TLS stream sends an alert when it is closed, which waits if the other end does not
+// read.
 func (p *pool) prune(before time.Time) {
 	p.mu.Lock()
 	n := 0
@@ -164,10 +166,9 @@ func (p *pool) close() {
 	p.empty()
 }
 
-// request sends one frame to the peer called name at addr and reads its answer. If the
-// stream breaks, it returns the part that arrived with the error.
-// A kept connection may have been closed by the other side in the meantime:
-// then request tries once more with a new one.
+// request sends a frame to the peer called name at addr and reads its answer. If the stream breaks,
+// it returns the part that arrived with the error. The other side may have closed a connection
+// from the pool: then request tries another.
 func (n *Node) request(name, addr string, frame []byte) (exchange.FrameType, []byte, error) {
 	for {
 		w := n.pool.take(addr)
@@ -181,7 +182,7 @@ func (n *Node) request(name, addr string, frame []byte) (exchange.FrameType, []b
 			n.meet(welcome.Name, welcome.Incarnation, welcome.Address, addrOf(w.RemoteAddr()))
 			if welcome.Name != name {
 				w.Close()
-				return 0, nil, fmt.Errorf("%w: %s is now the address of %s", ErrUnreachable, addr, welcome.Name)
+				return 0, nil, fmt.Errorf("%w: the peer at %s is %s", ErrUnreachable, addr, welcome.Name)
 			}
 		}
 		t, payload, err := n.roundTrip(w, frame)
@@ -205,7 +206,7 @@ func (n *Node) roundTrip(w *wire, frame []byte) (exchange.FrameType, []byte, err
 	return w.readFrame(answerWait, n.cfg.Limits.DigestBytes+exchange.MaxAdvert)
 }
 
-// fetch makes one fetch for the engine.
+// fetch does a fetch for the engine.
 func (n *Node) fetch(f exchange.Fetch) {
 	r := n.get(f)
 	n.tell(func(e *exchange.Engine) { e.FetchDone(time.Now(), f.Number, r) })
@@ -229,7 +230,7 @@ func (n *Node) get(f exchange.Fetch) exchange.Result {
 	return exchange.DecodeAnswer(f, t, payload, n.digestLimits, n.digestSeeds()...)
 }
 
-// sync makes one sync for the engine.
+// sync does a sync for the engine.
 func (n *Node) sync(s exchange.Sync) {
 	heads, err := n.vector(s)
 	n.tell(func(e *exchange.Engine) { e.SyncDone(time.Now(), s.Peer, heads, err) })
@@ -253,10 +254,10 @@ func (n *Node) vector(s exchange.Sync) ([]exchange.Head, error) {
 	return exchange.DecodeVector(payload)
 }
 
-// addressOf returns where a live peer's port is.
+// addressOf returns the gossip address of a live member.
 func (n *Node) addressOf(name string) (string, bool) {
-	m := (*n.members.Load())[name]
-	if m == nil || !m.up.Load() {
+	m := n.live(name)
+	if m == nil {
 		return "", false
 	}
 	return m.info.Load().addr.String(), true

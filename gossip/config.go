@@ -23,9 +23,9 @@ type Config struct {
 	// ":7946"; port 0 picks a free one.
 	Bind string
 
-	// Advertise is the address at which others reach this peer: an IP, IP:port
-	// or a name that resolves to an IP. Empty means that of Bind, or
-	// one of this machine's if that is unspecified.
+	// Advertise is the address at which others reach this peer: an IP, IP:port or a name that
+	// resolves to an IP. Empty means the address of Bind, or one of this machine's if that is
+	// unspecified.
 	Advertise string
 
 	// Join lists peers to join through; one that is up suffices. An entry is
@@ -39,68 +39,66 @@ type Config struct {
 	// find each other, and so do the parts of a cluster that was split. See [Node.Alone].
 	Join []string
 
-	// Secret shared by all peers, at least 16 bytes, better 32 random ones.
-	// Empty means that anybody who reaches the port can take part.
+	// Secret is shared by all peers: at least 16 bytes, preferably 32 random ones. Empty means that
+	// anybody who reaches the port can take part.
 	Secret []byte
 
-	// Service is the host:port where this peer answers its siblings, announced to
-	// them unchanged; at most 63 bytes. Empty means that it does not answer any.
+	// Service is the host:port where this peer answers its siblings, announced to them unchanged;
+	// at most 63 bytes. Empty means that it does not answer siblings.
 	Service string
 
-	// Objects is about how many objects this peer will hold, at most 2^30. New then makes
-	// empty [Holdings], which [Node.Holdings] returns. Their filter, by [digest.GeometryFor],
-	// has a false-positive rate of one in a thousand; twice as many objects double it.
-	// Its epoch is the Unix time in seconds. Zero means that New makes none.
+	// Objects is the approximate number of objects that this peer will hold, at most 2^30. New then
+	// creates empty [Holdings], which [Node.Holdings] returns. Their filter, by
+	// [digest.GeometryFor], has a false-positive rate of one in a thousand; twice as many objects
+	// double it. Its epoch is the Unix time in seconds. Zero means that New creates none.
 	Objects int
 
-	// Holdings, instead of Objects, is what this peer publishes: with a filter
-	// of the program's own design, or with contents already. If it is nil and Objects zero,
-	// this peer only listens.
+	// Holdings, instead of Objects, are the contents that this peer publishes, if their filter is of
+	// the program's own design or already has contents. If Holdings is nil and Objects is zero, this
+	// peer only listens.
 	Holdings *Holdings
 
-	// StateFile is loaded by New. It is saved when the node ends, and every five
-	// minutes. It has the replicas, so that a restarted peer fetches
-	// only what changed, and what this peer published. If Holdings, with a filter of
-	// the same geometry, have their contents again before New, and no other node publishes
-	// them, the others fetch only what changed as well. The file's directory
-	// must exist. Empty means that nothing is saved.
+	// StateFile is loaded by New, and saved every five minutes and when the node ends. It has the
+	// replicas, so that a restarted peer fetches only changes, and this peer's digest. If Holdings
+	// get their contents again before New, in a filter of the same geometry, and no other node
+	// publishes them, the others fetch only changes as well. The file's directory must exist. Empty
+	// means that nothing is saved.
 	StateFile string
 
-	// Logger for everything; nil means slog.Default().
+	// Logger gets all log records; nil means slog.Default().
 	Logger *slog.Logger
 
 	Advanced
 
-	seed   uint64        // of digests, once it is complete
+	seed   uint64        // of digests; set by withDefaults
 	rejoin time.Duration // between attempts to reach seeds and dead peers again; zero means 12 s
 	detect detection
 	ring   *ring // of Secret and AcceptSecrets
 }
 
-// Advanced are the settings that few programs need.
+// Advanced has the settings that few programs need.
 type Advanced struct {
-	// AcceptSecrets are at most three further secrets that others may use: those that
-	// the cluster is about to use, or has used until now. See [Node.SetSecrets].
+	// AcceptSecrets are up to three further secrets that other peers may use: the cluster's next
+	// ones, or its former ones. See [Node.SetSecrets].
 	AcceptSecrets [][]byte
 
-	// HeldSince is when this peer, in a former life, was last in touch with the others, if it
-	// still holds what it held then. It will hear what was invalidated since; if
-	// nobody knows all of that any more, it will hear that everything was. The zero Time means that
-	// it begins with nothing.
+	// HeldSince is when this peer, in a former life, last had contact with the others, if it still
+	// holds its contents of that time. It gets the invalidations since then. If no member remembers
+	// all of these, it gets one of everything. The zero Time means that it begins without contents.
 	HeldSince time.Time
 
-	// Publish says when changes become a new version.
+	// Publish determines when changes become a new version.
 	Publish exchange.Publishing
 
-	// Sign makes this peer sign what it publishes, by a key of this life that its
-	// metadata announces: nobody can then pass on a forged digest of it.
-	// It costs 64 bytes per body. Signatures of others are checked in any case.
+	// Sign makes this peer sign its digest, by a key of this life that its metadata announces. Then
+	// nobody can serve a forged digest in its name. It costs 64 bytes per body. Signatures of others
+	// are checked in any case.
 	Sign bool
 
 	// Limits on resources.
 	Limits Limits
 
-	// Network is where the sockets come from; nil means the system's.
+	// Network opens the sockets; nil means the system's.
 	Network Network
 
 	// Hooks are called for events.
@@ -112,21 +110,20 @@ type Advanced struct {
 type detection struct {
 	probe     time.Duration // between probes of random peers, and for an answer through others; zero means 1 s
 	timeout   time.Duration // of a direct answer; zero means half of probe, at most 500 ms
-	suspicion int           // probes that a suspect has to defend itself; zero means 4
+	suspicion int           // probe intervals in which a suspected peer can refute; zero means 4
 }
 
 // Limits bound the resources of a node. Zero values are sensible.
 type Limits struct {
 	DigestBytes  int // longest body fetched or served; zero means 64 MiB
-	IndexBytes   int // memory of the index over them, bytes; a peer whose digest does not fit is no candidate; zero means unlimited
+	IndexBytes   int // memory in bytes of the index over the replicas; a peer whose digest does not fit is no candidate; zero means unlimited
 	Conns        int // incoming connections; zero means 4096
 	ConnsPerHost int // of them from one address; zero means 512
-	Members      int // other peers, those that died within a minute included; zero means 4096
+	Members      int // other peers, including those that died within a minute; zero means 4096
 }
 
-// Hooks are called one at a time, in order, from one goroutine of the node.
-// Events wait while a hook runs; beyond 1,024 they are dropped.
-// Any may be nil.
+// Hooks are called one at a time, in order, from one goroutine of the node. Events wait while a
+// hook runs; beyond 1,024 they are dropped. Any hook may be nil.
 type Hooks struct {
 	PeerUp   func(Member)
 	PeerDown func(Member)
@@ -141,7 +138,7 @@ const (
 	defaultRejoin  = 12 * time.Second
 )
 
-// withDefaults returns c with its defaults, or everything that is wrong with it.
+// withDefaults returns c with its defaults, or all mistakes in it.
 func (c Config) withDefaults() (Config, error) {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf("gossip: "+format, args...)) }
@@ -185,14 +182,15 @@ func (c Config) withDefaults() (Config, error) {
 	return c, errors.Join(errs...)
 }
 
-// objectsMax bounds Config.Objects: at the rate below they need the
-// widest filter that there is.
+// At this rate of false positives, objectsMax objects need the widest filter that the digest format
+// has.
 const (
 	objectsMax     = 1 << 30
 	falsePositives = 0.001
 )
 
-// hold takes the seed from the Holdings, or makes both from Objects and Secret.
+// hold takes the digest seed from Holdings, or derives it from Secret and creates Holdings for
+// Objects.
 func (c *Config) hold() error {
 	switch {
 	case c.Objects < 0 || c.Objects > objectsMax:

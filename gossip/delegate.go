@@ -1,6 +1,7 @@
 package gossip
 
 import (
+	"bytes"
 	"crypto/ed25519"
 	"encoding/binary"
 	"errors"
@@ -13,8 +14,8 @@ import (
 	"github.com/summarycache/summarycache/gossip/exchange"
 )
 
-// delegate is what memberlist calls. It calls from its packet loop and under its
-// own locks, so these methods copy, queue and return, and never call memberlist.
+// delegate has the methods that memberlist calls, from its packet loop and under its own locks. So
+// they copy, queue and return, and never call memberlist.
 type delegate struct{ n *Node }
 
 var (
@@ -40,19 +41,14 @@ func (d delegate) NodeMeta(limit int) []byte {
 	return m.AppendTo(make([]byte, 0, exchange.MaxMeta))
 }
 
-// hearDatagram queues a datagram for the node's loop. The engine counts its bytes if it
-// gets there. A farewell counts only from the peer itself.
+// hearDatagram queues a datagram for the engine, which counts its bytes. A farewell is dropped
+// unless it is from the peer itself.
 func (n *Node) hearDatagram(b []byte, from netip.AddrPort) {
-	if noteFarewell(*n.members.Load(), b, from) {
-		if len(b) > exchange.MaxDatagram {
-			n.malformed.Add(1)
-		} else {
-			select {
-			case n.datagrams <- b:
-				return
-			default:
-				n.transport.dropped.Add(1) // repeated by its sender, or found by the next sync
-			}
+	if len(b) <= exchange.MaxDatagram && noteFarewell(*n.members.Load(), b, from) {
+		select {
+		case n.datagrams <- b:
+			return
+		default: // its sender repeats it, or the next sync makes up for it
 		}
 	}
 	n.meters.in.packet(Adverts, len(b))
@@ -68,20 +64,22 @@ func (d delegate) NotifyJoin(node *memberlist.Node)   { d.n.noteMember(node, tru
 func (d delegate) NotifyUpdate(node *memberlist.Node) { d.n.noteMember(node, true) }
 func (d delegate) NotifyLeave(node *memberlist.Node)  { d.n.noteMember(node, false) }
 
-// NotifyConflict is called for two addresses with one name.
+// NotifyConflict logs that two addresses claim one name.
 func (d delegate) NotifyConflict(existing, other *memberlist.Node) {
 	d.n.quiet.log(slog.LevelError, "conflict "+other.Name+other.Address(), "two peers have one name; the second is ignored while the first lives",
 		"member", existing.Name, "addr", existing.Address(), "other", other.Address())
 }
 
-// Lengths in the answer to a probe: of the sum, and with the hash of the metadata behind it.
+// Lengths of the payload of an answer to a probe: of the sum, and of the sum with the hash of the
+// metadata.
 const (
 	sumBytes    = 4
 	answerBytes = sumBytes + len(metaHash{})
 )
 
-// AckPayload is part of the answer to a probe: the sum of what this peer knows. Peers that ask for it
-// also get the hash of its metadata, about which they believe nobody else (see [screen.confirmed]).
+// AckPayload returns the payload of the answer to a probe: the sum of what this peer knows. To
+// probes of newcomers, the hash of this peer's metadata follows: they believe no other peer about
+// these (see [screen.confirmed]).
 func (d delegate) AckPayload() []byte {
 	d.n.meters.out.packet(Membership, -sumBytes)
 	d.n.meters.out.packet(Vectors, sumBytes)
@@ -93,7 +91,7 @@ func (d delegate) AckPayload() []byte {
 	return append(b, own[:]...)
 }
 
-// NotifyPingComplete has the loop compare the sum in the answer to a probe.
+// NotifyPingComplete makes the loop compare the sum in the answer to a probe.
 func (d delegate) NotifyPingComplete(other *memberlist.Node, rtt time.Duration, payload []byte) {
 	if len(payload) != sumBytes && len(payload) != answerBytes {
 		return // malformed
@@ -107,13 +105,13 @@ func (d delegate) NotifyPingComplete(other *memberlist.Node, rtt time.Duration, 
 		defer n.mu.Unlock()
 		n.engine.HandleSum(time.Now(), name, sum == n.ownSum()+n.invalidations.sum.Load())
 	}:
-	default: // there will be others
+	default: // later answers will do
 	}
 }
 
 var errName = errors.New("not a valid name")
 
-// NotifyAlive keeps out peers that cannot take part.
+// NotifyAlive excludes peers that cannot take part.
 func (d delegate) NotifyAlive(node *memberlist.Node) error {
 	err := errName
 	if exchange.ValidName(node.Name) {
@@ -140,10 +138,9 @@ func (n *Node) noteMember(node *memberlist.Node, up bool) {
 			m.up.Store(false)
 		}
 	}
-	n.inbox.Lock()
 	ev := memberEvent{node: *node, up: up}
-	ev.node.Meta = append([]byte(nil), node.Meta...)
-	ev.node.Addr = append([]byte(nil), node.Addr...)
+	ev.node.Meta, ev.node.Addr = bytes.Clone(node.Meta), bytes.Clone(node.Addr)
+	n.inbox.Lock()
 	n.inbox.members[node.Name] = ev
 	n.inbox.Unlock()
 	n.wake()

@@ -10,21 +10,20 @@ import (
 	"github.com/summarycache/summarycache/gossip/exchange"
 )
 
-// demand measures how often new objects of siblings are looked up here. It watches the digest
-// of one sibling for a while. Then it counts the lookups of this peer in that time that were for
-// objects which the sibling got in that time, whether they
-// came too early to find them or not.
+// demand measures how often this peer looks up new objects of its siblings. It watches the digest of
+// one sibling for a while. Then it counts the lookups of that time for objects that the sibling
+// stored in that time, including lookups that came before the object was advertised.
 type demand struct {
 	keys [demandKeys]atomic.Uint64 // of the last lookups
 	at   atomic.Uint64             // lookups so far
 
 	// Of the node's loop only.
-	of       *member        // who is watched; nil if nobody is
-	base     *digest.Filter // what it had when that began
-	since    time.Time
-	from     uint64 // lookups before that
-	asks     float64
-	exposure float64 // changes × seconds
+	of       *member        // the sibling watched; nil if none is
+	base     *digest.Filter // its digest when the watch began
+	since    time.Time      // when the watch began
+	from     uint64         // at, when the watch began
+	asks     float64        // lookups counted, and
+	exposure float64        // the changes × seconds to which they apply; both decay
 }
 
 const (
@@ -32,19 +31,19 @@ const (
 	demandWindow = 30 * time.Second // in which a change is new
 	demandLeast  = time.Second
 	demandEnough = 128             // lookups
-	demandMemory = 5 * time.Minute // in which what was seen loses most of its weight
-	// demandPrior is the weight of what is supposed before anything was seen, in changes
-	// × seconds.
+	demandMemory = 5 * time.Minute // in which past measurements decay to 1/e
+	// demandPrior is the weight of exchange.PriorAsks, the assumption before any measurement, in
+	// changes × seconds.
 	demandPrior = 100.0
 )
 
-// note keeps the key of a lookup. It may be called at any time.
+// note records the key of a lookup. It may be called at any time.
 func (d *demand) note(k digest.Key) {
 	d.keys[d.at.Add(1)%demandKeys].Store(uint64(k))
 }
 
-// look ends watching a sibling after its time, begins with the next, and returns the
-// rate of lookups per change. live are the siblings.
+// look ends the watch of a sibling when that has taken long enough, begins the next, and returns the
+// rate of lookups per change. news is false if the rate has not changed. live returns the siblings.
 func (d *demand) look(now time.Time, seed uint64, live func() []*member) (perChange float64, news bool) {
 	lookups := d.at.Load() - d.from
 	age := now.Sub(d.since)
@@ -65,7 +64,7 @@ func (d *demand) look(now time.Time, seed uint64, live func() []*member) (perCha
 	return (d.asks + exchange.PriorAsks*demandPrior) / (d.exposure + demandPrior), news
 }
 
-// count adds what was seen of a sibling.
+// count adds the lookups and changes of the watch of a sibling, unless its digest did not change.
 func (d *demand) count(seconds float64, lookups uint64) bool {
 	f := d.of.inUse.Load()
 	if f == nil || f == d.base {

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// A seed is an entry of Config.Join, and what came of it.
+// A seed is an entry of Config.Join, and the result of the last attempt to join through it.
 type seed struct {
 	text string
 
@@ -31,14 +31,14 @@ func (s *seed) failure() error {
 }
 
 const (
-	lookupEvery = time.Minute     // at least, while a seed leads to other peers; else at each attempt
-	lookupWait  = 5 * time.Second // for all lookups of one
-	// greetedAtOnce is how many addresses of a seed are tried in one round, drawn at
-	// random: a thousand peers behind one name do not each greet a thousand.
+	lookupEvery = time.Minute     // while a seed leads to other peers; otherwise it is looked up at each attempt
+	lookupWait  = 5 * time.Second // for all lookups of a seed
+	// greetedAtOnce bounds the addresses of a seed tried in one round, which are chosen at random: of
+	// a thousand peers behind one name, none greets all others.
 	greetedAtOnce = 16
 )
 
-// errNobody is why a seed leads to no other peer if nothing went wrong.
+// errNobody: a seed leads to no other peer, although nothing failed.
 var errNobody = fmt.Errorf("%w: no address but this peer's own", ErrUnreachable)
 
 // resolver looks up names. [net.Resolver] is one, and a [Network] may be.
@@ -54,18 +54,18 @@ func (n *Node) resolver() resolver {
 	return net.DefaultResolver
 }
 
-// srvName returns the name of the SRV records that an entry of Config.Join means. A host
-// called srv can still be joined: if the name has only digits, it is a port.
+// srvName returns the name in an entry srv:name of Config.Join. If that consists of digits, the
+// entry is a host called srv and a port.
 func srvName(entry string) (string, bool) {
 	name, ok := strings.CutPrefix(entry, "srv:")
 	return name, ok && (name == "" || strings.Trim(name, "0123456789") != "")
 }
 
-// CheckJoin returns why an entry of [Config.Join] is not valid.
+// CheckJoin returns an error if an entry of [Config.Join] is not valid.
 func CheckJoin(entry string) error {
 	if name, ok := srvName(entry); ok {
 		if name == "" || strings.ContainsAny(name, ": \t/@?#[]") {
-			return fmt.Errorf("%q is no name of SRV records: want srv:NAME without a port, such as srv:_gossip._tcp.cache.example.com", name)
+			return fmt.Errorf("%q is not a name of SRV records: want srv:NAME without a port, such as srv:_gossip._tcp.cache.example.com", name)
 		}
 		return nil
 	}
@@ -76,7 +76,7 @@ func CheckJoin(entry string) error {
 	case host == "":
 		return errors.New("no host")
 	case strings.Trim(port, "0") == "":
-		return errors.New("port 0, at which nobody can be reached")
+		return errors.New("port 0: no peer can be reached there")
 	}
 	return nil
 }
@@ -95,7 +95,7 @@ func (n *Node) resolve(ctx context.Context, entry string) ([]netip.AddrPort, err
 	if err != nil {
 		return nil, err
 	}
-	records = slices.Clone(records) // the resolver's, which may answer others from the same ones
+	records = slices.Clone(records) // a resolver may return the same slice to other callers
 	rand.Shuffle(len(records), func(i, j int) { records[i], records[j] = records[j], records[i] })
 	type result struct {
 		addrs []netip.AddrPort
@@ -115,7 +115,7 @@ func (n *Node) resolve(ctx context.Context, entry string) ([]netip.AddrPort, err
 	return nil, errors.Join(errs...)
 }
 
-// each calls f for all of list at once, and returns what it returned.
+// each calls f for all elements of list concurrently, and returns the results in order.
 func each[T, R any](list []T, f func(T) R) []R {
 	out := make([]R, len(list))
 	var wg sync.WaitGroup
@@ -141,8 +141,8 @@ func (n *Node) addresses(ctx context.Context, host string, port uint16) ([]netip
 	return out, nil
 }
 
-// try says hello at those addresses of a seed that are not members, and returns the peers
-// that answered: none if one of them has this peer's name.
+// try greets the addresses of a seed that are not members, and returns the peers that answered: none
+// if one of them has this peer's name.
 func (n *Node) try(ctx context.Context, s *seed) (met []greeted) {
 	s.mu.Lock()
 	found, at, err := s.found, s.at, s.err
@@ -152,7 +152,7 @@ func (n *Node) try(ctx context.Context, s *seed) (met []greeted) {
 		var fresh []netip.AddrPort
 		if fresh, err = n.resolve(ctx, s.text); err == nil {
 			found = fresh
-		} // else what was known is better than nothing
+		} // otherwise keep the addresses of the last lookup
 	}
 	if len(found) > 0 || err == nil {
 		met, err = n.tryAddresses(ctx, s.text, found)
@@ -165,14 +165,14 @@ func (n *Node) try(ctx context.Context, s *seed) (met []greeted) {
 	return met
 }
 
-// tryAddresses is try for the addresses that a seed stands for. It returns an error if they
-// lead to no other peer, or if one of the others has this peer's name.
+// tryAddresses does so for the addresses that a seed stands for. It returns an error if they lead to
+// no other peer, or if another peer has this one's name.
 func (n *Node) tryAddresses(ctx context.Context, seed string, found []netip.AddrPort) (met []greeted, err error) {
 	targets, known := n.targets(found)
 	var errs []error
 	for _, g := range n.greetAll(ctx, targets) {
 		switch {
-		case g.err == nil && g.welcome.Name != n.cfg.Name: // else this peer, at another address
+		case g.err == nil && g.welcome.Name != n.cfg.Name: // not this peer, at another address
 			met = append(met, g)
 		case g.err != nil && g.addr != seed:
 			errs = append(errs, fmt.Errorf("%s: %w", g.addr, g.err))
@@ -193,8 +193,8 @@ func (n *Node) tryAddresses(ctx context.Context, seed string, found []netip.Addr
 	return nil, err
 }
 
-// targets returns some of a seed's addresses that are worth a hello, and whether there are
-// others: those of members, if a member knows this peer.
+// targets returns some of a seed's addresses to greet, and whether other addresses are those of
+// members. These need no hello if a member knows this peer.
 func (n *Node) targets(found []netip.AddrPort) (targets []string, known bool) {
 	live := make(map[netip.AddrPort]bool)
 	mutual := false
@@ -215,9 +215,8 @@ func (n *Node) targets(found []netip.AddrPort) (targets []string, known bool) {
 	return targets[:min(len(targets), greetedAtOnce)], known
 }
 
-// Alone returns nil if another peer is alive, or if Config.Join is empty. Otherwise it returns
-// why the last attempt to join through each of its entries failed: [*JoinError]s,
-// joined. It does not wait.
+// Alone returns nil if another peer is alive, or if Config.Join is empty. Otherwise it returns one
+// [*JoinError] for each entry, joined: why the last attempt failed. It does not wait.
 func (n *Node) Alone() error {
 	if len(n.liveMembers()) > 0 {
 		return nil

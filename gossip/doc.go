@@ -1,22 +1,22 @@
-// Package gossip keeps the peers of a cluster informed of what each of them holds. It joins
-// them by memberlist, publishes this peer's digest to the others, keeps replicas of theirs,
-// and says at every miss which peers probably have the object.
+// Package gossip informs the peers of a cluster of each other's contents. A node joins the cluster
+// by memberlist, publishes this peer's digest, keeps replicas of the others' digests, and finds the
+// peers that probably hold an object.
 //
-// Start with [Config] and [New], then [Node.Join]. Note in [Node.Holdings] what this peer
-// holds. [Node.Candidates] answers from memory without waiting for anything;
-// [Node.CandidatesOfAll], [Node.CandidatesOfAny] and [Node.CandidatesByPrefix] do so for
-// several keys at once. A candidate is a hint, which may be wrong. Package sibling asks
-// candidates, and keeps a record of how they do.
+// Start with [Config] and [New], then [Node.Join]. Add this peer's objects to [Node.Holdings].
+// [Node.Candidates] finds the peers that probably hold an object, from memory and without waiting;
+// [Node.CandidatesOfAll], [Node.CandidatesOfAny] and [Node.CandidatesByPrefix] do so for several
+// keys at once. A candidate is a hint, which may be wrong. Package sibling sends requests to
+// candidates, and measures how well they answer.
 //
-// PROTOCOL.md specifies what travels. With a secret everything between peers is
-// authenticated and encrypted; without one, everybody who reaches the port is trusted.
-// Holders of the secret trust each other: see section 10 there.
+// PROTOCOL.md specifies the messages. With a secret, all traffic between peers is authenticated and
+// encrypted; without one, everybody who reaches the port is trusted. Peers with the secret trust
+// each other: see section 10 of PROTOCOL.md.
 //
-// The secret, and with it the seed that keys are hashed under, can be changed while
-// the cluster runs: see [Node.SetSecrets] and [Holdings.Reseed]. So can the geometry of a
-// filter: see [Holdings.Replan] and [digest.CountingFilter.Rebuild].
+// The secret, and with it the seed for hashing keys, can be changed while the cluster runs: see
+// [Node.SetSecrets] and [Holdings.Reseed]. So can the geometry of a filter: see [Holdings.Replan]
+// and [digest.CountingFilter.Rebuild].
 //
-// Slices in a Config are copied, or only read during New; the holdings are
-// shared with the caller by design. A [Node] is safe for concurrent use. It logs
-// through slog and has no global state, so that many can run in one process.
+// Slices in a Config are copied, or only read during New; the holdings are shared with the caller.
+// A [Node] is safe for concurrent use. It logs through slog and has no global state, so that many
+// can run in one process.
 package gossip

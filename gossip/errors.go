@@ -6,32 +6,30 @@ import (
 	"github.com/summarycache/summarycache/gossip/exchange"
 )
 
-// Why [Node.Join] could not join a peer. They come within a [JoinError] that names the peer; test
-// with [errors.Is].
+// Reasons why [Node.Join] could not join a peer. A [JoinError] wraps them; test with [errors.Is].
 var (
 	// ErrSecret: the peer has another secret, or only one of the two has one.
 	ErrSecret = exchange.ErrSecret
 	// ErrNameTaken: another live peer has this peer's name.
 	ErrNameTaken = exchange.ErrNameTaken
-	// ErrVersion: the peer speaks no protocol version that this one speaks.
+	// ErrVersion: the two peers have no protocol version in common.
 	ErrVersion = exchange.ErrVersion
 	// ErrCanary: the peer hashes keys differently, so digests would mean nothing.
 	ErrCanary = exchange.ErrCanary
-	// ErrUnreachable: nothing that speaks this protocol answers there.
+	// ErrUnreachable: there is no peer at the address, or it does not answer.
 	ErrUnreachable = errors.New("unreachable")
 )
 
 var (
-	// ErrStateFile: the state file can't be used; from [New] and [Node.Close].
+	// ErrStateFile: the state file cannot be used; from [New] and [Node.Close].
 	ErrStateFile = errors.New("state file")
-	// ErrClosed: the node was closed, or left; from methods that need it to run.
+	// ErrClosed: the node was closed, or has left.
 	ErrClosed = errors.New("gossip: node is closed")
 )
 
-// JoinError is why joining through one seed failed. [Node.Join] returns them
-// joined.
+// JoinError is the reason why joining through one entry of Config.Join failed.
 type JoinError struct {
-	Seed string // as configured
+	Seed string // the entry
 	Err  error
 }
 

@@ -10,38 +10,39 @@ import (
 	"github.com/summarycache/summarycache/digest"
 )
 
-// Holdings are the objects that a peer advertises, by identity, in the digest that it
-// publishes. They make the keys, so that the seed can change while objects come and go.
-// [Node.Holdings] returns those that New made for Config.Objects. Safe for concurrent use.
+// Holdings are the objects that a peer advertises in its digest, by identity. They hash the
+// identities, so that the seed can change while objects come and go. [Node.Holdings] returns those
+// that New created for Config.Objects. Holdings are safe for concurrent use, and nil Holdings record
+// nothing.
 type Holdings struct {
 	filter  *digest.CountingFilter
-	planned atomic.Uint64 // objects; 0 = whoever made the filter knows
+	planned atomic.Uint64 // objects; 0 for a filter of the program's own design
 	rate    float64       // of false positives that it was planned for
-	reseed  sync.Mutex    // held while the seed changes
+	reseed  sync.Mutex    // held while the seed or the geometry changes
 
-	// writers is held shared from before a key is made until it is in the filter,
-	// and exclusively while the seed is exchanged.
+	// writers is held shared while an identity is hashed and its key added or removed, and
+	// exclusively while the seed changes.
 	writers sync.RWMutex
 	next    *renaming // nil unless the seed is changing
 }
 
-var errNoFilter = errors.New("gossip: these Holdings note nothing: see NewHoldings and Config.Objects")
+var errNoFilter = errors.New("gossip: these Holdings have no filter: see NewHoldings and Config.Objects")
 
-// A renaming is the keys under the next seed of what was added and removed lately.
+// A renaming maps the keys that were added or removed during a change of the seed to their keys
+// under the next seed.
 type renaming struct {
 	seed uint64
 	mu   sync.Mutex
 	keys map[digest.Key]digest.Key
 }
 
-// NewHoldings returns Holdings that keep what is added in filter, for [Config]. Nothing
-// else may write to it from then on, unless all writers go by keys and none by
-// [Holdings.Reseed].
+// NewHoldings returns Holdings that add objects to filter, for [Config]. Nothing else may write to
+// the filter from then on, except if all writers add and remove keys, and [Holdings.Reseed] is never
+// called.
 func NewHoldings(filter *digest.CountingFilter) *Holdings { return &Holdings{filter: filter} }
 
-// PlanHoldings returns Holdings with a filter for a number of objects and a rate of false
-// positives, under the seed of the cluster's secret (nil = none). [Holdings.Replan] keeps to
-// the rate.
+// PlanHoldings returns Holdings with a filter for a number of objects and a rate of false positives,
+// under the seed of the cluster's secret (nil if it has none). [Holdings.Replan] uses the same rate.
 func PlanHoldings(objects uint64, falsePositives float64, secret []byte) (*Holdings, error) {
 	g, err := digest.GeometryFor(objects, falsePositives)
 	if err != nil {
@@ -58,7 +59,7 @@ func PlanHoldings(objects uint64, falsePositives float64, secret []byte) (*Holdi
 	return h, nil
 }
 
-// Filter returns the filter that the identities are in; nil if nothing is noted.
+// Filter returns the filter with the keys of the identities; nil for nil Holdings.
 func (h *Holdings) Filter() *digest.CountingFilter {
 	if h == nil {
 		return nil
@@ -66,8 +67,8 @@ func (h *Holdings) Filter() *digest.CountingFilter {
 	return h.filter
 }
 
-// Add notes that an object is held. Call it before others can find the object here.
-// What is added twice must be removed twice.
+// Add adds an object that is held. Call it before others can find the object here. An object that
+// is added twice must be removed twice.
 func (h *Holdings) Add(identity string) {
 	if h.Filter() == nil {
 		return
@@ -77,8 +78,8 @@ func (h *Holdings) Add(identity string) {
 	h.filter.Add(h.key(identity))
 }
 
-// Remove notes that an object is not held any more. Call it after the object has gone.
-// For an object that certainly was not held it changes nothing and returns false.
+// Remove removes an object. Call it after the object has gone. If the object certainly was not held,
+// Remove has no effect and returns false.
 func (h *Holdings) Remove(identity string) bool {
 	if h.Filter() == nil {
 		return false
@@ -88,7 +89,7 @@ func (h *Holdings) Remove(identity string) bool {
 	return h.filter.Remove(h.key(identity))
 }
 
-// MayContain reports whether an object is held. It may say so, rarely, of one that is not.
+// MayContain reports whether an object is held. Rarely it returns true for one that is not.
 func (h *Holdings) MayContain(identity string) bool {
 	if h.Filter() == nil {
 		return false
@@ -98,7 +99,8 @@ func (h *Holdings) MayContain(identity string) bool {
 	return h.filter.MayContain(digest.KeyOfString(h.filter.Geometry().Seed, identity))
 }
 
-// key returns the key to write, and notes what it will be called.
+// key returns the key of an identity. While the seed changes, it also records the key under the next
+// one.
 func (h *Holdings) key(identity string) digest.Key {
 	k := digest.KeyOfString(h.filter.Geometry().Seed, identity)
 	if h.next != nil {
@@ -109,13 +111,12 @@ func (h *Holdings) key(identity string) digest.Key {
 	return k
 }
 
-// Reseed changes the seed that keys are made under: see [Node.SetSecrets] for when,
-// and [digest.SeedFrom] for what to. held must yield, at least once, everything that
-// was added before the call and is not removed meanwhile; objects may be added and
-// removed while it runs. The digest is published in a new epoch, which everybody
-// fetches as a snapshot; until they have it they answer from the one before. It takes
-// sixteen bytes an object while it runs, and about as long as adding them all anew.
-// Under the seed in use already it does nothing.
+// Reseed changes the seed for hashing identities: see [Node.SetSecrets] for when, and
+// [digest.SeedFrom] for the new seed. held must yield, at least once, every identity that was added
+// before the call and is not removed meanwhile; objects may be added and removed while Reseed runs.
+// The digest is published in a new epoch, which all peers fetch as a snapshot; until they have it,
+// they use the one before. Reseed takes sixteen bytes per object while it runs, and about as long as
+// adding them all anew. If the seed is in use already, it does nothing.
 func (h *Holdings) Reseed(seed uint64, held iter.Seq[string]) error {
 	if h.Filter() == nil {
 		return errNoFilter
@@ -140,13 +141,13 @@ func (h *Holdings) Reseed(seed uint64, held iter.Seq[string]) error {
 	}, &h.writers, func(k digest.Key) digest.Key { return next.keys[k] })
 }
 
-// Planned returns the number of objects that the filter was planned for; 0 for a filter of
-// the program's own design.
+// Planned returns the number of objects that the filter was planned for; 0 for a filter of the
+// program's own design.
 func (h *Holdings) Planned() uint64 { return h.planned.Load() }
 
-// Outgrown reports whether more is held than [Config.Objects], [PlanHoldings] or the last
-// [Holdings.Replan] planned for, so that there are more false positives. It is quick, and
-// false for a filter of the program's own design.
+// Outgrown reports whether more objects are held than [Config.Objects], [PlanHoldings] or the last
+// [Holdings.Replan] planned for, so that there are more false positives. It is quick. For a filter
+// of the program's own design it returns false.
 func (h *Holdings) Outgrown() bool {
 	if h.Filter() == nil {
 		return false
@@ -155,8 +156,9 @@ func (h *Holdings) Outgrown() bool {
 	return planned > 0 && uint64(h.filter.Len()) > planned
 }
 
-// Replan gives the filter room for twice what is held, if it is outgrown. held is as that
-// of [Holdings.Reseed], and the digest is published likewise. [github.com/summarycache/summarycache/gossip/sibling.Cache] calls it.
+// Replan plans the filter for twice as many objects as are held, if it is outgrown. held and the
+// publication are as with [Holdings.Reseed].
+// [github.com/summarycache/summarycache/gossip/sibling.Cache] calls it.
 func (h *Holdings) Replan(held iter.Seq[string]) error {
 	if h.Filter() == nil {
 		return errNoFilter

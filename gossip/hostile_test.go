@@ -90,17 +90,17 @@ func TestLiarsAreNamedAndHarmless(t *testing.T) {
 			h := self()
 			h.State++
 			c.Write(frame(exchange.FrameSnapshot, filter().AppendTo(head(h))))
-		}, "not what its head says"},
+		}, "does not match its head"},
 		{"a version that is not that of the body", func(c net.Conn) {
 			h := self()
 			h.Version.Sequence += 7
 			c.Write(frame(exchange.FrameSnapshot, filter().AppendTo(head(h))))
-		}, "not what its head says"},
+		}, "does not match its head"},
 		{"another number of keys", func(c net.Conn) {
 			h := self()
 			h.Keys = 1 << 60
 			c.Write(frame(exchange.FrameSnapshot, filter().AppendTo(head(h))))
-		}, "not what its head says"},
+		}, "does not match its head"},
 		{"another peer's digest", func(c net.Conn) {
 			h := self()
 			h.Origin++

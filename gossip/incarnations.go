@@ -8,39 +8,38 @@ import (
 	"github.com/summarycache/summarycache/gossip/exchange"
 )
 
-// A peer refutes its death by the next greater incarnation, and there is none after the
-// greatest, so that one message could make it dead permanently. So incarnations that others
-// state are bounded:
+// A peer refutes its death by the next greater incarnation. The greatest one could not be refuted:
+// one message with it would make the peer dead permanently. So the incarnations in messages are
+// bounded:
 //
-//   - Of another, a peer believes no incarnation beyond a bound that grows with time. It
-//     takes a greater one for the bound.
-//   - Of itself, it believes all that anybody may ever believe of it. It refutes that by one
-//     more, which the others take for their bound by then: that is more than they believed
-//     before.
-//   - Where the bound was taken, the peer hears of its death in an incarnation that it has
-//     left behind, which memberlist ignores. So the screen has memberlist told once more, of
-//     the peer's own incarnation.
+//   - For another peer, the bound grows with time. A greater incarnation is replaced by the bound.
+//   - For itself, a peer accepts every incarnation that others may ever accept, and refutes it by
+//     the next one. Others replace that by their present bound, which is greater than the one that
+//     they had accepted.
+//   - Where an incarnation was replaced, the peer hears of its death in an incarnation that it has
+//     left behind, which memberlist ignores. So the screen passes a suspicion of the peer's own
+//     incarnation to memberlist, which refutes it.
 //
-// A peer that is not attacked stays below the first bound for all its life.
+// A peer that is not attacked stays below the first bound for its whole life.
 const (
-	incarnationFirst = 1 << 20         // greatest that is believed in 2020
+	incarnationFirst = 1 << 20         // the bound in 2020
 	incarnationRate  = 4               // added each second since
-	incarnationLast  = 1<<32 - 1<<28   // greatest that is ever believed: until 2051
-	refutesEvery     = time.Second / 2 // at most, what others should know to be refuted
+	incarnationLast  = 1<<32 - 1<<28   // the last bound, from 2051 on
+	refutesEvery     = time.Second / 2 // least time between two such refutations
 )
 
-// greatest returns the greatest incarnation that this peer believes of others now. It grows
-// faster than a peer needs to refute what was believed before.
+// greatest returns the present bound for other peers. It grows faster than a peer needs to refute
+// incarnations that were accepted before.
 func (s *screen) greatest(now time.Time) uint64 {
-	seconds := max(0, s.begun.Unix()-1577836800) // since 2020; clocks that differ do no harm
+	seconds := max(0, s.begun.Unix()-1577836800) // since 2020; clocks may differ
 	return min(incarnationLast, incarnationFirst+incarnationRate*uint64(seconds)+uint64(incarnationRate*now.Sub(s.begun).Seconds()))
 }
 
-// bounded bounds the incarnation of a claim that a peer is alive, or is not, also in b,
-// which the claim was read from.
+// bounded bounds the incarnation of a claim that a peer is alive or not, and of the message b from
+// which the claim was read.
 func (s *screen) bounded(c *claim, b []byte, alive bool) error {
 	if !exchange.ValidName(c.name) {
-		return fmt.Errorf("%w: %q is no name", errNotPacked, c.name)
+		return fmt.Errorf("%w: name %q", errNotPacked, c.name)
 	}
 	now := time.Now()
 	s.mu.Lock()
@@ -58,13 +57,13 @@ func (s *screen) bounded(c *claim, b []byte, alive bool) error {
 		return nil
 	}
 	if most := s.greatest(now); c.incarnation > most {
-		binary.BigEndian.PutUint32(b[c.endsAt-4:], uint32(most)) // it took four bytes, or the last of eight
+		binary.BigEndian.PutUint32(b[c.endsAt-4:], uint32(most)) // it is encoded in four bytes, or the last four of eight
 		c.incarnation = most
 	}
 	return nil
 }
 
-// refute has memberlist refute a suspicion of this peer in its own incarnation.
+// refute makes memberlist refute a suspicion of this peer in its own incarnation.
 func (s *screen) refute() {
 	s.mu.Lock()
 	own := s.own
@@ -74,7 +73,7 @@ func (s *screen) refute() {
 	s.admit(pack(msgSuspect, "Incarnation", uint32(own), "Node", s.self, "From", s.self))
 }
 
-// updates notes that this peer takes the next incarnation by itself.
+// updates records that this peer takes the next incarnation by itself.
 func (s *screen) updates() {
 	s.mu.Lock()
 	s.own++

@@ -14,20 +14,20 @@ import (
 	"github.com/summarycache/summarycache/gossip/invalidation"
 )
 
-// invalidations is a node's end of package invalidation.
+// invalidations runs the engine of package invalidation for a node.
 type invalidations struct {
 	sum  atomic.Uint32
-	idle atomic.Bool // nothing that is remembered concerns any identity
+	idle atomic.Bool // no remembered invalidation applies to any identity
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards engine, queue and progress
 	engine   *invalidation.Engine
 	queue    []invalidation.Step // to be applied
-	progress chan struct{}       // closed when anything was done to the engine; nil if nobody waits
+	progress chan struct{}       // closed at the next change of the engine; nil if nobody waits
 
-	woken, due chan struct{} // for the loop, and for what applies
+	woken, due chan struct{} // wake invalidateLoop and applyInvalidations
 
 	listeners struct {
-		sync.Mutex // held while one is told
+		sync.Mutex // held while one is called
 		all        []func(invalidation.Target)
 	}
 }
@@ -42,8 +42,8 @@ func (v *invalidations) init(cfg Config, life uint64, key ed25519.PrivateKey) {
 
 // An UnreachedError names the live members that have not applied an invalidation.
 type UnreachedError struct {
-	Members []string // by name, this peer too
-	Err     error    // why it was not waited for any longer
+	Members []string // by name, possibly including this peer
+	Err     error    // why the wait ended
 }
 
 func (e *UnreachedError) Error() string {
@@ -52,16 +52,15 @@ func (e *UnreachedError) Error() string {
 
 func (e *UnreachedError) Unwrap() error { return e.Err }
 
-// Invalidate removes the targets at every member, this one first, and returns when all
-// live members have removed them ([Node.OnInvalidation]). If ctx ends before that, the
-// error is an [*UnreachedError]. Members that are late, or dead now, remove them as soon
-// as they can.
+// Invalidate removes the targets at every member, this one first, and returns when all live members
+// have removed them ([Node.OnInvalidation]). If ctx ends before that, the error is an
+// [*UnreachedError]. Members that are late, or dead now, remove them as soon as they can.
 //
-// From the call on, no sibling that is asked by the rule of [Node.Concerning] gives this peer
-// what was held before the call; from the return on, this is true for all members.
+// From the call on, this peer gets no object of before the call from a sibling, if it follows the
+// rule of [Node.Concerning]. From the return on, this is true for all members.
 //
-// Some 65,000 invalidations of the last hour are remembered in the cluster; a peer that
-// was away for longer removes everything.
+// The cluster remembers some 65,000 invalidations of the last hour. A peer that was away for longer
+// removes everything.
 func (n *Node) Invalidate(ctx context.Context, targets ...invalidation.Target) error {
 	if n.ctx.Err() != nil {
 		return ErrClosed
@@ -94,7 +93,7 @@ func (n *Node) Invalidate(ctx context.Context, targets ...invalidation.Target) e
 	return err
 }
 
-// with lets f change the engine, and has everybody look who may wait for that.
+// with calls f, which changes the engine, and wakes the loop and all that wait for a change.
 func (v *invalidations) with(f func(*invalidation.Engine)) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -135,10 +134,10 @@ func (n *Node) await(ctx context.Context, done func(*invalidation.Engine) bool) 
 	}
 }
 
-// OnInvalidation has f called for each invalidation, of this peer and of others, one at a
-// time; all such functions see the same order. When f returns, nothing of the target that
-// was held before may be given to anybody, and no fetch that was under way may be stored.
-// If there were invalidations before this call, f is called at once, for everything.
+// OnInvalidation registers f to be called for each invalidation by this peer or another, one at a
+// time. All such functions are called in the same order. After f has returned, the program must not
+// serve any object of the target that it held before, nor store one whose fetch was under way. If
+// there were invalidations before, f is called at once, for everything.
 func (n *Node) OnInvalidation(f func(invalidation.Target)) {
 	v := &n.invalidations
 	v.listeners.Lock()
@@ -149,10 +148,9 @@ func (n *Node) OnInvalidation(f func(invalidation.Target)) {
 	}
 }
 
-// Concerning returns the remembered invalidations that concern the object of an identity.
-// The object may be taken only from siblings that have applied all of them
-// ([Node.Applied]). If ok is false there are too many to name, and it may be taken from
-// none. It is quick.
+// Concerning returns the remembered invalidations that apply to the object of an identity. The
+// object may be fetched only from siblings that have applied all of them ([Node.Applied]). If ok is
+// false, there are too many to name, and it may be fetched from no sibling. Concerning is quick.
 func (n *Node) Concerning(identity string) (ids []invalidation.ID, ok bool) {
 	v := &n.invalidations
 	if v.idle.Load() {
@@ -163,8 +161,8 @@ func (n *Node) Concerning(identity string) (ids []invalidation.ID, ok bool) {
 	return v.engine.Concerning(identity)
 }
 
-// Applied reports whether this peer has applied all of these invalidations, and so has
-// removed what they are for.
+// Applied reports whether this peer has applied all of these invalidations, and so removed their
+// targets.
 func (n *Node) Applied(ids ...invalidation.ID) bool {
 	if len(ids) == 0 {
 		return true
@@ -175,17 +173,17 @@ func (n *Node) Applied(ids ...invalidation.ID) bool {
 	return !slices.ContainsFunc(ids, func(id invalidation.ID) bool { return !v.engine.Has(id) })
 }
 
-// datagram takes in one of package invalidation's.
+// datagram handles a datagram of package invalidation.
 func (v *invalidations) datagram(b []byte) {
-	v.with(func(e *invalidation.Engine) { _ = e.HandleDatagram(time.Now(), b) }) // which counts what is malformed
+	v.with(func(e *invalidation.Engine) { _ = e.HandleDatagram(time.Now(), b) }) // the engine counts malformed ones
 }
 
-// recallInterval is how often members that come back are asked for what was invalidated on
-// their side of a cluster that was split: the first of them is, and what it did not know
-// the comparison of sums shows.
+// recallInterval is the least time between recalls from members that come back, to learn the
+// invalidations of the other part of a cluster that was split. One of them is enough: if it lacks
+// some, the comparison of sums shows it.
 const recallInterval = 200 * time.Millisecond
 
-// invalidateLoop lets time pass for the engine, and does what it wants.
+// invalidateLoop passes the time to the engine and handles its outputs.
 func (n *Node) invalidateLoop() {
 	v := &n.invalidations
 	timer := time.NewTimer(0)
@@ -209,8 +207,8 @@ func (n *Node) invalidateLoop() {
 			}
 		}
 		table := *n.members.Load()
-		for _, d := range out.Datagrams {
-			if m := table[d.To]; m != nil && n.transport.write(d.Data, m.info.Load().addr) == nil { // what is lost is repeated
+		for _, d := range out.Datagrams { // the engine repeats lost ones
+			if m := table[d.To]; m != nil && n.transport.write(d.Data, m.info.Load().addr) == nil {
 				n.meters.out.packet(Invalidations, len(d.Data))
 			}
 		}
@@ -250,8 +248,8 @@ func (n *Node) applyInvalidations() {
 	}
 }
 
-// recall asks a member for invalidations that are not known here. It ends: each
-// answer that says that there is more has some, and continues where the last ended.
+// recall fetches invalidations that this peer lacks from a member. It ends: each answer that
+// announces more has entries, and continues where the last one ended.
 func (n *Node) recall(name string) error {
 	v := &n.invalidations
 	addr, ok := n.addressOf(name)
@@ -279,8 +277,8 @@ func (n *Node) recall(name string) error {
 
 const catchUpWait = 2 * time.Second
 
-// catchUp waits until this peer has heard of invalidations from one of the others, and
-// applied them. What only others know comes later, when sums are compared.
+// catchUp waits until this peer has fetched the invalidations that one other member knows, and
+// applied them. If others know more, the comparison of sums shows it later.
 func (n *Node) catchUp(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, catchUpWait)
 	defer cancel()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"net/netip"
 	"slices"
@@ -12,14 +13,13 @@ import (
 	"github.com/summarycache/summarycache/gossip/exchange"
 )
 
-// Join looks up what Config.Join names and enters the cluster through all that answer.
-// It succeeds if another peer does, or if Config.Join is empty: this peer itself does not
-// count. If another live peer has this one's name it fails with [ErrNameTaken] and enters
-// nothing. Other errors are [*JoinError]s, joined; with [ErrUnreachable] the node goes on
-// trying, so that a caller may take that for "not yet".
+// Join looks up the entries of Config.Join and joins the cluster through all peers that answer. It
+// succeeds if another peer answers, or if Config.Join is empty. If another live peer has this one's
+// name, it fails with [ErrNameTaken] and does not join. Other errors are [*JoinError]s, joined.
+// After [ErrUnreachable] the node keeps trying, so that a caller may treat it as "not yet".
 //
-// When it has succeeded, this peer has also heard what was invalidated before
-// ([Node.Invalidate]), unless nobody could tell it within two seconds.
+// After a success, this peer also knows the earlier invalidations ([Node.Invalidate]), unless no
+// member could send them within two seconds.
 func (n *Node) Join(ctx context.Context) error {
 	if n.ctx.Err() != nil {
 		return ErrClosed
@@ -40,7 +40,7 @@ func (n *Node) Join(ctx context.Context) error {
 	}
 	for _, err := range errs {
 		if joined && errors.Is(err, errNobody) {
-			continue // this peer's own address, where all peers are given the same list
+			continue // its only address is this peer's: all peers may have the same list
 		}
 		n.log.Warn("could not join through a seed", "err", err)
 	}
@@ -62,15 +62,14 @@ func (n *Node) tryAll(ctx context.Context) []greeted {
 	return slices.Concat(each(n.seeds, func(s *seed) []greeted { return n.try(ctx, s) })...)
 }
 
-// greeted is the result of a hello.
+// greeted is the result of greeting an address.
 type greeted struct {
 	addr    string
 	welcome exchange.Welcome
 	err     error
 }
 
-// greetAll says hello at all addresses at once, and asks whether this peer's name is
-// free.
+// greetAll greets all addresses concurrently, and asks there whether this peer's name is free.
 func (n *Node) greetAll(ctx context.Context, addrs []string) []greeted {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -84,8 +83,8 @@ func (n *Node) greetAll(ctx context.Context, addrs []string) []greeted {
 	})
 }
 
-// enter merges this peer's member list with those of the peers met: with one of each
-// cluster that they belong to.
+// enter merges this peer's member list with those of the peers met: with one of each cluster to which
+// they belong.
 func (n *Node) enter(met []greeted) error {
 	var errs []error
 	entered := make(map[string]bool)
@@ -113,11 +112,10 @@ const (
 	deadAtOnce     = 3 // dead peers tried in one round
 )
 
-// rejoinLoop tries the addresses of seeds that are not members, and peers that died: the parts
-// of a cluster that was split do not find each other otherwise. In the first minute it does so
-// each second as long as this peer is alone, or meets a peer that does not count it among the
-// living. That happens to a peer that was restarted at another address before its former life
-// was declared dead.
+// rejoinLoop tries the addresses of seeds that are not members, and dead peers. Otherwise the parts
+// of a cluster that was split would not find each other. In the first minute it does so each second
+// while this peer is alone, or meets a peer that does not count it as alive. The latter happens
+// after a restart at another address, until the former life is declared dead.
 func (n *Node) rejoinLoop() {
 	began := time.Now()
 	alone := false
@@ -141,7 +139,8 @@ func (n *Node) rejoinLoop() {
 	}
 }
 
-// rejoin makes one round, and reports whether every peer that it met knows this one.
+// rejoin tries each seed and some dead peers once. It reports whether each peer that it met counts
+// this one as alive.
 func (n *Node) rejoin() bool {
 	var dead []string
 	for _, m := range *n.members.Load() {
@@ -168,65 +167,58 @@ func (n *Node) rejoin() bool {
 	return len(met) == 0
 }
 
-// complain logs why a peer that was found does not let this one join.
+// complain logs why a peer that answered did not let this one join.
 func (n *Node) complain(seed string, err error) {
 	if err != nil && !errors.Is(err, ErrUnreachable) && n.ctx.Err() == nil {
 		n.quiet.log(slog.LevelError, "rejoin "+seed, "could not join", "seed", seed, "err", err)
 	}
 }
 
-// How long dead peers are remembered, and tried; and how many, at most.
+// For how long, and at most how many, dead peers are remembered and tried.
 const (
 	deadMemory = 24 * time.Hour
 	deadKept   = 1024
 )
 
-// confirm notes that the peer called name counts this one among the living. It
-// returns false if this one does not count it.
+// confirm records that a peer counts this one as alive. It returns false if that is not mutual.
 func (n *Node) confirm(name string) bool {
-	m := (*n.members.Load())[name]
-	if m == nil || !m.up.Load() {
-		return false
+	m := n.live(name)
+	if m != nil {
+		m.knows.Store(true)
 	}
-	m.knows.Store(true)
-	return true
+	return m != nil
 }
 
 // meetEvery is the least time between two merges with one address.
 const meetEvery = 2 * time.Second
 
-// meet is called when a peer has said who it is over a stream. If membership does not know
-// that life of it, its member list and ours are merged. So a peer that restarted before
-// anybody noticed, and that has no seeds, is found by the first peer that talks to it.
+// meet is called when a peer has named itself over a stream. If membership does not know that
+// incarnation, the two peers' member lists are merged. So a peer that restarted before its death was
+// detected, and that has no seeds, is found by the first peer that connects to it.
 func (n *Node) meet(name string, incarnation uint64, addr string, from netip.Addr) {
 	ap, err := netip.ParseAddrPort(addr)
 	if name == n.cfg.Name || n.known(name) == incarnation || err != nil {
 		return
 	}
 	if n.ring.Load().stream == nil && ap.Addr() != from {
-		return // do not let strangers send us where they like
+		return // a stranger must not choose the address to connect to
 	}
 	n.merge(name, addr)
 }
 
-// meetAgain is called when a peer advertises that membership declared dead: its member list and
-// ours are merged. Others, which know that it lives, would not correct this peer by themselves.
+// meetAgain is called when a peer advertises although membership counts it as dead: the two peers'
+// member lists are merged. Other peers, which know that it lives, would not correct this one.
 func (n *Node) meetAgain(m *member) {
 	if info := m.info.Load(); !m.up.Load() && !m.hasLeft(info) {
 		n.merge(m.name, info.addr.String())
 	}
 }
 
-// merge merges this peer's member list with that of the peer at addr, unless it did so
-// lately.
+// merge merges this peer's member list with that of the peer at addr, at most once per meetEvery.
 func (n *Node) merge(name, addr string) {
 	now := time.Now()
 	n.met.Lock()
-	for a, at := range n.met.at {
-		if now.Sub(at) >= meetEvery {
-			delete(n.met.at, a)
-		}
-	}
+	maps.DeleteFunc(n.met.at, func(_ string, at time.Time) bool { return now.Sub(at) >= meetEvery })
 	_, lately := n.met.at[addr]
 	if !lately {
 		n.met.at[addr] = now

@@ -3,12 +3,13 @@ package gossip
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"sync"
 	"time"
 )
 
-// limiter logs each thing at most once a minute, so that nobody outside can fill
-// a log. Arguments that are costly to make should be a [slog.LogValuer].
+// limiter is a rate-limited logger: it logs each key at most once a minute, and few keys in all, so
+// that strangers cannot fill a log. Costly arguments should be a [slog.LogValuer].
 type limiter struct {
 	logger *slog.Logger
 	mu     sync.Mutex
@@ -26,24 +27,22 @@ func newLimiter(l *slog.Logger) *limiter {
 
 // log logs unless the same key was logged within the last minute.
 func (l *limiter) log(level slog.Level, key, msg string, args ...any) {
-	now := time.Now()
-	l.mu.Lock()
-	if at, ok := l.last[key]; ok && now.Sub(at) < limiterQuiet {
-		l.mu.Unlock()
-		return
+	if l.due(key, time.Now()) {
+		l.logger.Log(context.Background(), level, msg, args...)
 	}
+}
+
+func (l *limiter) due(key string, now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	lately := func(at time.Time) bool { return now.Sub(at) < limiterQuiet }
+	if at, ok := l.last[key]; ok && lately(at) {
+		return false
+	}
+	maps.DeleteFunc(l.last, func(_ string, at time.Time) bool { return !lately(at) })
 	if len(l.last) >= limiterSize {
-		for k, at := range l.last {
-			if now.Sub(at) >= limiterQuiet {
-				delete(l.last, k)
-			}
-		}
-		if len(l.last) >= limiterSize {
-			l.mu.Unlock()
-			return
-		}
+		return false
 	}
 	l.last[key] = now
-	l.mu.Unlock()
-	l.logger.Log(context.Background(), level, msg, args...)
+	return true
 }

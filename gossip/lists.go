@@ -10,16 +10,16 @@ import (
 )
 
 const (
-	// listInterval is the mean time between two exchanges of member lists with a random
-	// peer, in a cluster of up to 32; it grows with each doubling beyond.
+	// listInterval is the mean time between two exchanges of member lists with a random peer, in a
+	// cluster of up to 32. Each doubling beyond adds as much.
 	listInterval = 30 * time.Second
-	// agreedListInterval is the interval as long as comparisons prove that another peer knows
-	// the same members, and none shows others: for what a comparison cannot show.
+	// agreedListInterval is the interval while another peer has the same sum, and no peer differs
+	// only in what vectors do not list. Sums do not show everything.
 	agreedListInterval = 10 * time.Minute
 )
 
-// listLoop exchanges member lists now and then. memberlist's own timer would do so even
-// where nothing can be found.
+// listLoop exchanges member lists with random peers. memberlist's own timer would do so as often
+// even while all peers know the same.
 func (n *Node) listLoop() {
 	interval := func() time.Duration {
 		return listInterval * time.Duration(max(1, bits.Len(uint(len(n.liveMembers())))-4))
@@ -27,7 +27,7 @@ func (n *Node) listLoop() {
 	for last := time.Now(); n.sleep(interval()/2 + rand.N(interval())); {
 		n.mu.Lock()
 		agreed := time.Since(n.engine.AgreedAt()) < interval()
-		odd := n.engine.TakeAtOdds() // half of a cluster may have missed what the other half knows
+		odd := n.engine.TakeAtOdds() // half of a cluster may lack what the other half knows
 		n.mu.Unlock()
 		live := n.liveMembers()
 		if len(live) == 0 || agreed && odd == "" && time.Since(last) < agreedListInterval {
@@ -42,6 +42,14 @@ func (n *Node) listLoop() {
 	}
 }
 
+// live returns the member called name if it is alive; otherwise nil.
+func (n *Node) live(name string) *member {
+	if m := (*n.members.Load())[name]; m != nil && m.up.Load() {
+		return m
+	}
+	return nil
+}
+
 func (n *Node) liveMembers() (live []*member) {
 	for _, m := range *n.members.Load() {
 		if m.up.Load() {
@@ -51,8 +59,8 @@ func (n *Node) liveMembers() (live []*member) {
 	return live
 }
 
-// sumMembers makes the hash of the names and metadata of all live members, including this
-// peer. It runs in the node's loop, or before the loop starts.
+// sumMembers updates the hash of the names and metadata of all live members, including this one. It
+// runs in the node's loop, or before the loop starts.
 func (n *Node) sumMembers() {
 	sum := memberSum(n.cfg.Name, delegate{n}.NodeMeta(0))
 	for _, m := range n.liveMembers() {

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// memberlistLogger passes memberlist's lines on to slog. What memberlist calls an error is
-// a warning here, since it continues.
+// memberlistLogger writes memberlist's lines to slog. Its errors become warnings, since memberlist
+// continues after them.
 func memberlistLogger(l *slog.Logger) *log.Logger { return log.New(levelWriter{l}, "", 0) }
 
 type levelWriter struct{ l *slog.Logger }
@@ -25,8 +25,8 @@ var memberlistLevels = map[string]slog.Level{
 func (w levelWriter) Write(b []byte) (int, error) {
 	tag, line, _ := strings.Cut(strings.TrimSpace(string(b)), " ")
 	level := memberlistLevels[tag]
-	// At each restart a peer that comes back contradicts what is said of its former life, and
-	// one that stops has probes under way.
+	// These are normal: a peer that was restarted refutes messages about its former life, and one
+	// that stops has probes under way.
 	if strings.Contains(line, "Refuting a") || strings.Contains(line, net.ErrClosed.Error()) {
 		level = slog.LevelDebug
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/summarycache/summarycache/gossip/invalidation"
 )
 
-// wake makes the loop look for work.
+// wake makes the loop run a step.
 func (n *Node) wake() {
 	select {
 	case n.woken <- struct{}{}:
@@ -16,15 +16,20 @@ func (n *Node) wake() {
 	}
 }
 
-// tell changes the engine, which may give the loop work.
-func (n *Node) tell(f func(*exchange.Engine)) {
+// with calls f with the engine.
+func (n *Node) with(f func(*exchange.Engine)) {
 	n.mu.Lock()
+	defer n.mu.Unlock()
 	f(n.engine)
-	n.mu.Unlock()
+}
+
+// tell calls f, which changes the engine, and makes the loop handle the outputs.
+func (n *Node) tell(f func(*exchange.Engine)) {
+	n.with(f)
 	n.wake()
 }
 
-// sleep waits, and returns false if the node ends before.
+// sleep waits. It returns false if the node ends meanwhile.
 func (n *Node) sleep(d time.Duration) bool {
 	select {
 	case <-n.ctx.Done():
@@ -36,8 +41,8 @@ func (n *Node) sleep(d time.Duration) bool {
 
 const pruneInterval = 10 * time.Second
 
-// loop feeds the engine and does what it decides. Nothing else drains the engine, so that its
-// updates reach the index in order.
+// loop passes events to the engine and handles its outputs. Nothing else drains the engine, so that
+// its updates reach the index in order.
 func (n *Node) loop() {
 	timer := time.NewTimer(pruneInterval)
 	defer timer.Stop()
@@ -48,9 +53,7 @@ func (n *Node) loop() {
 			return
 		case <-n.woken:
 		case b := <-n.datagrams:
-			n.mu.Lock()
-			n.engine.HandleDatagram(time.Now(), b)
-			n.mu.Unlock()
+			n.with(func(e *exchange.Engine) { e.HandleDatagram(time.Now(), b) })
 		case f := <-n.calls:
 			f()
 		case <-timer.C:
@@ -71,8 +74,8 @@ func (n *Node) loop() {
 	}
 }
 
-// step gives the engine the time, does what it decides, and returns when it
-// is to be called next.
+// step passes the queued datagrams and the time to the engine, handles its outputs, and returns when
+// the engine needs the next step.
 func (n *Node) step() time.Time {
 	n.mu.Lock()
 	for drained := false; !drained; {
@@ -131,20 +134,20 @@ func (n *Node) do(out exchange.Outputs) {
 	}
 }
 
-// updateMetadata has memberlist announce this node's metadata. Two at once could announce
-// the older metadata under the greater incarnation, and so for good.
+// updateMetadata makes memberlist announce this node's metadata. Two concurrent calls could announce
+// the older metadata under the greater incarnation, permanently.
 func (n *Node) updateMetadata() {
 	n.updating <- struct{}{} // a mutex would stop the clock of a test in virtual time
 	defer func() { <-n.updating }()
 	n.transport.screen.updates()
-	_ = n.memberlist.UpdateNode(time.Second) // peers that miss it hear of it when member lists are exchanged
+	_ = n.memberlist.UpdateNode(time.Second) // peers that miss it learn it by an exchange of member lists
 }
 
 func (n *Node) send(datagrams []exchange.Datagram) {
 	table := *n.members.Load()
 	sent := datagrams[:0]
 	for _, d := range datagrams {
-		// Lost adverts are repeated; a failed send is one more.
+		// A failed send is like a lost datagram, which the engine repeats.
 		if m := table[d.To]; m != nil && n.transport.write(d.Data, m.info.Load().addr) == nil {
 			sent = append(sent, d)
 		}
@@ -152,19 +155,19 @@ func (n *Node) send(datagrams []exchange.Datagram) {
 	if len(sent) == 0 {
 		return
 	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	for _, d := range sent {
-		n.engine.Sent(d)
-	}
+	n.with(func(e *exchange.Engine) {
+		for _, d := range sent {
+			e.Sent(d)
+		}
+	})
 }
 
-// ownSum is the sum of all that this peer knows, of digests and of members. It is called
-// with n.mu held. That of invalidations, which change by themselves, comes on top.
+// ownSum returns the sum of the digests and members that this peer knows. The sum of invalidations,
+// which change independently, has to be added. It is called with n.mu held.
 func (n *Node) ownSum() uint32 { return n.engine.Sum() + uint32(n.memberSum.Load()) }
 
-// eventLog says how events are logged; what others can cause is logged at most once a minute
-// for each peer.
+// eventLog has the levels and texts of events in the log. Warnings and errors, which other peers can
+// cause, are logged at most once a minute for each peer.
 var eventLog = map[exchange.EventKind]struct {
 	level slog.Level
 	text  string
@@ -174,12 +177,12 @@ var eventLog = map[exchange.EventKind]struct {
 	exchange.Diverged:  {slog.LevelWarn, "a digest differs from its origin's; fetching a snapshot"},
 	exchange.Repaired:  {slog.LevelInfo, "a digest that had diverged is right again"},
 	exchange.Rejected:  {slog.LevelWarn, "rejected an answer"},
-	exchange.Flooding:  {slog.LevelWarn, "a peer replaces its digest too often; asking it less"},
+	exchange.Flooding:  {slog.LevelWarn, "a peer replaces its digest too often; fetching it less often"},
 	exchange.Displaced: {slog.LevelWarn, "the clock is behind this peer's last incarnation; took a greater one"},
 	exchange.Collision: {slog.LevelError, "ignoring a peer whose name collides with another's"},
 }
 
-// report logs an event and tells the hook.
+// report logs an event and calls the hook.
 func (n *Node) report(ev exchange.Event) {
 	entry := eventLog[ev.Kind]
 	args := []any{"member", ev.Peer, "head", ev.Head}
@@ -199,11 +202,11 @@ func (n *Node) report(ev exchange.Event) {
 	}
 }
 
+// hook queues a call of a hook. Beyond hookBacklog, calls are dropped.
 func (n *Node) hook(f func()) {
 	select {
 	case n.hooks <- f:
 	default:
-		n.hooksLost.Add(1)
 	}
 }
 
@@ -218,8 +221,7 @@ func (n *Node) callHooks() {
 	}
 }
 
-// inLoop has the node's loop call f, and waits. It returns false if the node ends
-// before.
+// inLoop calls f in the node's loop, and waits for it. It returns false if the node ends before.
 func (n *Node) inLoop(f func()) bool { return n.in(n.calls, f) }
 
 func (n *Node) in(loop chan<- func(), f func()) bool {
@@ -237,13 +239,13 @@ func (n *Node) in(loop chan<- func(), f func()) bool {
 	}
 }
 
-// ProbeExchange waits until the loop that runs the exchange has finished its present step:
-// no time if the node is idle, for ever while the loop hangs, until the node is closed.
-// It is for a health check, which calls it from a goroutine of its own and measures the time.
+// ProbeExchange waits until the loop that runs the exchange has finished its present step, or the
+// node is closed. It returns at once if the node is idle, and never while the loop hangs. A health
+// check calls it in a goroutine of its own and measures the time.
 func (n *Node) ProbeExchange() { n.inLoop(func() {}) }
 
-// ProbePublishing is [Node.ProbeExchange] for the loop that publishes changes of the
-// holdings. Without holdings it returns at once.
+// ProbePublishing is [Node.ProbeExchange] for the loop that publishes changes of the holdings.
+// Without holdings it returns at once.
 func (n *Node) ProbePublishing() {
 	if n.cfg.Holdings != nil {
 		n.in(n.publisher, func() {})

@@ -13,15 +13,15 @@ import (
 	"github.com/summarycache/summarycache/gossip/exchange"
 )
 
-// Member is what a node knows of another peer.
+// Member is the state of another peer.
 type Member struct {
 	Name        string
 	Addr        string   // of gossip, ip:port
-	Service     string   // where it answers siblings, host:port; may be empty
-	Secrets     []string // names of the secrets that it accepts, the one that it uses first; nil without any
-	Incarnation uint64   // the life it is in
+	Service     string   // host:port where it answers siblings; may be empty
+	Secrets     []string // names of the secrets that it accepts, the one that it uses first; nil if it has none
+	Incarnation uint64   // of its present life
 	Alive       bool
-	Left        bool      // it is not alive, and said before that it would leave; false for one that died
+	Left        bool      // it is not alive because it left; false if it died
 	Since       time.Time // when Alive last changed
 
 	// Of its digest; zero values if none is held.
@@ -33,29 +33,28 @@ type Member struct {
 	Behind            bool          // a newer version is known to exist, or none is held yet
 }
 
-// member is what the node knows of a peer. It outlives the peer's absence, so that
-// dead peers can be found again.
+// member is the node's state for another peer. It is kept for a day after the peer's death, so that
+// the peer can be found again.
 type member struct {
 	name   string
 	spread uint64       // orders candidates
 	fresh  atomic.Int64 // Unix nanoseconds when its digest was last known to be current
 
-	inUse atomic.Pointer[digest.Filter] // what lookups see of it; nil if nothing
+	inUse atomic.Pointer[digest.Filter] // the filter that lookups use; nil if none
 
 	// Replaced as a whole by the node's loop.
 	info atomic.Pointer[memberInfo]
-	// up is cleared by memberlist's callback itself, before anything else
-	// happens, so that a dead peer is no candidate from that moment.
+	// up is cleared by memberlist's callback itself, before the loop handles the event: a dead peer
+	// is no candidate from that moment.
 	up atomic.Bool
-	// knows is set when the peer said that this one is a live member for it,
-	// and cleared when the peer dies.
+	// knows is set when the peer has confirmed that it counts this one as alive, and cleared when the
+	// peer dies.
 	knows atomic.Bool
-	// left is the life in which the peer said that it was about to leave; 0 if none.
+	// left is the incarnation in whose farewell the peer announced that it would leave; 0 if none.
 	left atomic.Uint64
 }
 
-// hasLeft reports whether the peer said, in the life that info is of, that it was
-// about to leave.
+// hasLeft reports whether the peer has announced, in the incarnation of info, that it would leave.
 func (m *member) hasLeft(info *memberInfo) bool { return m.left.Load() == info.meta.Incarnation }
 
 type memberInfo struct {
@@ -66,18 +65,17 @@ type memberInfo struct {
 	up    bool
 }
 
-// memberTable is read by lookups without a lock and replaced when members come or
-// go for good.
+// memberTable has all members by name. Lookups read it without a lock; it is replaced when a member
+// is added or forgotten.
 type memberTable map[string]*member
 
-// memberEvent is what memberlist's callbacks queue for the node's loop: the latest
-// state of one peer.
+// memberEvent is the latest state of a peer, which memberlist's callbacks queue for the node's loop.
 type memberEvent struct {
 	node memberlist.Node
 	up   bool
 }
 
-// Members returns every other peer known, the living first, each group by name.
+// Members returns all other known peers, those alive first, each group by name.
 func (n *Node) Members() []Member {
 	table := *n.members.Load()
 	out := make([]Member, 0, len(table))
@@ -99,7 +97,7 @@ func (n *Node) Members() []Member {
 	return out
 }
 
-// describe is called with n.mu held.
+// describe returns the state of a member. It is called with n.mu held.
 func (n *Node) describe(m *member, now time.Time) Member {
 	info := m.info.Load()
 	out := Member{
@@ -128,8 +126,8 @@ func (n *Node) describe(m *member, now time.Time) Member {
 	return out
 }
 
-// Digest returns the digest of another peer as it is held now, verified, whether or
-// not that peer is alive. ok is false if none is held.
+// Digest returns the replica of another peer's digest, whether the peer is alive or not. ok is false
+// if there is none.
 func (n *Node) Digest(peer string) (f *digest.Filter, ok bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"github.com/summarycache/summarycache/gossip/invalidation"
 )
 
-// takeMembers brings the latest states of members into the table and the engine.
+// takeMembers puts the queued states of members into the table and the engine.
 func (n *Node) takeMembers() {
 	n.inbox.Lock()
 	events := n.inbox.members
@@ -20,7 +20,7 @@ func (n *Node) takeMembers() {
 	}
 	n.inbox.members = make(map[string]memberEvent)
 	n.inbox.Unlock()
-	n.step() // what came before they went, such as a farewell
+	n.step() // first handle earlier messages, such as a farewell
 	for _, ev := range events {
 		n.takeMember(ev)
 	}
@@ -33,7 +33,7 @@ func (n *Node) takeMember(ev memberEvent) {
 	m := (*n.members.Load())[name]
 	meta, err := exchange.DecodeMeta(ev.node.Meta)
 	if err != nil && (m == nil || ev.up) {
-		return // NotifyAlive keeps these out
+		return // NotifyAlive excludes these
 	}
 	table := *n.members.Load()
 	var old memberInfo
@@ -77,8 +77,8 @@ func (n *Node) takeMember(ev memberEvent) {
 	}
 }
 
-// forgetDead drops peers that have been dead for longer than deadMemory, and the
-// oldest beyond deadKept.
+// forgetDead drops peers that have been dead for longer than deadMemory, and those dead for longest
+// beyond deadKept.
 func (n *Node) forgetDead(now time.Time) {
 	old := *n.members.Load()
 	var dead []*member
@@ -102,7 +102,7 @@ func (n *Node) forgetDead(now time.Time) {
 	n.members.Store(&table)
 }
 
-// tellMember logs that a member came or went. It is called with n.mu held.
+// tellMember logs that a member came or went, and calls the hook. It is called with n.mu held.
 func (n *Node) tellMember(m *member, up bool, now time.Time) {
 	info := m.info.Load()
 	hook, msg := n.cfg.Hooks.PeerDown, "a peer is gone"

@@ -113,7 +113,7 @@ func TestJoinNamesTheMistake(t *testing.T) {
 
 // A seed that is another program's port is not taken for a peer with another secret.
 func TestJoinAtAnotherProgram(t *testing.T) {
-	const notOurs = "no peer's gossip port"
+	const notOurs = "not the gossip port of a peer"
 	for name, tc := range map[string]struct {
 		secret     []byte
 		says, orIt string

@@ -10,11 +10,10 @@ import (
 	"syscall"
 )
 
-// Network is where a node's sockets come from: the system, or package memnet in
-// tests. Addresses are ip:port, except Config.Bind, which is passed on
-// as configured. A packet socket must accept a *net.UDPAddr as destination. If a Network
-// has the methods LookupNetIP and LookupSRV of [net.Resolver], they look up
-// the names to join through; otherwise the system does.
+// Network opens a node's sockets: the system's, or those of package memnet in tests. Addresses are
+// ip:port, except Config.Bind, which is passed as configured. A packet socket must accept a
+// *net.UDPAddr as destination. If a Network has the methods LookupNetIP and LookupSRV of
+// [net.Resolver], they look up the names in Config.Join; otherwise the system does.
 type Network interface {
 	ListenPacket(addr string) (net.PacketConn, error)
 	Listen(addr string) (net.Listener, error)
@@ -24,8 +23,8 @@ type Network interface {
 // systemNetwork is UDP and TCP.
 type systemNetwork struct{ dialer net.Dialer }
 
-// packetBuffer is how many bytes the kernel should hold for a reader that is late;
-// it grants less if its own limit is lower.
+// packetBuffer is the size in bytes of the kernel's receive buffer; the kernel's own limit may be
+// lower.
 const packetBuffer = 2 << 20
 
 func (*systemNetwork) ListenPacket(addr string) (net.PacketConn, error) {
@@ -34,7 +33,7 @@ func (*systemNetwork) ListenPacket(addr string) (net.PacketConn, error) {
 		return nil, err
 	}
 	if u, ok := c.(*net.UDPConn); ok {
-		u.SetReadBuffer(packetBuffer) // an advert lost for want of room is repaired; no reason to fail
+		u.SetReadBuffer(packetBuffer) // a smaller buffer only loses more packets
 	}
 	return c, nil
 }
@@ -51,7 +50,7 @@ func listenBoth(n Network, addr string) (net.PacketConn, net.Listener, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	// A free stream port may be taken for packets: then another one is tried.
+	// A port that is free for streams may be in use for packets; then another one is tried.
 	for attempt := 0; ; attempt++ {
 		l, err := n.Listen(addr)
 		if err != nil {
@@ -73,8 +72,7 @@ func listenBoth(n Network, addr string) (net.PacketConn, net.Listener, error) {
 	}
 }
 
-// advertised returns the address to tell others, from what was configured and
-// what was bound.
+// advertised returns the address to announce, given the configured one and the bound one.
 func advertised(configured string, bound netip.AddrPort) (netip.AddrPort, error) {
 	if configured == "" {
 		ip, err := bound.Addr(), error(nil)
@@ -97,8 +95,8 @@ func advertised(configured string, bound netip.AddrPort) (netip.AddrPort, error)
 	return netip.AddrPortFrom(ap.Addr().Unmap(), cmp.Or(ap.Port(), bound.Port())), nil
 }
 
-// interfaceAddress returns the address of this machine at which others most likely
-// reach it: a private IPv4 address, or else a public one, or else IPv6.
+// interfaceAddress returns the address at which others most likely reach this machine: a private
+// IPv4 address if there is one, otherwise a public one, otherwise an IPv6 address.
 func interfaceAddress() (netip.Addr, error) {
 	addrs, err := net.InterfaceAddrs()
 	if err != nil {
@@ -128,7 +126,7 @@ func interfaceAddress() (netip.Addr, error) {
 		}
 	}
 	if rank == 0 {
-		return netip.Addr{}, errors.New("bound to every address, but this machine has none that others could reach: set the advertise address")
+		return netip.Addr{}, errors.New("bound to all addresses, but this machine has none that others could reach: set the advertise address")
 	}
 	return best, nil
 }

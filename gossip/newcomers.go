@@ -12,42 +12,42 @@ import (
 	"github.com/summarycache/summarycache/gossip/exchange"
 )
 
-// Anybody who may speak could announce thousands of live peers that do not exist. memberlist
-// would keep and relay all of them and find them dead one a second, and there would be no
-// room for others. So a peer that is new, or was dead, waits here, and memberlist hears of
-// it when it has answered a probe by its name. An invented peer takes its place here for
-// two seconds, and is not relayed.
+// A member could announce thousands of live peers that do not exist. memberlist would keep and
+// relay all of them, and detect the death of one a second, and there would be no room for others.
+// So a peer that is new, or was dead, waits here, and memberlist learns of it when it has answered a
+// probe by its name. An invented peer takes a place here for two seconds, and is not relayed.
 //
-// A peer that is said to have other metadata than it answered with (another life, another
-// address for siblings, another key) waits as well. Nobody but the peer at its address can change those.
+// If the metadata claimed for a peer (incarnation, address for siblings, key) differ from those of
+// its last answer, it waits as well. So only the peer at its address can change them.
 //
-// To a peer that knows nobody yet, anybody could say that a live peer is elsewhere, where
-// somebody answers by its name. So it first believes only the peers through which it joins.
-// Of a peer that these name it believes nobody else while that peer may still answer.
+// A member could tell a peer that knows no other yet that a live peer is at another address, where
+// an impostor answers by its name. So a new peer first believes only the peers through which it
+// joins. For a peer that these list, it believes no other claim while the listed address may still
+// answer.
 
-// A newcomer is probed so many times, at this interval.
+// How many probes a newcomer gets, and at which interval.
 const (
 	newcomerProbe  = 500 * time.Millisecond
 	newcomerProbes = 4
 )
 
-// newcomerNumbers is the least number of such a probe. Those of memberlist count up from 1.
+// newcomerNumbers is the least sequence number of such a probe. memberlist's count up from 1.
 const newcomerNumbers = 1 << 31
 
-// joinTime is how long a peer believes only those through which it joins.
+// joinTime is how long a new peer believes only the peers through which it joins.
 const joinTime = 10 * time.Second
 
 // newcomers are the peers that have not answered yet: at most as many as there may be members.
 type newcomers struct {
-	entered  bool // a list came from a peer that this one asked, or there is none to ask
+	entered  bool // this peer got a member list that it requested, or has no peer to request one from
 	waiting  map[claimed]*newcomer
 	asked    map[uint32]*newcomer // the same, by the number of the probe
-	bySource map[netip.Addr]int   // how many wait, by who announced them
-	listed   map[string]int       // how many wait that a list named which this peer asked for, by name
+	bySource map[netip.Addr]int   // how many wait, by the address that announced them
+	listed   map[string]int       // how many wait that were in a list which this peer requested, by name
 }
 
-// claimed is what is said of a peer: where it is, with which metadata. Each such claim waits by
-// itself, so that a false one does not keep the true one out.
+// claimed is a claim about a peer: its address and its metadata. Each claim waits separately, so that
+// a false one does not exclude the true one.
 type claimed struct {
 	name string
 	addr netip.AddrPort
@@ -56,8 +56,8 @@ type claimed struct {
 
 func claimedBy(c claim) claimed { return claimed{c.name, c.addr, hashOfMeta(c.name, c.meta)} }
 
-// metaHash is of a peer's name and metadata: the beginning of their SHA-256, so that a member
-// cannot find others for an answer that a peer gives.
+// metaHash is the beginning of the SHA-256 of a peer's name and metadata. A member cannot find other
+// metadata with the same hash.
 type metaHash [8]byte
 
 func hashOfMeta(name string, meta []byte) metaHash {
@@ -67,24 +67,24 @@ func hashOfMeta(name string, meta []byte) metaHash {
 
 type newcomer struct {
 	claimed
-	from        netip.Addr // who announced it
-	listed      bool       // in a list that this peer asked for
+	from        netip.Addr // the address that announced it
+	listed      bool       // in a list that this peer requested
 	incarnation uint64
-	alive       []byte // memberlist's message, for when it has answered
+	alive       []byte // memberlist's message, to deliver when the newcomer has answered
 	number      uint32 // of its probes
 	probes      int    // left to send
 }
 
-// A sighting is the last answer of a peer.
+// A sighting is the last answer of a peer to a probe.
 type sighting struct {
 	answered time.Time
-	at       netip.AddrPort // where it answered
-	meta     metaHash       // and what
+	at       netip.AddrPort // the address that answered
+	meta     metaHash       // in the answer
 }
 
-// confirmed reports whether memberlist may hear that a peer is alive: the peer has answered with
-// these metadata, and has not died since. memberlist may also hear that it lives elsewhere,
-// which it takes for a conflict.
+// confirmed reports whether memberlist may learn that a peer is alive: the peer has answered with
+// these metadata, and has not died since. memberlist may also learn of a live member at another
+// address, which it treats as a conflict.
 func (s *screen) confirmed(c claim) bool {
 	if c.name == s.self || s.livesElsewhere(c.name, c.addr) {
 		return true
@@ -96,8 +96,8 @@ func (s *screen) confirmed(c claim) bool {
 	return ok && (m == nil || m.up.Load() || time.Since(seen.answered) < time.Second) && seen.meta == hashOfMeta(c.name, c.meta)
 }
 
-// wasProbed reports whether somebody is asking just now what this peer's metadata are. Answers
-// to other probes need not say it: they are most of what membership costs where little happens.
+// wasProbed reports whether this peer was probed as a newcomer just now. Only then do its answers
+// contain the hash of its metadata: answers are most of the cost of membership in a quiet cluster.
 func (s *screen) wasProbed() bool {
 	at := s.probed.Load()
 	return at > 0 && time.Since(s.begun) < time.Duration(at)+newcomerProbe
@@ -108,8 +108,8 @@ func (s *screen) livesElsewhere(name string, at netip.AddrPort) bool {
 	return m != nil && m.up.Load() && m.info.Load().addr != at
 }
 
-// unsay makes memberlist overlook a member of the list that is in b: a suspicion of a lower
-// incarnation than any peer's says nothing.
+// unsay makes memberlist ignore a member of the list in b, by turning it into a suspicion of a lower
+// incarnation than any peer has.
 func (c *claim) unsay(b []byte) {
 	b[c.stateAt] = byte(memberlist.StateSuspect)
 	if number := b[c.beginsAt+1 : c.endsAt]; len(number) > 0 {
@@ -119,9 +119,9 @@ func (c *claim) unsay(b []byte) {
 	}
 }
 
-// enter notes that a peer has answered, unless one just did by its name elsewhere, of which
-// memberlist may not have heard yet. Peers at one address get at most half of the places, so that
-// somebody who answers by thousands of names there keeps nobody elsewhere out.
+// enter records that a peer has answered, unless another address just did by its name, of which
+// memberlist may not know yet. Peers at one address get at most half of the places, so that a host
+// that answers by thousands of names does not exclude others.
 func (s *screen) enter(c claimed) error {
 	name, at := c.name, c.addr.Addr()
 	now := time.Now()
@@ -149,8 +149,8 @@ func (s *screen) enter(c claimed) error {
 	return nil
 }
 
-// hostOf returns what counts as one address: for IPv6 a network of 64 bits, all of which
-// one machine can have.
+// hostOf returns the unit in which addresses are counted: for IPv6 a network of 64 bits, since one
+// machine can have all its addresses.
 func hostOf(a netip.Addr) netip.Addr {
 	if a.Is6() {
 		p, _ := a.Prefix(64) // does not fail for 64 bits
@@ -159,11 +159,11 @@ func hostOf(a netip.Addr) netip.Addr {
 	return a
 }
 
-// deadRemembered is how long memberlist remembers a dead peer, about.
+// deadRemembered is about as long as memberlist remembers a dead peer.
 const deadRemembered = 45 * time.Second
 
-// prune forgets the peers that are no members, and dead ones, at most once a second, and
-// reports whether there is room then. It is called with s.mu held.
+// prune forgets peers that are not members, and dead ones, at most once a second, and reports whether
+// there is room then. It is called with s.mu held.
 func (s *screen) prune(now time.Time) bool {
 	if now.Sub(s.pruned) < time.Second {
 		return false
@@ -179,8 +179,8 @@ func (s *screen) prune(now time.Time) bool {
 	return len(s.seen) < s.max
 }
 
-// wait has a peer probed that is said to be alive, by a message from an address, or in a list
-// that this peer asked for.
+// wait probes a peer that is claimed to be alive by a message from an address, or in a list that this
+// peer requested.
 func (s *screen) wait(c claim, from netip.Addr, listed bool) {
 	if !c.addr.IsValid() || c.addr.Port() == 0 {
 		return
@@ -194,7 +194,7 @@ func (s *screen) wait(c claim, from netip.Addr, listed bool) {
 	}
 }
 
-// addNewcomer reports whether there is a place for n. If not, it will be announced again.
+// addNewcomer adds n if there is a place for it. If not, n will be announced again.
 func (s *screen) addNewcomer(n *newcomer) bool {
 	if old := s.waiting[n.claimed]; old != nil {
 		if old.incarnation < n.incarnation {
@@ -225,7 +225,7 @@ func (w *newcomers) makeRoom(from netip.Addr) bool {
 	if w.bySource[from] >= share {
 		return false
 	}
-	for _, n := range w.waiting { // most of them are above their share
+	for _, n := range w.waiting { // most are of a source above its share
 		if w.bySource[n.from] > share {
 			w.remove(n)
 			return true
@@ -248,7 +248,7 @@ func (w *newcomers) remove(n *newcomer) {
 	}
 }
 
-// ask sends a newcomer its next probe, or drops it after the last one.
+// ask sends a newcomer its next probe, or removes it after the last one.
 func (s *screen) ask(n *newcomer) {
 	s.mu.Lock()
 	waits := s.waiting[n.claimed] == n

@@ -21,7 +21,7 @@ import (
 	"github.com/summarycache/summarycache/gossip/exchange"
 )
 
-// Node is one peer's place in the cluster. Make one with [New].
+// Node is a peer of the cluster. Create one with [New].
 type Node struct {
 	cfg          Config
 	log          *slog.Logger
@@ -39,13 +39,13 @@ type Node struct {
 	bodies     *bodies
 	serving    chan struct{} // a place for each body being served
 
-	index       *index.Index             // of the digests of others
+	index       *index.Index             // of the others' digests
 	accepted    atomic.Pointer[[]uint64] // seeds of digests; this peer's own first
 	rotation    sync.Mutex               // held while secrets change
 	updating    chan struct{}            // full while memberlist announces new metadata
 	members     atomic.Pointer[memberTable]
 	incarnation atomic.Uint64
-	former      *digest.Filter // what this peer published in a former life; nil if unknown, and once it is used
+	former      *digest.Filter // this peer's digest of a former life, until publishFirst; nil if unknown
 
 	mu     sync.Mutex // guards engine
 	engine *exchange.Engine
@@ -59,39 +59,37 @@ type Node struct {
 		at map[string]time.Time // when member lists were merged lately, by address
 	}
 	datagrams chan []byte
-	sum       atomic.Uint32 // of what this peer knows
-	memberSum atomic.Uint64 // of what membership says of everyone
+	sum       atomic.Uint32 // of the digests and members that this peer knows
+	memberSum atomic.Uint64 // of the names and metadata of live members
 	woken     chan struct{}
-	calls     chan func() // for the node's loop
-	publisher chan func() // for what publishes
-	hooks     chan func()
+	calls     chan func() // for loop
+	publisher chan func() // for publishLoop
+	hooks     chan func() // for callHooks
 
 	ctx    context.Context // ends with the node
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 	closed sync.Once
-	joined sync.Once // starts the rejoining
+	joined sync.Once // starts rejoinLoop
 	seeds  []*seed
 
 	invalidations invalidations
-	recalled      time.Time // when a peer that came back was asked last; of the loop only
+	recalled      time.Time // the last recall from a peer that came back; of the loop only
 
-	meters               meters
-	demand               demand
-	malformed, hooksLost atomic.Int64
+	meters meters
+	demand demand
 }
 
 const (
 	datagramBacklog = 1024
 	hookBacklog     = 1024
 
-	digestMemory = 256 << 20 // bytes that decoding a digest may take
+	digestMemory = 256 << 20 // bytes of memory for decoding a digest
 	servesMost   = 32        // bodies served at once
 )
 
-// New makes a node and opens its port. It does not contact anybody: see
-// [Node.Join]. It returns all that is wrong with cfg at once. Close the node when
-// done with it.
+// New creates a node and opens its port. It contacts no other peer: see [Node.Join]. Its error has
+// all mistakes in cfg. Close the node at the end.
 func New(cfg Config) (*Node, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -162,7 +160,7 @@ func newNode(cfg Config, advertise netip.AddrPort) *Node {
 	return n
 }
 
-// start loads the state file, publishes what the filter holds already and starts everything.
+// start loads the state file, publishes the present contents of the filter and starts all goroutines.
 func (n *Node) start() error {
 	if err := n.restore(); err != nil {
 		return fmt.Errorf("%w: %w", ErrStateFile, err)
@@ -190,14 +188,14 @@ func (n *Node) start() error {
 		n.wg.Go(n.publishLoop)
 	}
 	if bound := addrOf(n.transport.packets.LocalAddr()); n.ring.Load().stream == nil && !bound.IsLoopback() {
-		n.log.Warn("no secret is set: everybody that reaches this address can join and read everything", "addr", bound)
+		n.log.Warn("no secret is set: everybody who reaches this address can join and read everything", "addr", bound)
 	}
 	n.log.Info("gossip is up", "addr", n.advertise, "incarnation", fmt.Sprintf("%x", n.incarnation.Load()), "secret", n.ring.Load().stream != nil)
 	return nil
 }
 
-// nameKept is how long the name of a dead peer is refused to another address. A peer
-// that left has given its name up.
+// nameKept is how long no other address can take the name of a dead peer. A name of a peer that left
+// is free at once.
 const nameKept = 10 * time.Second
 
 func (n *Node) memberlistConfig() *memberlist.Config {
@@ -209,7 +207,7 @@ func (n *Node) memberlistConfig() *memberlist.Config {
 	c.BindAddr, c.BindPort = n.advertise.Addr().String(), int(n.advertise.Port())
 	c.AdvertiseAddr, c.AdvertisePort = c.BindAddr, c.BindPort
 	c.PushPullInterval = 0      // see listLoop
-	c.EnableCompression = false // what travels is at its entropy; and the screen lets nothing compressed through
+	c.EnableCompression = false // the screen drops compressed messages
 	c.ProbeInterval = n.cfg.detect.probe
 	c.ProbeTimeout = n.cfg.detect.timeout
 	c.SuspicionMult = n.cfg.detect.suspicion
@@ -219,19 +217,18 @@ func (n *Node) memberlistConfig() *memberlist.Config {
 	return c
 }
 
-// Addr returns the address that others reach this node at, ip:port.
+// Addr returns the address at which others reach this node, ip:port.
 func (n *Node) Addr() string { return n.advertise.String() }
 
 // Name returns the name of this peer.
 func (n *Node) Name() string { return n.cfg.Name }
 
-// Holdings returns what this peer advertises: Config.Holdings, or those that
-// New made for Config.Objects; nil if this peer only listens.
+// Holdings returns the contents that this peer advertises: Config.Holdings, or those that New
+// created for Config.Objects; nil if this peer only listens.
 func (n *Node) Holdings() *Holdings { return n.cfg.Holdings }
 
-// Leave announces to the others that this peer leaves, so that they need not detect it, and
-// closes the node. It waits for the message to spread as long as ctx allows, at
-// most five seconds.
+// Leave announces to the others that this peer leaves, so that they need not detect it, and closes
+// the node. It waits for the message to spread as long as ctx allows, at most five seconds.
 func (n *Node) Leave(ctx context.Context) error {
 	if n.ctx.Err() != nil {
 		return ErrClosed
@@ -247,7 +244,7 @@ func (n *Node) Leave(ctx context.Context) error {
 	return errors.Join(err, n.Close())
 }
 
-// sayFarewell tells every live peer, including those that became members just now.
+// sayFarewell sends a farewell to every live peer, including those that became members just now.
 func (n *Node) sayFarewell() {
 	n.takeMembers()
 	n.mu.Lock()
@@ -256,8 +253,8 @@ func (n *Node) sayFarewell() {
 	n.send(farewells)
 }
 
-// leave is memberlist's Leave, except that it returns when nobody is left to tell, as
-// when a whole cluster is stopped. memberlist would wait until its timeout.
+// leave calls memberlist's Leave, and returns early if no member is left, as when a whole cluster is
+// stopped. memberlist would wait until its timeout.
 func (n *Node) leave(wait time.Duration) error {
 	told := make(chan error, 1)
 	go func() { told <- n.memberlist.Leave(wait) }() // ends after wait at the latest
@@ -275,8 +272,8 @@ func (n *Node) leave(wait time.Duration) error {
 	}
 }
 
-// Close stops everything at once; to the others it looks like a death. It saves the
-// replicas if there is a state file. It is safe to call several times.
+// Close stops the node at once; the others see a death. It saves the state file if there is one. It
+// is safe to call several times.
 func (n *Node) Close() error {
 	var err error
 	n.closed.Do(func() {

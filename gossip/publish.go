@@ -8,8 +8,8 @@ import (
 	"github.com/summarycache/summarycache/gossip/exchange"
 )
 
-// publishFirst publishes what the filter holds already. If the digest of a former life was
-// saved, it is the next version of that, so that nobody has to fetch a snapshot.
+// publishFirst publishes the present contents of the filter. If the digest of a former life was
+// saved, they become its next version, so that no peer has to fetch a snapshot.
 func (n *Node) publishFirst() {
 	filter, former := n.cfg.Holdings.filter, n.former
 	n.former = nil
@@ -28,8 +28,7 @@ func (n *Node) publishFirst() {
 	n.engine.Publish(now, f, d)
 }
 
-// publishLoop checks whether the filter changed, and publishes when the engine
-// decides to.
+// publishLoop publishes changes of the filter when the engine decides so.
 func (n *Node) publishLoop() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -48,11 +47,12 @@ func (n *Node) publishLoop() {
 
 func (n *Node) publish(filter *digest.CountingFilter) {
 	changed := filter.Changed()
-	n.mu.Lock()
-	// A rebuilt filter is a new version without a change since it was frozen.
-	rebuilt := filter.Current().Version().Epoch != n.engine.Self().Version.Epoch
-	due := rebuilt || n.engine.PublishDue(time.Now(), changed)
-	n.mu.Unlock()
+	due := false
+	n.with(func(e *exchange.Engine) {
+		// A rebuilt filter is a new version without a change since it was frozen.
+		rebuilt := filter.Current().Version().Epoch != e.Self().Version.Epoch
+		due = rebuilt || e.PublishDue(time.Now(), changed)
+	})
 	if !due {
 		return
 	}
@@ -61,14 +61,15 @@ func (n *Node) publish(filter *digest.CountingFilter) {
 	n.tell(func(e *exchange.Engine) { e.Publish(time.Now(), f, d) })
 }
 
-// warnOfRefusal logs that peers with the limits of this one refuse its digest. Without that,
-// nothing here would say why nobody finds anything at it.
+// warnOfRefusal logs that peers with the limits of this one refuse its digest, or that the digest is
+// outgrown. Nothing else at this peer would show why others find none of its objects, or objects that
+// it does not hold.
 func (n *Node) warnOfRefusal(f *digest.Filter) {
 	if err := n.digestLimits.Accept(f.Geometry(), f.Ones()); err != nil {
 		n.quiet.log(slog.LevelWarn, "refused digest", "the digest is too large: peers with the same limits refuse it", "err", err)
 	}
-	if h := n.cfg.Holdings; h.Outgrown() && uint64(h.filter.Len()) > 2*h.Planned() { // nobody is about to replan
-		n.quiet.log(slog.LevelWarn, "outgrown", "more is held than the digest was planned for: it claims the more that is not; see Holdings.Replan",
+	if h := n.cfg.Holdings; h.Outgrown() && uint64(h.filter.Len()) > 2*h.Planned() { // a program that replans has done so before
+		n.quiet.log(slog.LevelWarn, "outgrown", "the digest was planned for fewer objects, and claims more that this peer does not hold; see Holdings.Replan",
 			"objects", h.filter.Len(), "planned", h.Planned())
 	}
 }

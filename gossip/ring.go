@@ -10,20 +10,20 @@ import (
 	"github.com/summarycache/summarycache/gossip/exchange"
 )
 
-// A ring holds the secrets that a node accepts, the one that it uses
-// first. It is immutable. A node without a secret has an empty ring.
+// A ring has the secrets that a node accepts, the one that it uses first. It is immutable. A node
+// without a secret has an empty ring.
 type ring struct {
 	secrets []*secret
 	stream  *tls.Config // for both ends; nil means plain streams
 }
 
-// plainLabel is memberlist's: how its packets and streams begin. Packets travel
-// without it.
+// plainLabel is the label with which memberlist's packets and streams begin. It is removed from
+// packets before they are sent.
 const plainLabel = "sc1"
 
 var plainHeader = append([]byte{firstMemberlist, byte(len(plainLabel))}, plainLabel...)
 
-// newRing derives what a node needs that uses primary and accepts the others too.
+// newRing derives the keys of a node that uses primary and accepts the others too.
 func newRing(primary []byte, accept [][]byte) (*ring, error) {
 	if len(primary) == 0 {
 		if len(accept) > 0 {
@@ -51,8 +51,9 @@ func newRing(primary []byte, accept [][]byte) (*ring, error) {
 	return r, nil
 }
 
-// tls lets only holders of accepted secrets connect: the handshake proves that the
-// other end has the private key, and VerifyConnection that the key is that of an accepted secret.
+// tls returns a configuration with which only peers with accepted secrets can connect: the handshake
+// proves that the other end has the private key, and VerifyConnection that the key is that of an
+// accepted secret.
 func (r *ring) tls() *tls.Config {
 	return &tls.Config{
 		MinVersion:             tls.VersionTLS13,
@@ -78,12 +79,12 @@ func shown(s tls.ConnectionState) ed25519.PublicKey {
 	return key
 }
 
-// accepts reports whether the secret that public stands for is one of the ring's.
+// accepts reports whether public is the key of one of the ring's secrets.
 func (r *ring) accepts(public ed25519.PublicKey) bool {
 	return slices.ContainsFunc(r.secrets, func(s *secret) bool { return bytes.Equal(s.public, public) })
 }
 
-// ids names the secrets, the one in use first.
+// ids returns the names of the secrets, the one in use first.
 func (r *ring) ids() []uint32 {
 	var out []uint32
 	for _, s := range r.secrets {
@@ -92,7 +93,7 @@ func (r *ring) ids() []uint32 {
 	return out
 }
 
-// seal returns what is sent for a packet.
+// seal encrypts a packet, if there is a secret.
 func (r *ring) seal(packet []byte) []byte {
 	if len(r.secrets) == 0 {
 		return packet
@@ -100,8 +101,7 @@ func (r *ring) seal(packet []byte) []byte {
 	return r.secrets[0].packets.seal(packet)
 }
 
-// open returns the packet that arrived as b, of which nothing is retained; nil if it
-// was not sealed under an accepted secret.
+// open returns a copy of the packet in b; nil if it was not sealed under an accepted secret.
 func (r *ring) open(b []byte) []byte {
 	if len(r.secrets) == 0 {
 		return bytes.Clone(b)

@@ -11,20 +11,19 @@ import (
 	"strings"
 )
 
-// SetSecrets changes, while the node runs, which secret it uses and which others it
-// accepts. A cluster moves from one secret to the next in three steps, without a failing
-// lookup. Every peer must have done a step before any peer does the next:
+// SetSecrets changes, while the node runs, which secret it uses and which others it accepts. A
+// cluster moves from one secret to the next in three steps, during which lookups continue to work.
+// All peers must have completed a step before any peer begins the next:
 //
 //	every peer: SetSecrets(old, fresh)   it understands peers that use the fresh one
 //	every peer: SetSecrets(fresh, old)   it uses the fresh one
-//	            Holdings.Reseed(fresh)   and publishes under the seed of that
+//	            Holdings.Reseed(fresh)   and publishes under its seed
 //	every peer: SetSecrets(fresh)        a peer with only the old one is cut off
 //
-// Peers that would be cut off are named in the log. Connections under secrets that are no
-// longer accepted are closed at once, and lookups no longer use digests
-// under the seeds of such secrets. SetSecrets changes nothing, and returns an error, if the
-// secrets are too short, too many or none, if the node was made without a secret, or if
-// this peer's own digest is under the seed of a secret that is dropped.
+// Peers that will be cut off are named in the log. Connections under secrets that are no longer
+// accepted are closed at once, and lookups no longer use digests under their seeds. SetSecrets has no
+// effect and returns an error if the secrets are too short, too many or none, if the node was created
+// without a secret, or if this peer's own digest is under the seed of a secret that is dropped.
 func (n *Node) SetSecrets(primary []byte, accept ...[]byte) error {
 	n.rotation.Lock()
 	defer n.rotation.Unlock()
@@ -39,8 +38,8 @@ func (n *Node) SetSecrets(primary []byte, accept ...[]byte) error {
 	for _, name := range n.cutOff(fresh) {
 		n.log.Warn("a peer is cut off by a change of secrets: it skipped the step before", "member", name)
 	}
-	// Digests under both the old seeds and the new ones are usable before any peer that
-	// might send one is let in, and as long as one is.
+	// Digests under old and new seeds are both usable before a peer with a new secret can connect,
+	// and until peers with old secrets are disconnected.
 	if !n.inLoop(func() { n.reindex(union(seeds, n.digestSeeds())) }) {
 		return ErrClosed
 	}
@@ -71,8 +70,8 @@ func (n *Node) ringOf(primary []byte, accept [][]byte) (*ring, error) {
 	return r, nil
 }
 
-// cutOff returns the names of the live peers that have not made the step before: with the
-// secrets of r, one of the two would not understand the other, or the peer's digest would be of no use.
+// cutOff returns the names of the live peers that have not completed the step before: under r, one of
+// the two sides would not understand the other, or the peer's digest could not be used.
 func (n *Node) cutOff(r *ring) []string {
 	ids, seeds := r.ids(), n.seedsUnder(r)
 	var out []string
@@ -101,19 +100,19 @@ func union(a, b []uint64) []uint64 {
 	return out
 }
 
-// idText is how a secret is named: by the bytes that travel.
+// idText returns the name of a secret in hexadecimal, in the order of the bytes in messages.
 func idText(id uint32) string {
 	return hex.EncodeToString(binary.LittleEndian.AppendUint32(nil, id))
 }
 
-// foreign logs a packet of this protocol that no accepted secret opens: of a
-// peer that was left behind when the secrets changed, or of another cluster.
+// foreign logs a packet of this protocol that no accepted secret opens: from a peer that missed a
+// change of secrets, or from another cluster.
 func (n *Node) foreign(from netip.AddrPort) {
 	n.quiet.log(slog.LevelError, "foreign "+from.Addr().String(), "dropped packets under a secret that is not accepted, or under none",
 		"from", from, "member", membersAt{n, from.Addr()})
 }
 
-// membersAt is logged as the names of the members known at an address, dead ones included; usually one.
+// membersAt is logged as the names of up to three members at an address, dead ones included.
 type membersAt struct {
 	n  *Node
 	at netip.Addr

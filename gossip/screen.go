@@ -16,17 +16,16 @@ import (
 	"github.com/summarycache/summarycache/gossip/exchange"
 )
 
-// memberlist trusts its messages: a header of 33 bytes makes it allocate room for a
-// million members, a packet of 2 KB is expanded to whatever it decompresses to, and one
-// message makes a live peer dead, permanently if it has the greatest incarnation. A screen
-// reads every message first, and lets through what memberlist itself would have sent. It
-// turns a death that others report into a suspicion, which a live peer refutes: reports
-// shorten a suspicion, and each peer ends it itself.
+// memberlist trusts its messages: a header of 33 bytes makes it allocate room for a million members,
+// a packet of 2 KB is decompressed to any size, and one message makes a live peer dead, permanently
+// if it has the greatest incarnation. A screen reads every message first, and passes on only those
+// that memberlist itself could have sent. It turns a death that others report into a suspicion, which
+// a live peer refutes: further reports shorten the suspicion, but only this peer's own timer ends it.
 //
 //	packet ─▶ read ─▶ bounded ─▶ confirmed? ─▶ memberlist
 //	stream ─▶ read ─▶ bounded ─▶     │ no
 //	                                 ▼
-//	                              waits: probed, and admitted when it answers
+//	                              waits: probed, and passed on when it answers
 
 // Kinds of memberlist's messages.
 const (
@@ -42,11 +41,11 @@ const (
 	msgChecksummed  = 12
 	msgError        = 13
 
-	listedMember = 0xff // not a message: a member within a list of them
+	listedMember = 0xff // not a message: an element of a list of members
 )
 
-// screened names the fields of the messages that are let through. Peers never send others:
-// compressed and encrypted ones, and those of users.
+// screened has the fields of the messages that are passed on. Peers never send memberlist's other
+// messages: compressed, encrypted, and user messages.
 var screened = map[byte][]string{
 	msgPing:         {"SeqNo", "Node", "SourceAddr", "SourcePort", "SourceNode"},
 	msgIndirectPing: {"SeqNo", "Target", "Port", "Node", "Nack", "SourceAddr", "SourcePort", "SourceNode"},
@@ -60,7 +59,7 @@ var screened = map[byte][]string{
 	listedMember:    {"Name", "Addr", "Port", "Meta", "Incarnation", "State", "Vsn"},
 }
 
-// fieldBounds are what a field may be, in whichever message.
+// fieldBounds has the type of each field, in all messages, and its greatest value or length.
 var fieldBounds = map[string]struct {
 	kind valueKind
 	most uint64
@@ -71,38 +70,38 @@ var fieldBounds = map[string]struct {
 	"Port": {aNumber, math.MaxUint16}, "SourcePort": {aNumber, math.MaxUint16},
 	"SeqNo": {aNumber, math.MaxUint32}, "Incarnation": {aNumber, math.MaxUint32}, // see screen.bounded
 	"State": {aNumber, uint64(memberlist.StateLeft)}, "Nodes": {aNumber, math.MaxInt32},
-	"UserStateLen": {aNumber, 0}, // of a state that this package does not send
+	"UserStateLen": {aNumber, 0}, // this package sends no user state
 	"Nack":         {aFlag, 1}, "Join": {aFlag, 1},
 }
 
-// A screen is used by all streams and packets of a node. Its methods may be called at
-// any time, but those of which the comment says that they are called with the lock held.
+// A screen checks all streams and packets of a node. Its methods may be called at any time, except
+// those documented as called with the lock held.
 type screen struct {
 	max     int // members
 	current func() memberTable
 	self    string         // this peer's name
 	addr    netip.AddrPort // and address
 	probe   func(b []byte, to netip.AddrPort)
-	admit   func(b []byte) // gives memberlist a message
-	begun   time.Time      // has the reading of a clock that is never put back
+	admit   func(b []byte) // passes a message to memberlist
+	begun   time.Time      // with the reading of a monotonic clock
 	probed  atomic.Int64   // when this peer was probed as a newcomer, in nanoseconds since begun; 0 if never
 
-	mu sync.Mutex // guards what follows
+	mu sync.Mutex // guards the following fields
 
 	// Of memory: see screenedConn.claim.
 	used    int
 	perHost map[netip.Addr]int
 
 	// Of incarnations: see bounded.
-	own     uint64    // this peer's is not greater
-	refuted time.Time // when this peer last had memberlist refute
-	refutes bool      // it will again
+	own     uint64    // at least this peer's incarnation
+	refuted time.Time // when refute was last called
+	refutes bool      // a call of refute is scheduled
 
 	// Of peers that have answered: see enter.
 	seen   map[string]sighting
 	pruned time.Time
 
-	newcomers // those that have not
+	newcomers // the peers that have not
 }
 
 func newScreen(self string, addr netip.AddrPort, most int, current func() memberTable) *screen {
@@ -112,14 +111,14 @@ func newScreen(self string, addr netip.AddrPort, most int, current func() member
 }
 
 var (
-	errScreenMemory = errors.New("streams of membership take all the memory that they may")
+	errScreenMemory = errors.New("streams of membership exceed their memory limit")
 	errMembers      = errors.New("more members than Limits.Members")
 	errIncarnation  = errors.New("an incarnation that no peer can have reached")
 	errKind         = errors.New("a kind of message that peers do not send")
 )
 
-// packet screens a packet from an address, without its label. It returns what is for
-// memberlist, in place, or why nothing is.
+// packet screens a packet from an address, without its label. It returns the packet for memberlist,
+// changed in place.
 func (s *screen) packet(b []byte, from netip.Addr) ([]byte, error) {
 	if len(b) >= 5 && b[0] == msgChecksummed {
 		if crc32.ChecksumIEEE(b[5:]) != binary.BigEndian.Uint32(b[1:]) {
@@ -133,7 +132,7 @@ func (s *screen) packet(b []byte, from netip.Addr) ([]byte, error) {
 	return b, s.compound(b, from)
 }
 
-// compound screens the messages of a packet that has several.
+// compound screens a packet of several messages.
 func (s *screen) compound(b []byte, from netip.Addr) error {
 	lengths, rest := b[2:], b[min(len(b), 2+2*int(b[1])):]
 	for range b[1] {
@@ -178,7 +177,7 @@ func (s *screen) message(b []byte, from netip.Addr) error {
 		switch {
 		case b[0] == msgAlive && !s.confirmed(c):
 			s.wait(c, from, false)
-			b[0] = msgNack // of no probe: to keep the others of its packet
+			b[0] = msgNack // of no probe, so that memberlist ignores it and reads the rest of the packet
 		case b[0] == msgDead && (c.from != c.name || !s.farewell(c.name)):
 			b[0] = msgSuspect // it has the same fields
 		}
@@ -186,19 +185,20 @@ func (s *screen) message(b []byte, from netip.Addr) error {
 	return nil
 }
 
-// A claim is what a message says of a peer, or how many members of a list follow it.
+// A claim has the fields of a message about a peer, of a probe or an answer, or of the header of a
+// list of members.
 type claim struct {
 	name, from  string
 	incarnation uint64
-	beginsAt    int    // where the bytes of the incarnation begin
-	endsAt      int    // and end
+	beginsAt    int    // offset of the incarnation
+	endsAt      int    // offset of its end
 	number      uint64 // of a probe
-	answer      []byte // to one
+	answer      []byte // to a probe
 	state       memberlist.NodeStateType
-	stateAt     int // where the byte of the state is
-	members     int
+	stateAt     int // offset of the state
+	members     int // in the list
 
-	// Of a live peer. They are read from the message, and end with it.
+	// Of a live peer. meta and versions are slices of the message.
 	addr           netip.AddrPort
 	meta, versions []byte
 }
@@ -251,8 +251,8 @@ func read(u *unpacker, kind byte) (c claim, err error) {
 	return c, nil
 }
 
-// noteFarewell notes that a peer is about to leave if b says so, and comes from the
-// address of that peer. It reports whether b may be used: it is no farewell, or a true one.
+// noteFarewell records that a peer is about to leave if b is a farewell from that peer's address. It
+// returns false for any other farewell, which must be ignored.
 func noteFarewell(table memberTable, b []byte, from netip.AddrPort) bool {
 	if len(b) == 0 || b[0]&0xf != byte(exchange.Farewell) {
 		return true
@@ -273,7 +273,7 @@ func noteFarewell(table memberTable, b []byte, from netip.AddrPort) bool {
 	return false
 }
 
-// farewell reports whether the peer itself said that it is about to leave.
+// farewell reports whether the peer itself has announced that it is about to leave.
 func (s *screen) farewell(name string) bool {
 	m := s.current()[name]
 	return m != nil && m.hasLeft(m.info.Load())

@@ -10,9 +10,9 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// Bounds of what the streams of memberlist may take, in bytes of memory: in all, and for
-// one address. A list of members takes four times its length (it is read into a buffer
-// that doubles, and decoded from there), and the list in answer a kilobyte a member.
+// Limits on the memory of memberlist's streams, in bytes: of all, and of those of one address. A list
+// of members takes four times its length, since it is read into a buffer that doubles and decoded
+// from there. The list in answer takes a kilobyte per member.
 const (
 	screenMemory = 24 << 20
 	screenHost   = 8 << 20
@@ -20,8 +20,8 @@ const (
 	screenAnswer = 1 << 10
 )
 
-// stream makes a connection that gives memberlist a message only when all of it has
-// been read and screened. Its memory is given back when it is closed.
+// stream returns a connection from which memberlist can read a message only when all of it has been
+// read and screened. Its memory counts towards the limits until it is closed.
 func (s *screen) stream(c net.Conn, labelled bool) net.Conn {
 	return &screenedConn{Conn: c, screen: s, from: addrOf(c.RemoteAddr()), labelled: labelled}
 }
@@ -30,12 +30,12 @@ type screenedConn struct {
 	net.Conn
 	screen   *screen
 	from     netip.Addr
-	labelled bool // begins with memberlist's label: not those in answer
+	labelled bool // begins with memberlist's label, as streams that other peers opened do
 
 	once    sync.Once
 	message unpacker
 	err     error
-	given   int // bytes of the message, to memberlist
+	given   int // bytes of the message that memberlist has read
 
 	claimed int // guarded by screen.mu
 	closed  bool
@@ -87,12 +87,12 @@ func (c *screenedConn) read() error {
 	if err != nil || kind != msgPushPull {
 		return err
 	}
-	if list.members > 2*s.max { // the dead are among them for a while
+	if list.members > 2*s.max { // a list has the dead members for a while
 		return fmt.Errorf("%w: %d", errMembers, list.members)
 	}
-	asked := !c.labelled // this peer dialed the address that answers
+	expected := !c.labelled // this peer has dialled an address, whose peer must be in the list
 	for i := range list.members {
-		if err := c.member(i, &asked); err != nil {
+		if err := c.member(i, &expected); err != nil {
 			return err
 		}
 	}
@@ -104,8 +104,8 @@ func (c *screenedConn) read() error {
 	return nil
 }
 
-// member reads a member of a list, and changes what memberlist is not to believe of it.
-// expected is whether the peer at the other end has yet to be named.
+// member reads a member of a list, and changes claims about it that memberlist must not believe.
+// expected is true while the peer at the other end has not been in the list yet.
 func (c *screenedConn) member(i int, expected *bool) error {
 	u, s, start := &c.message, c.screen, c.message.at
 	m, err := read(u, listedMember)
@@ -128,28 +128,29 @@ func (c *screenedConn) member(i int, expected *bool) error {
 			m.unsay(u.b)
 		}
 	case m.state == memberlist.StateLeft && !s.farewell(m.name):
-		u.b[m.stateAt] = byte(memberlist.StateDead) // which memberlist takes for a suspicion
+		u.b[m.stateAt] = byte(memberlist.StateDead) // memberlist treats that as a suspicion
 	}
 	return nil
 }
 
-// leastMember is the length in bytes of the shortest member of a list, so that what is
-// decoded takes little more memory than what was read.
+// leastMember is the length in bytes of the shortest member of a list that is accepted. It bounds the
+// memory of the decoded list.
 const leastMember = 55
 
-// claim takes in all so much memory for c.
+// claim reserves memory for c, total bytes altogether.
 func (c *screenedConn) claim(total int) error {
 	s := c.screen
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if more := total - c.claimed; c.closed || s.used+more > screenMemory || s.perHost[c.from]+more > screenHost {
+	more := total - c.claimed
+	if c.closed || s.used+more > screenMemory || s.perHost[c.from]+more > screenHost {
 		return fmt.Errorf("%w (%d of %d bytes, %d for %v)", errScreenMemory, s.used, screenMemory, s.perHost[c.from], c.from)
 	}
-	c.take(total - c.claimed)
+	c.take(more)
 	return nil
 }
 
-// take is called with screen.mu held.
+// take reserves more memory, or releases some. It is called with screen.mu held.
 func (c *screenedConn) take(more int) {
 	s := c.screen
 	c.claimed += more

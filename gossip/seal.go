@@ -7,13 +7,13 @@ import (
 	"crypto/sha256"
 )
 
-// Packets are sealed with a synthetic initialization vector: the tag of what is sealed
-// takes the place of a nonce too. Equal packets look equal, and nothing is lost where a
-// random nonce would come twice.
+// Packets are sealed with a synthetic initialization vector: the tag of the plaintext is also the
+// nonce. Equal packets have equal ciphertexts; there is no random nonce whose repetition would reveal
+// anything.
 const (
-	sealedByte = 0xf5 // their first byte
+	sealedByte = 0xf5 // first byte of a sealed packet
 	tagBytes   = 12
-	sealBytes  = 1 + tagBytes // by which they are longer than what they hold
+	sealBytes  = 1 + tagBytes // added to the length
 )
 
 // A packetSeal seals packets under one secret.
@@ -33,7 +33,7 @@ func (s packetSeal) tag(body []byte) []byte {
 	return h.Sum(nil)[:tagBytes]
 }
 
-// crypt encrypts or decrypts what goes with a tag.
+// crypt encrypts or decrypts a packet with its tag.
 func (s packetSeal) crypt(dst, src, tag []byte) {
 	var counter [aes.BlockSize]byte
 	copy(counter[:], tag)
@@ -48,7 +48,7 @@ func (s packetSeal) seal(body []byte) []byte {
 	return out
 }
 
-// open returns what a packet holds; ok is false if it is not sealed under this secret.
+// open returns the body of a packet; ok is false if it was not sealed under this secret.
 func (s packetSeal) open(b []byte) (body []byte, ok bool) {
 	if len(b) <= sealBytes || b[0] != sealedByte {
 		return nil, false

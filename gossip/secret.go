@@ -20,11 +20,11 @@ import (
 // MinSecret is the length in bytes of the shortest secret.
 const MinSecret = 16
 
-// A secret is everything that is derived from one (PROTOCOL.md 2.1).
+// A secret has all keys derived from one (PROTOCOL.md 2.1).
 type secret struct {
-	id          uint32 // tells secrets from each other, and nothing of them
+	id          uint32 // its name, which reveals nothing about it
 	packets     packetSeal
-	public      ed25519.PublicKey // of everyone who has it
+	public      ed25519.PublicKey // of all peers that have it
 	certificate tls.Certificate
 	seed        uint64 // of digests
 }
@@ -57,8 +57,8 @@ func derive(b []byte) (*secret, error) {
 	}, nil
 }
 
-// selfSigned makes the certificate that everyone who has a secret presents. Ed25519
-// signs deterministically, so it is the same everywhere.
+// selfSigned returns the certificate that all peers with a secret present. Ed25519 signatures are
+// deterministic, so it is the same everywhere.
 func selfSigned(identity ed25519.PrivateKey) (tls.Certificate, error) {
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1),
@@ -70,9 +70,8 @@ func selfSigned(identity ed25519.PrivateKey) (tls.Certificate, error) {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: identity}, err
 }
 
-// secretError finds out whether a failed handshake means that the other side
-// has another secret (it sends an alert), or none (it sends a refusal).
-// Anything else that answers is no peer.
+// secretError returns the meaning of a failed handshake. A peer with another secret sends an alert, a
+// peer without one a refusal. Any other answer is malformed.
 func secretError(err error) error {
 	var alert tls.AlertError
 	var header tls.RecordHeaderError

@@ -9,7 +9,7 @@ import (
 	"github.com/summarycache/summarycache/gossip/exchange"
 )
 
-// canaryOf shows how keys are hashed under a seed (PROTOCOL.md 3.1).
+// canaryOf returns the canary of a seed (PROTOCOL.md 3.1).
 func canaryOf(seed uint64) uint32 {
 	return uint32(digest.KeyOfString(seed, "summarycache canary") >> 32)
 }
@@ -22,8 +22,8 @@ func canariesOf(seeds []uint64) []uint32 {
 	return out
 }
 
-// seedsUnder returns the seeds of the digests that are used under the secrets of r,
-// this peer's own first.
+// seedsUnder returns the seeds of the digests that can be used under the secrets of r, this peer's own
+// first.
 func (n *Node) seedsUnder(r *ring) []uint64 {
 	if n.ownSeed {
 		return []uint64{n.cfg.seed}
@@ -35,18 +35,18 @@ func (n *Node) seedsUnder(r *ring) []uint64 {
 	return out
 }
 
-// digestSeeds returns those that are in use, this peer's own first.
+// digestSeeds returns the seeds in use, this peer's own first.
 func (n *Node) digestSeeds() []uint64 { return *n.accepted.Load() }
 
-// Seed returns the digest seed that this peer is to publish under: that of its
-// secret, unless [Config] said otherwise.
+// Seed returns the digest seed under which this peer should publish: that of its secret, unless
+// Config.Holdings has another.
 func (n *Node) Seed() uint64 { return n.digestSeeds()[0] }
 
-// learn changes what lookups see of a peer. It runs in the node's loop only.
+// learn changes the filter that lookups use for a peer. It runs in the node's loop only.
 func (n *Node) learn(m *member, u exchange.Update) {
 	f := u.Filter
 	if f != nil && !slices.Contains(n.digestSeeds(), f.Geometry().Seed) {
-		n.quiet.log(slog.LevelWarn, "seed "+m.name, "a peer is not asked: its digest uses a seed that is no longer accepted", "member", m.name)
+		n.quiet.log(slog.LevelWarn, "seed "+m.name, "a peer is no candidate: its digest uses a seed that is no longer accepted", "member", m.name)
 		f = nil
 	}
 	if f != nil {
@@ -61,28 +61,23 @@ func (n *Node) learn(m *member, u exchange.Update) {
 	m.inUse.Store(f)
 }
 
-// reindex brings what lookups see in line with the seeds in use: it forgets the
-// digests under others, and takes up those under a seed that is used again. It runs
-// in the node's loop only.
+// reindex changes the seeds in use: lookups no longer use digests under others, and use again those
+// under a seed that is in use again. It runs in the node's loop only.
 func (n *Node) reindex(seeds []uint64) {
 	n.accepted.Store(&seeds)
 	for name, m := range *n.members.Load() {
-		n.mu.Lock()
-		r, _ := n.engine.Replica(name)
-		n.mu.Unlock()
+		var r exchange.Replica
+		n.with(func(e *exchange.Engine) { r, _ = e.Replica(name) })
 		if r.Usable && slices.Contains(seeds, r.Filter.Geometry().Seed) == (m.inUse.Load() == nil) {
 			n.learn(m, exchange.Update{Peer: name, Filter: r.Filter})
 		}
 	}
 }
 
-// checkSeed reports whether this peer publishes under one of seeds.
+// checkSeed returns an error if this peer publishes under none of seeds.
 func (n *Node) checkSeed(seeds []uint64) error {
-	if n.cfg.Holdings == nil {
+	if n.cfg.Holdings == nil || slices.Contains(seeds, n.cfg.Holdings.filter.Geometry().Seed) {
 		return nil
 	}
-	if slices.Contains(seeds, n.cfg.Holdings.filter.Geometry().Seed) {
-		return nil
-	}
-	return errors.New("gossip: this peer's digest is hashed under a secret that would not be accepted any more: rebuild it first (see Holdings.Reseed)")
+	return errors.New("gossip: this peer's digest is under the seed of a secret that would no longer be accepted: change its seed first (see Holdings.Reseed)")
 }

@@ -5,16 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/netip"
 	"time"
 
 	"github.com/summarycache/summarycache/gossip/exchange"
 )
 
-// busyWait is how long a peer should wait if all places are taken.
+// busyWait is how long a client should wait if all places for bodies are taken.
 const busyWait = 100 * time.Millisecond
 
-// serve answers one stream of the exchange, until the other side ends it or falls silent.
+// serve answers one stream of the exchange, until the client ends it or is silent for too long.
 func (n *Node) serve(w *wire) {
 	w.SetReadDeadline(time.Now().Add(firstByteWait))
 	if magic, err := w.in.Peek(2); err != nil || magic[1] != exchange.StreamMagic1 {
@@ -39,10 +38,9 @@ func (n *Node) serve(w *wire) {
 	}
 }
 
-// strange logs a message that a peer should not have sent.
+// strange logs a malformed message.
 func (n *Node) strange(w *wire, what string, err error) {
 	if errors.Is(err, exchange.ErrMalformed) {
-		n.malformed.Add(1)
 		from := addrOf(w.RemoteAddr())
 		n.quiet.log(slog.LevelWarn, "malformed "+from.String(), "malformed "+what, "from", from, "err", err)
 	}
@@ -92,51 +90,44 @@ func (n *Node) welcome(w *wire) (string, error) {
 	return h.Name, w.writeAll(welcome.AppendTo(nil))
 }
 
-// known returns the incarnation of a live member; 0 if the peer is none.
+// known returns the incarnation of a live member; 0 if there is none of that name.
 func (n *Node) known(name string) uint64 {
-	m := (*n.members.Load())[name]
-	if m == nil || !m.up.Load() {
-		return 0
+	if m := n.live(name); m != nil {
+		return m.info.Load().meta.Incarnation
 	}
-	return m.info.Load().meta.Incarnation
+	return 0
 }
 
-// nameTaken finds out whether a newcomer's name belongs to a live peer.
+// nameTaken returns an error, with an explanation, if a newcomer's name belongs to another live peer.
 func (n *Node) nameTaken(h exchange.Hello) (string, error) {
-	var addr string
 	if h.Name == n.cfg.Name {
 		if h.Incarnation == n.incarnation.Load() {
-			return "", nil // a node that has itself among its seeds
+			return "", nil // this node itself, which is one of its own seeds
 		}
 		return fmt.Sprintf("%s is this very peer, at %s", h.Name, n.advertise), exchange.ErrNameTaken
 	}
-	m := (*n.members.Load())[h.Name]
-	if m == nil || !m.up.Load() {
+	m := n.live(h.Name)
+	if m == nil {
 		return "", nil
 	}
 	info := m.info.Load()
-	if info.meta.Incarnation == h.Incarnation {
-		return "", nil
+	if info.meta.Incarnation == h.Incarnation || info.addr.String() == h.Address {
+		return "", nil // the member itself, or restarted at the same address
 	}
-	theirs, err := netip.ParseAddrPort(h.Address)
-	if err == nil && theirs == info.addr {
-		return "", nil // restarted where it was
-	}
-	addr = info.addr.String()
 	ctx, cancel := context.WithTimeout(n.ctx, nameCheckWait)
 	defer cancel()
-	other, welcome, err := n.connect(ctx, addr, false)
+	other, welcome, err := n.connect(ctx, info.addr.String(), false)
 	if err != nil {
-		return "", nil // its former life, not yet declared dead
+		return "", nil // a former life of the newcomer, not yet declared dead
 	}
 	other.Close()
 	if welcome.Name != h.Name {
 		return "", nil
 	}
-	return fmt.Sprintf("%s is at %s", h.Name, addr), exchange.ErrNameTaken
+	return fmt.Sprintf("%s is at %s", h.Name, info.addr), exchange.ErrNameTaken
 }
 
-// nameCheckWait is how long the holder of a name may take to answer.
+// nameCheckWait is how long nameTaken waits for the member with the name.
 const nameCheckWait = 2 * time.Second
 
 // answer handles one request.
@@ -175,20 +166,14 @@ func (n *Node) answerGet(w *wire, peer string, g exchange.Get) error {
 	select {
 	case n.serving <- struct{}{}:
 		defer func() { <-n.serving }()
-		n.mu.Lock()
-		a = n.engine.HandleGet(peer, g)
-		n.mu.Unlock()
+		n.with(func(e *exchange.Engine) { a = e.HandleGet(peer, g) })
 	default:
-		n.mu.Lock()
-		a = n.engine.Busy(busyWait)
-		n.mu.Unlock()
+		n.with(func(e *exchange.Engine) { a = e.Busy(busyWait) })
 	}
 	frame := n.bodies.frame(a)
-	if err := w.writeAll(frame); err != nil {
-		return err
+	err := w.writeAll(frame)
+	if err == nil {
+		n.with(func(e *exchange.Engine) { e.Served(exchange.FrameType(frame[0])) })
 	}
-	n.mu.Lock()
-	n.engine.Served(exchange.FrameType(frame[0]))
-	n.mu.Unlock()
-	return nil
+	return err
 }

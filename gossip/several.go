@@ -15,25 +15,24 @@ type PrefixCandidate struct {
 	Keys int // how many of the chain, at least 1
 }
 
-// CandidatesOfAll is [Node.CandidatesByKey] for the peers that probably hold every one
-// of keys; of no keys, all peers.
+// CandidatesOfAll is [Node.CandidatesByKey] for the peers that probably hold all of keys. Without
+// keys it returns all peers.
 func (n *Node) CandidatesOfAll(dst []Candidate, keys []digest.Key) []Candidate {
 	var buf [maxMatches]index.Match
 	return n.rank(dst, len(dst), n.index.AllOf(buf[:0], keys), n.noted(keys))
 }
 
-// CandidatesOfAny is [Node.CandidatesByKey] for the peers that probably hold at least
-// one of keys.
+// CandidatesOfAny is [Node.CandidatesByKey] for the peers that probably hold at least one of keys.
 func (n *Node) CandidatesOfAny(dst []Candidate, keys []digest.Key) []Candidate {
 	var buf [maxMatches]index.Match
 	return n.rank(dst, len(dst), n.index.AnyOf(buf[:0], keys), n.noted(keys))
 }
 
-// CandidatesByPrefix appends to dst the live peers that probably hold the beginning of a
-// chain of keys, in which whoever has a key has all keys before it, such as the keys of the blocks of
-// a prompt. Those with the longest beginning come first, among equals the best. Keys, peers that are
-// left out, and costs are as in [Node.CandidatesByKey]; [index.Index.Prefixes] says how exact the
-// lengths are.
+// CandidatesByPrefix appends to dst the live peers that probably hold the beginning of a chain of keys,
+// such as those of the blocks of a prompt: a peer with a key of a chain has all keys before it. Peers
+// with the longest beginning come first; equal ones are in the order of [Node.CandidatesByKey], which
+// also describes the keys, the peers left out, and the costs. [index.Index.Prefixes] describes how
+// exact the lengths are.
 func (n *Node) CandidatesByPrefix(dst []PrefixCandidate, chain []digest.Key) []PrefixCandidate {
 	var buf [maxMatches]index.Prefix
 	first := n.noted(chain)
@@ -49,9 +48,9 @@ func (n *Node) CandidatesByPrefix(dst []PrefixCandidate, chain []digest.Key) []P
 	return dst
 }
 
-// noted counts a lookup of several keys as one of the last, which in a chain is the one that
-// is new. It returns the first, by which the load is spread, so that
-// prompts that begin alike meet the same peers.
+// noted counts a lookup of several keys as one of the last key, which in a chain is the new one. It
+// returns the first key, by which candidates are ranked: prompts with the same beginning go to the
+// same peers.
 func (n *Node) noted(keys []digest.Key) (first digest.Key) {
 	if len(keys) > 0 {
 		first = keys[0]

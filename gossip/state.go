@@ -13,9 +13,9 @@ import (
 	"github.com/summarycache/summarycache/gossip/exchange"
 )
 
-// A state file begins with a line that says so. For each replica, and for what this peer
-// publishes, it has a byte of the length of the peer's name, the name, and the frame that would
-// answer a get for it. Damaged parts are skipped: it is a cache of what others have.
+// A state file begins with this line. For this peer's digest and for each replica, it has the length
+// of the peer's name (a byte), the name, and the frame that would answer a get for the digest. It is
+// a cache of what others have, so a damaged file is read up to the damage.
 const stateMagic = "summarycache replicas 1\n"
 
 const saveInterval = 5 * time.Minute
@@ -28,12 +28,11 @@ func (n *Node) saveLoop() {
 	}
 }
 
-// save writes a temporary file beside the state file and renames it, so that there is a
-// complete file at any time.
+// save writes a temporary file beside the state file and renames it, so that the state file is always
+// complete.
 func (n *Node) save() error {
-	n.mu.Lock()
-	saved := n.engine.Save()
-	n.mu.Unlock()
+	var saved []exchange.Saved
+	n.with(func(e *exchange.Engine) { saved = e.Save() })
 	f, err := os.CreateTemp(filepath.Dir(n.cfg.StateFile), filepath.Base(n.cfg.StateFile)+".*")
 	if err != nil {
 		return err
@@ -60,7 +59,7 @@ func writeState(w io.Writer, saved []exchange.Saved) error {
 	return out.Flush() // returns the first error of all writes
 }
 
-// restore loads the state file into the engine. A missing or damaged file is no error; an
+// restore loads the state file into the engine. A missing or damaged file is not an error; an
 // unreadable one is.
 func (n *Node) restore() error {
 	if n.cfg.StateFile == "" {
@@ -90,8 +89,8 @@ func (n *Node) restore() error {
 	return nil
 }
 
-// readState reads replicas until the end or the first damage. A replica that is
-// sound but of no use, such as one under another seed, is skipped.
+// readState reads replicas until the end or the first damage. A replica that cannot be used, such as
+// one under another seed, is skipped.
 func (n *Node) readState(in *bufio.Reader) (loaded int, err error) {
 	magic := make([]byte, len(stateMagic))
 	if _, err := io.ReadFull(in, magic); err != nil || string(magic) != stateMagic {
@@ -125,7 +124,7 @@ func (n *Node) readState(in *bufio.Reader) (loaded int, err error) {
 		r := exchange.DecodeAnswer(f, t, payload, n.digestLimits, n.digestSeeds()...)
 		switch {
 		case string(name) == n.cfg.Name:
-			n.former = r.Filter // nil if it is not sound
+			n.former = r.Filter // nil if it is damaged
 		case n.engine.Restore(time.Now(), string(name), r):
 			loaded++
 		}

@@ -5,42 +5,34 @@ import (
 	"github.com/summarycache/summarycache/gossip/invalidation"
 )
 
-// Stats counts what a node did since it was made, and what it holds now.
+// Stats has the counters of a node, and its present state.
 type Stats struct {
 	// Exchange counts adverts, fetches, bodies and repairs.
 	Exchange exchange.Stats
-	// Invalidations counts those, and what is remembered of them.
+	// Invalidations has the counters of package invalidation.
 	Invalidations invalidation.Stats
 
 	Peers        int   // other members that are alive
 	Replicas     int   // live members whose digest is in use
-	Behind       int   // live members whose digest is known, or supposed, to have changed since
+	Behind       int   // live members whose digest has changed, or may have, since the version in use
 	ReplicaBytes int64 // memory of the replicas' filters
 	IndexBytes   int64 // memory of the index that lookups use
 
-	In, Out Traffic // everything on the gossip port
+	In, Out Traffic // all bytes on the gossip port
 
-	PacketsStrange int64 // dropped: not of this cluster, or not what a peer sends
-	PacketsDropped int64 // dropped: the node was too slow
-
-	ConnsAccepted int64
-	ConnsRefused  int64 // beyond the limits
-	ConnsStrange  int64 // closed because of their first byte
-	Malformed     int64 // requests and datagrams
-
-	HooksLost int64 // events dropped because hooks were too slow
+	PacketsStrange int64 // dropped: not of this cluster, or not a packet that a peer sends
+	ConnsAccepted  int64
+	ConnsRefused   int64 // beyond the limits
+	ConnsStrange   int64 // closed because of their first byte
 }
 
 // Stats returns the counters.
 func (n *Node) Stats() Stats {
 	s := Stats{
 		PacketsStrange: n.transport.strange.Load(),
-		PacketsDropped: n.transport.dropped.Load(),
 		ConnsAccepted:  n.acceptor.accepted.Load(),
 		ConnsRefused:   n.acceptor.refused.Load(),
 		ConnsStrange:   n.acceptor.strange.Load(),
-		Malformed:      n.malformed.Load(),
-		HooksLost:      n.hooksLost.Load(),
 		IndexBytes:     int64(n.index.MemoryBytes()),
 	}
 	n.invalidations.mu.Lock()
@@ -49,7 +41,6 @@ func (n *Node) Stats() Stats {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	s.Exchange = n.engine.Stats()
-	s.Malformed += s.Exchange.AdvertsBad
 	s.In, s.Out = n.meters.in.traffic(), n.meters.out.traffic()
 	s.In[Adverts] += s.Exchange.AdvertBytesIn
 	s.In[Deltas] += s.Exchange.CarriedBytesIn

@@ -11,19 +11,18 @@ import (
 	"github.com/summarycache/summarycache/gossip/exchange"
 )
 
-// Patience with a stream (PROTOCOL.md 8).
+// Timeouts of a stream (PROTOCOL.md 8).
 const (
-	firstByteWait = 5 * time.Second  // for the byte that says what a stream is
+	firstByteWait = 5 * time.Second  // for the first byte
 	frameWait     = 10 * time.Second // for progress within a frame
 	serverIdle    = 60 * time.Second // between a client's requests
-	clientIdle    = 30 * time.Second // that a client keeps a connection for the next request
+	clientIdle    = 30 * time.Second // for which a client keeps a connection for the next request
 )
 
-// progress is how many bytes must arrive or leave within frameWait.
+// progress is the number of bytes that must be received or sent within frameWait.
 const progress = 64 << 10
 
-// wire is a connection that carries frames. It is used by one goroutine at a
-// time.
+// wire is a connection for frames. It is used by one goroutine at a time.
 type wire struct {
 	net.Conn
 	in    *bufio.Reader
@@ -36,10 +35,10 @@ func newWire(c net.Conn, m *meters) *wire {
 	return &wire{Conn: c, in: bufio.NewReaderSize(c, 4<<10), meter: m}
 }
 
-// readFrame reads a frame whose payload, if it is a body, has at most limit
-// bytes. The first byte may take as long as wait; then the other side must make
-// progress. Memory is allocated as bytes arrive, not as a length promises them. If the
-// stream breaks within a payload, the part that arrived is returned with the error.
+// readFrame reads a frame whose payload, if it is a body, has at most limit bytes. The first byte may
+// take as long as wait; then the other side must make progress. Memory is allocated as bytes arrive,
+// not by the length in the header. If the stream breaks within a payload, the part that arrived is
+// returned with the error.
 func (w *wire) readFrame(wait time.Duration, limit int) (exchange.FrameType, []byte, error) {
 	w.SetReadDeadline(time.Now().Add(wait))
 	if _, err := w.in.Peek(1); err != nil {
@@ -72,7 +71,7 @@ func (w *wire) readFrame(wait time.Duration, limit int) (exchange.FrameType, []b
 	return t, payload, nil
 }
 
-// unexpected turns the end of a stream within a frame into an error that says so.
+// unexpected returns io.ErrUnexpectedEOF for the end of a stream within a frame.
 func unexpected(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
@@ -80,8 +79,8 @@ func unexpected(err error) error {
 	return err
 }
 
-// writeAll writes b, a frame or the beginning of a stream, in pieces, each of which
-// must be sent within frameWait.
+// writeAll writes b, a frame or the beginning of a stream, in pieces, each of which must be sent
+// within frameWait.
 func (w *wire) writeAll(b []byte) error {
 	t := exchange.FrameType(b[0])
 	for len(b) > 0 {
@@ -96,8 +95,8 @@ func (w *wire) writeAll(b []byte) error {
 	return nil
 }
 
-// greet opens a stream from the client's side: it sends hello and reads the
-// answer. A refusal is returned as *exchange.Refusal.
+// greet begins a stream as a client: it sends hello and reads the answer. A refusal is returned as
+// *exchange.Refusal.
 func (w *wire) greet(h exchange.Hello) (exchange.Welcome, error) {
 	w.out = append(w.out[:0], exchange.StreamMagic0, exchange.StreamMagic1)
 	w.out = h.AppendTo(w.out)

@@ -11,15 +11,15 @@ import (
 type TrafficKind uint8
 
 const (
-	Adverts       TrafficKind = iota // datagrams that say what is published or held, without the changes in them
-	Deltas                           // changes: fetched, or in the datagrams of adverts
+	Adverts       TrafficKind = iota // datagrams about versions, without the changes in steps
+	Deltas                           // changes: fetched, or in steps
 	Snapshots                        // digests fetched whole
 	Requests                         // for deltas and snapshots, and answers without either
 	Vectors                          // comparisons of all versions with a random peer
 	Greetings                        // at the start of streams
-	Invalidations                    // and their receipts
+	Invalidations                    // with their receipts
 	Membership                       // failure detection and member lists, by memberlist
-	Sealing                          // what encryption adds, including handshakes
+	Sealing                          // bytes added by encryption, with handshakes
 
 	TrafficKinds = int(Sealing) + 1
 )
@@ -28,12 +28,12 @@ var trafficNames = [...]string{"advert", "delta", "snapshot", "request", "vector
 
 func (k TrafficKind) String() string { return trafficNames[k] }
 
-// Traffic counts bytes on the gossip port, by [TrafficKind]: the payload of UDP and
-// TCP, all of it, without the headers of either and of IP.
+// Traffic counts bytes on the gossip port, by [TrafficKind]: the whole payload of UDP and TCP, without
+// headers.
 type Traffic [TrafficKinds]int64
 
-// Digests returns the bytes that kept replicas in step: all except invalidations,
-// membership and sealing.
+// Digests returns the bytes that kept replicas up to date: all except invalidations, membership and
+// sealing.
 func (t Traffic) Digests() int64 { return t.All() - t[Invalidations] - t[Membership] - t[Sealing] }
 
 // All returns the bytes of every kind.
@@ -48,7 +48,7 @@ func (t Traffic) All() (sum int64) {
 type meter struct {
 	kinds   [TrafficKinds]atomic.Int64
 	streams atomic.Int64 // bytes of connections, including encryption
-	inside  atomic.Int64 // of these, bytes that kinds also counts
+	inside  atomic.Int64 // of these, bytes that are also in kinds
 }
 
 func (m *meter) packet(k TrafficKind, n int) { m.kinds[k].Add(int64(n)) }
@@ -105,12 +105,12 @@ func (c *meteredConn) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// whole counts everything that c carries.
+// whole counts all bytes of c, as sealing if they are not counted otherwise.
 func (m *meters) whole(c net.Conn) net.Conn {
 	return &meteredConn{c, func(n int) { m.in.streams.Add(int64(n)) }, func(n int) { m.out.streams.Add(int64(n)) }}
 }
 
-// members counts what c carries as memberlist's.
+// members counts the bytes of c as memberlist's.
 func (m *meters) members(c net.Conn) net.Conn {
 	return &meteredConn{c, func(n int) { m.in.stream(Membership, n) }, func(n int) { m.out.stream(Membership, n) }}
 }

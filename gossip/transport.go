@@ -18,15 +18,15 @@ import (
 	"github.com/summarycache/summarycache/gossip/invalidation"
 )
 
-// maxPacket is the longest packet accepted, in bytes. memberlist is configured
-// to send at most 1,400; only an attacker sends more.
+// maxPacket is the length in bytes of the longest packet accepted. Peers send at most 1,400; only an
+// attacker sends more.
 const maxPacket = 2048
 
-// packetBacklog is how many packets wait for memberlist before more are dropped.
+// packetBacklog bounds the packets that wait for memberlist. More are dropped.
 const packetBacklog = 1024
 
-// transport is memberlist's view of the node's one port. The sockets belong to
-// the node; packets come from a loop here, streams from the node's acceptor.
+// transport lets memberlist use the node's port. A loop here reads its packets; its streams come
+// from the node's acceptor. The sockets belong to the node.
 type transport struct {
 	n       *Node
 	packets net.PacketConn
@@ -36,7 +36,7 @@ type transport struct {
 	streamCh chan net.Conn
 	wg       sync.WaitGroup
 
-	strange, dropped atomic.Int64 // packets
+	strange atomic.Int64 // packets dropped
 }
 
 var _ memberlist.Transport = (*transport)(nil)
@@ -67,13 +67,13 @@ func (t *transport) readPackets() {
 			case <-t.n.ctx.Done():
 				return
 			case <-time.After(time.Millisecond):
-				continue // a socket error concerns one packet
+				continue // a socket error affects one packet
 			}
 		}
 		opened, in := t.open(buf[:n], addrPortOf(from)), &t.n.meters.in
 		if opened == nil {
 			t.strange.Add(1)
-			in.packet(Membership, n) // as far as can be told
+			in.packet(Membership, n) // the most likely kind
 			continue
 		}
 		in.packet(Sealing, n-len(opened))
@@ -95,12 +95,11 @@ func (t *transport) readPackets() {
 	}
 }
 
-// deliver gives memberlist a packet.
+// deliver passes a packet to memberlist, or drops it if too many wait.
 func (t *transport) deliver(b []byte, from net.Addr, at time.Time) {
 	select {
 	case t.packetCh <- &memberlist.Packet{Buf: slices.Concat(plainHeader, b), From: from, Timestamp: at}:
-	default:
-		t.dropped.Add(1)
+	default: // memberlist tolerates lost packets
 	}
 }
 
@@ -124,14 +123,14 @@ func kindOf(packet []byte) packetKind {
 	return ofNobody
 }
 
-// open returns the packet in b; nil if it is not for this node.
+// open returns the packet in b; nil if it is invalid or of another cluster.
 func (t *transport) open(b []byte, from netip.AddrPort) []byte {
 	if len(b) > maxPacket {
 		return nil
 	}
 	packet := t.n.ring.Load().open(b)
 	if packet == nil && (len(b) > sealBytes && b[0] == sealedByte || kindOf(b) != ofNobody) {
-		t.n.foreign(from) // of another secret, or without one
+		t.n.foreign(from) // under another secret, or none
 	}
 	if kindOf(packet) == ofNobody {
 		return nil
@@ -171,7 +170,7 @@ func (t *transport) WriteTo(b []byte, addr string) (time.Time, error) {
 	return time.Now(), err
 }
 
-// write sends a packet.
+// write seals and sends a packet.
 func (t *transport) write(b []byte, to netip.AddrPort) error {
 	sealed := t.n.ring.Load().seal(b)
 	_, err := t.packets.WriteTo(sealed, net.UDPAddrFromAddrPort(to))
@@ -181,8 +180,8 @@ func (t *transport) write(b []byte, to netip.AddrPort) error {
 	return err
 }
 
-// DialTimeout sets a deadline on what it returns, because memberlist
-// writes its label before it sets one.
+// DialTimeout sets a deadline on the connection, since memberlist writes its label before it sets
+// one.
 func (t *transport) DialTimeout(addr string, timeout time.Duration) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
@@ -198,7 +197,7 @@ func (t *transport) DialTimeout(addr string, timeout time.Duration) (net.Conn, e
 func (t *transport) PacketCh() <-chan *memberlist.Packet { return t.packetCh }
 func (t *transport) StreamCh() <-chan net.Conn           { return t.streamCh }
 
-// handOver gives memberlist an incoming stream.
+// handOver passes an incoming stream to memberlist.
 func (t *transport) handOver(c net.Conn) {
 	c = t.screen.stream(c, true)
 	select {

@@ -7,13 +7,12 @@ import (
 	"io"
 )
 
-// An unpacker reads MessagePack as memberlist writes it: maps from names to numbers,
-// booleans, strings and bytes. It does not trust a length before that many bytes have
-// arrived.
+// An unpacker reads MessagePack as memberlist writes it: maps from names to numbers, booleans, strings
+// and bytes. It allocates memory as bytes arrive, not by the lengths in them.
 type unpacker struct {
-	b    []byte            // what has been read
-	at   int               // of the next value
-	more func(n int) error // reads until n bytes are in b; nil if b is everything
+	b    []byte            // the bytes read so far
+	at   int               // offset of the next value
+	more func(n int) error // reads until n bytes are in b; nil if b is complete
 }
 
 var errNotPacked = errors.New("not memberlist's encoding")
@@ -106,8 +105,8 @@ func (u *unpacker) wrong(first byte, want string) error {
 	return fmt.Errorf("%w: 0x%02x before byte %d, want %s", errNotPacked, first, u.at, want)
 }
 
-// readInto returns a function that reads from r until n bytes are in u.b. It calls room
-// before it makes the buffer larger.
+// readInto returns a function that reads from r until n bytes are in u.b. It calls room before it
+// enlarges the buffer.
 func (u *unpacker) readInto(r io.Reader, room func(total int) error) func(n int) error {
 	return func(n int) error {
 		if n > cap(u.b) {
@@ -124,13 +123,14 @@ func (u *unpacker) readInto(r io.Reader, room func(total int) error) func(n int)
 	}
 }
 
+// aliveMessage returns memberlist's message that a peer is alive.
 func aliveMessage(c claim) []byte {
 	return pack(msgAlive, "Incarnation", uint32(c.incarnation), "Node", c.name,
 		"Addr", c.addr.Addr().AsSlice(), "Port", c.addr.Port(), "Meta", c.meta, "Vsn", c.versions)
 }
 
-// pack returns a message of a kind with up to 15 fields: names and values in turn. These are
-// numbers of 8, 16 and 32 bits and texts of at most 65,535 bytes.
+// pack returns a message of a kind with up to 15 fields, given as names and values in turn. Values are
+// numbers of 8, 16 and 32 bits, booleans, and texts of at most 65,535 bytes.
 func pack(kind byte, fields ...any) []byte {
 	b := []byte{kind, 0x80 | byte(len(fields)/2)}
 	text := func(n int) {

@@ -10,7 +10,7 @@ import (
 // ErrMalformed: a message that PROTOCOL.md does not allow.
 var ErrMalformed = errors.New("malformed message")
 
-// FormatError says which field of a message was wrong, and where.
+// FormatError names the wrong field of a message, and its position.
 type FormatError struct {
 	Message string // "advert", "hello", …
 	Field   string // the name in PROTOCOL.md
@@ -24,8 +24,8 @@ func (e *FormatError) Error() string {
 
 func (e *FormatError) Unwrap() error { return e.Err }
 
-// A Reader reads the fields of a message in order. After the first wrong field
-// everything read is zero, and Err names that field.
+// A Reader reads the fields of a message in order. After the first wrong field it returns zero values,
+// and Err names that field.
 type Reader struct {
 	Message string // its name
 	B       []byte // all of it
@@ -97,8 +97,7 @@ func (r *Reader) Uvarint(field string) uint64 {
 	return v
 }
 
-// Count reads the number of elements that follow, of at least so many bytes each; 0 after an
-// error.
+// Count reads the number of elements that follow, each at least so many bytes long; 0 after an error.
 func (r *Reader) Count(field string, each int) int {
 	at := r.Off
 	n := r.Uvarint(field)
@@ -126,7 +125,7 @@ func (r *Reader) Signature() []byte {
 	return append([]byte(nil), r.Take("signature", uint64(n))...)
 }
 
-// Rest returns what has not been read.
+// Rest reads all remaining bytes.
 func (r *Reader) Rest() []byte { return r.Take("rest", uint64(len(r.B)-r.Off)) }
 
 // End checks that nothing is left and returns the first error.

@@ -35,7 +35,7 @@ func TestMistakes(t *testing.T) {
 		"advertised port":       {[]string{"--advertise", "h:80"}, "is not a host"},
 		"advertised wildcard":   {[]string{"--advertise", "0.0.0.0"}, "is not a host"},
 		"srv with a port":       {[]string{"--join", "srv:cache:7946"}, "want srv:NAME without a port"},
-		"srv without a name":    {[]string{"--join", "srv:"}, "is no name of SRV records"},
+		"srv without a name":    {[]string{"--join", "srv:"}, "is not a name of SRV records"},
 		"out of reach":          {[]string{"--join", "10.0.0.7:7946"}, `--gossip "127.0.0.1:7946" cannot be reached by the peer that --join 10.0.0.7:7946 names`},
 		"store is a file":       {[]string{"--store", plain}, "is a file, not a directory"},
 		"store below a file":    {[]string{"--store", filepath.Join(plain, "x")}, "cannot be made: " + plain + " is a file"},
