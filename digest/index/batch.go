@@ -2,12 +2,11 @@ package index
 
 import "github.com/summarycache/summarycache/digest"
 
-// A batch is the memory for a lookup of several keys, or of more peers than the stack has
-// room for.
+// A batch is the memory for a lookup of several keys, or of more peers than fit the stack.
 type batch struct {
 	memory                     []uint64
-	found, part, total, ranked []uint64       // sets of places, but ranked of ranks
-	lines                      [ahead]keyLine // of the keys to come
+	found, part, total, ranked []uint64       // sets of places; ranked is a set of ranks
+	lines                      [ahead]keyLine // of the next keys
 	chain                      chainSearch
 }
 
@@ -18,7 +17,7 @@ func (x *Index) borrow() *batch {
 	return new(batch)
 }
 
-// begin takes a view and empties the memory.
+// begin loads the view and clears the memory.
 func (b *batch) begin(x *Index) *view {
 	v := x.view.Load()
 	n := v.words()
@@ -28,8 +27,8 @@ func (b *batch) begin(x *Index) *view {
 	return v
 }
 
-// several appends the peers that find leaves in the total of a batch. It starts again if
-// another view has come meanwhile.
+// several appends the peers that find leaves in the total of a batch. It starts again if the view has
+// been replaced meanwhile.
 func (x *Index) several(dst []Match, find func(*batch, *view)) []Match {
 	b := x.borrow()
 	defer x.scratch.Put(b)
@@ -42,16 +41,15 @@ func (x *Index) several(dst []Match, find func(*batch, *view)) []Match {
 	}
 }
 
-// ahead is how many keys in advance a line is prefetched; what the line refers to is
-// prefetched half as many in advance.
+// A line is prefetched this many keys in advance, and its linked words and bitmaps half as many.
 const ahead = 8
 
-// find makes found the places of the peers whose filters say yes for the i-th of keys. Keys
-// must be asked for in order.
+// find sets found to the places of the peers whose filters match the i-th of keys. It must be called
+// for the keys in order.
 func (b *batch) find(x *Index, v *view, keys []digest.Key, i int) {
 	if i == 0 {
 		for j := range min(ahead, len(keys)) {
-			b.ask(x, keys, j)
+			b.prefetch(x, keys, j)
 		}
 		for j := range min(ahead/2, len(keys)) {
 			b.lines[j].prefetchMore()
@@ -59,16 +57,15 @@ func (b *batch) find(x *Index, v *view, keys []digest.Key, i int) {
 	}
 	l := b.lines[i%ahead]
 	if i+ahead < len(keys) {
-		b.ask(x, keys, i+ahead)
+		b.prefetch(x, keys, i+ahead)
 	}
 	if i+ahead/2 < len(keys) {
 		b.lines[(i+ahead/2)%ahead].prefetchMore()
 	}
-	clear(b.found)
-	x.collect(v, keys[i], l, b.found, b.part)
+	b.look(x, v, keys[i], l)
 }
 
-func (b *batch) ask(x *Index, keys []digest.Key, i int) {
+func (b *batch) prefetch(x *Index, keys []digest.Key, i int) {
 	l := x.table.lineOf(uint64(keys[i]))
 	prefetch(&l.words[0])
 	b.lines[i%ahead] = l

@@ -6,11 +6,11 @@ import (
 	"github.com/summarycache/summarycache/digest"
 )
 
-// moreLines is how a crowded segment grows: by one line in so many.
+// A full segment grows by one moreLines-th of its lines.
 const moreLines = 7
 
-// flip toggles ascending positions of a peer. It fails with errCrowd, having
-// toggled some of them, if they are not such as hashing gives.
+// flip toggles ascending positions of a peer. It fails with errCrowd, after some of them, if they are
+// not distributed as hashing does.
 func (t *table) flip(place uint32, m uint64, positions []uint64) error {
 	const ahead = 32
 	var keys [ahead]uint64
@@ -18,8 +18,8 @@ func (t *table) flip(place uint32, m uint64, positions []uint64) error {
 	step := ^uint64(0)/m + 1 // at least as many keys as have one position
 	for len(positions) > 0 {
 		n := min(ahead, len(positions))
-		// Memory answers many questions in the time of one: for segments, for lines, and for
-		// what these refer to.
+		// Loads from memory overlap: first those of segments, then of lines, then of the words and
+		// bitmaps to which these refer.
 		for i, p := range positions[:n] {
 			keys[i] = firstKey(p, m)
 			lines[i].segment = t.at(keys[i])
@@ -42,8 +42,8 @@ func (t *table) flip(place uint32, m uint64, positions []uint64) error {
 	return nil
 }
 
-// prefetchFor asks memory for where a position of a peer may be beyond a line at hand:
-// in the bitmap of a shared position, or in the words that the last one links to.
+// prefetchFor prefetches the memory outside the line that may have a position of a peer: the bitmap of
+// a shared position, or the words that the last one links to.
 func (l *keyLine) prefetchFor(place uint32, p uint64) {
 	b := &l.shape.blocks[place]
 	for _, w := range l.words {
@@ -80,8 +80,8 @@ func (t *table) toggle(place uint32, p, m, k, step uint64) error {
 	return nil
 }
 
-// toggleAll toggles a position in all lines that are responsible for its keys.
-// Meanwhile lines must stay what they are, or one could be taken for two.
+// toggleAll toggles a position in all lines that are responsible for its keys. The lines must not
+// change meanwhile, or one could be toggled twice.
 func (t *table) toggleAll(place uint32, p uint64, r reach) error {
 	for k := r.first; ; {
 		s := t.at(k)
@@ -105,7 +105,7 @@ func (t *table) toggleAll(place uint32, p uint64, r reach) error {
 	}
 }
 
-// growAll grows what is crowded of the segments for some keys.
+// growAll grows the full ones of the segments for some keys.
 func (t *table) growAll(r reach) {
 	for k := r.first; ; {
 		s := t.at(k)
@@ -122,8 +122,8 @@ func (t *table) growAll(r reach) {
 // grow gives a segment more lines.
 func (t *table) grow(s *segment) { t.rebuild(s, uint64(s.lines+s.lines/moreLines+1)) }
 
-// replace toggles the positions of a peer in which filter by differs from old: part by part,
-// of some thousand positions each.
+// replace toggles the positions in which filter by of a peer differs from old, in parts of some
+// thousand positions.
 func (t *table) replace(place uint32, m uint64, old, by *digest.Filter) error {
 	parts := max(old.Ones(), by.Ones())/comparedAtOnce + 1
 	var before, after, flips []uint64
@@ -149,7 +149,7 @@ func appendWithin(dst []uint64, f *digest.Filter, first, last uint64) []uint64 {
 	return dst[:n]
 }
 
-// appendDiffering appends what is in one of two ascending lists only.
+// appendDiffering appends the positions that only one of two ascending lists has.
 func appendDiffering(dst, a, b []uint64) []uint64 {
 	for len(a) > 0 && len(b) > 0 {
 		switch {

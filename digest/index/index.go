@@ -8,34 +8,33 @@ import (
 	"github.com/summarycache/summarycache/digest"
 )
 
-// An Index answers for the filters of all peers at once. Make one with [New]. All
-// methods are safe for concurrent use.
+// An Index is an index over the filters of all peers. Create one with [New]. All methods are safe for
+// concurrent use.
 //
-// Lookups never wait, whatever the updates, and allocate nothing beyond the
-// caller's slice. During an update a lookup may see some of what changes; a key
-// that a peer's filter has before and after it is never missed. Updates exclude
-// each other.
+// Lookups never wait for updates, and allocate nothing beyond the caller's slice. During an update, a
+// lookup may see a part of the changes. It never misses a key that a peer's filter has before and
+// after the update. Updates exclude each other.
 type Index struct {
-	view  atomic.Pointer[view] // what lookups begin with; replaced as a whole
+	view  atomic.Pointer[view] // with which lookups begin; replaced as a whole
 	table table
 
 	write     sync.Mutex
 	peers     map[string]*indexed
 	order     []*indexed // best first
 	groups    map[family]*rows
-	separates map[family]int // how many are asked one by one
-	places    uint32         // that were ever used
-	held      int            // bytes of filters that are asked one by one
+	separates map[family]int // how many are looked up one by one
+	places    uint32         // ever used
+	held      int            // bytes of the filters that are looked up one by one
 	limit     int            // bytes; 0 for none
 	buffer    []uint64
 
-	scratch sync.Pool // of *scratch, for more peers than the stack has room for
+	scratch sync.Pool // of *batch
 }
 
-// A Match is a peer whose filter says yes.
+// A Match is a peer whose filter has the key.
 type Match struct {
 	Peer              string
-	FalsePositiveRate float64 // odds that a filter such as the peer's says yes for nothing, 0 to 1
+	FalsePositiveRate float64 // probability that the peer's filter has a key that the peer does not hold, 0 to 1
 }
 
 // New returns an empty index.
@@ -50,32 +49,31 @@ func New() *Index {
 	return x
 }
 
-// SetMemoryLimit bounds the memory of the index to about so many bytes; 0 or less
-// means no bound, as at first. What is in the index already stays.
+// SetMemoryLimit bounds the memory of the index to about this many bytes; 0 or less means no bound,
+// which is the default. Peers in the index stay.
 func (x *Index) SetMemoryLimit(bytes int) {
 	x.write.Lock()
 	defer x.write.Unlock()
 	x.limit = max(0, bytes)
 }
 
-// Set makes f what is known of peer, in place of what was. It takes time in proportion to
-// f's positions, most of it for those that were not known before; for a peer whose changes
-// are known, [Index.Apply] takes less. If the index would exceed the limit of
-// [Index.SetMemoryLimit], the peer is forgotten, and the error wraps [digest.ErrTooLarge];
-// there is no other error.
+// Set sets the filter of a peer. Its time is proportional to f's positions, and most of it goes into
+// those that the previous filter lacks. If the changes are known, [Index.Apply] takes less. If the
+// index would exceed the limit of [Index.SetMemoryLimit], the peer is forgotten, and the error wraps
+// [digest.ErrTooLarge]; there is no other error.
 func (x *Index) Set(peer string, f *digest.Filter) error { return x.Apply(peer, nil, f) }
 
-// Apply brings what is known of peer from d's base to its target, which is next.
-// It takes time in proportion to d's length. If what is known of peer is not d's
-// base, or d is nil, Apply does what [Index.Set] does. Errors are those of Set.
+// Apply changes the filter of a peer from d's base to its target, which is next. Its time is
+// proportional to d's length. If the peer's filter is not d's base, or d is nil, Apply does the same
+// as [Index.Set]. Errors are those of Set.
 func (x *Index) Apply(peer string, d *digest.Delta, next *digest.Filter) error {
 	x.write.Lock()
 	defer x.write.Unlock()
 	return x.set(peer, d, next)
 }
 
-// Delete forgets peer, which ceases to match at once. Its memory is used again or
-// freed in the course of later updates. It has no effect for a peer that is not there.
+// Delete forgets a peer, which ceases to match at once. Its memory is reused or freed during later
+// updates. It has no effect for an unknown peer.
 func (x *Index) Delete(peer string) {
 	x.write.Lock()
 	defer x.write.Unlock()
@@ -84,11 +82,11 @@ func (x *Index) Delete(peer string) {
 	}
 }
 
-// Len returns how many peers are known.
+// Len returns the number of peers.
 func (x *Index) Len() int { return len(x.view.Load().order) }
 
-// MemoryBytes returns what the index occupies, those filters included that it asks
-// one by one. The others that it refers to are not counted: they are the caller's.
+// MemoryBytes returns the memory of the index, with the filters that it looks up one by one. It does
+// not count the other filters, which the caller has as well.
 func (x *Index) MemoryBytes() int {
 	x.write.Lock()
 	defer x.write.Unlock()
@@ -104,8 +102,7 @@ func (x *Index) bytes() int {
 	return n
 }
 
-// reserve forgets the peer and returns an error if there is no memory for need
-// more bytes.
+// reserve forgets the peer and returns an error if need more bytes would exceed the limit.
 func (x *Index) reserve(peer string, need uint64) error {
 	if x.limit == 0 {
 		return nil
@@ -124,8 +121,8 @@ func (x *Index) reserve(peer string, need uint64) error {
 	return fmt.Errorf("index: %s: %w: %d bytes and %d more, %d allowed", peer, digest.ErrTooLarge, have, need, x.limit)
 }
 
-// set makes f the filter of a peer: by the positions that differ where that takes less, of
-// which d is the list if it leads from the last filter to f.
+// set sets the filter of a peer, by the positions that differ if that takes less. If d leads from the
+// last filter to f, it has these positions.
 func (x *Index) set(peer string, d *digest.Delta, f *digest.Filter) error {
 	old := x.peers[peer]
 	to, key := x.layoutFor(f, old), keyOf(f.Geometry())
@@ -141,7 +138,7 @@ func (x *Index) set(peer string, d *digest.Delta, f *digest.Filter) error {
 			need = 0
 		case d != nil:
 			need = 4 * uint64(d.Len())
-		default: // if the sizes are very different, the table should be, too
+		default: // if the sizes differ much, the table should be planned anew
 			inPlace = f.Ones()/2 <= last.Ones() && last.Ones()/2 <= f.Ones()
 		}
 	}

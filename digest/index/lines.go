@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// layOut lays out the lines that got more than they have room for.
+// layOut lays out the lines that have more codes than fields.
 func (m *migrator) layOut() {
 	for line, n := range m.counts {
 		if m.beyond[line] != 0 {
@@ -18,7 +18,7 @@ func (m *migrator) layOut() {
 	}
 }
 
-// layOutLine lays out a line that got n codes, and shared positions.
+// layOutLine lays out a line with n codes and possibly shared positions.
 func (m *migrator) layOutLine(line, n int) {
 	fields := int(m.shape.fields)
 	words := m.begun[line*lineWords:][:lineWords]
@@ -56,14 +56,14 @@ func (m *migrator) layOutLine(line, n int) {
 	m.more = append(m.more, more...)
 }
 
-// bitmaps is where the words in more will be.
+// bitmaps returns the future offset of the words in more.
 func (m *migrator) bitmaps() int { return int(m.lines) * lineWords }
 
-// enough is how many codes take more memory than one shared position.
+// enough returns how many codes take more memory than a shared position.
 func (m *migrator) enough() int { return 64*int(m.bitmapWords+1)/int(m.shape.width) + 2 }
 
-// keepShared packs a position that was shared before if enough peers still have it.
-// Otherwise it adds their codes to the list.
+// keepShared packs a position that was shared before, if enough peers still have it. Otherwise it adds
+// their codes to the list.
 func (m *migrator) keepShared(old *extra) {
 	at := len(m.more)
 	m.more = append(m.more, make([]uint64, m.bitmapWords)...)
@@ -93,8 +93,8 @@ func (m *migrator) keepShared(old *extra) {
 	}
 }
 
-// absorb moves codes of a shared position from the list into its bitmap: those of peers for
-// which the old bitmap was too short, and of a peer that is being added.
+// absorb moves codes of a shared position from the list into its bitmap: those of a peer that is being
+// added, and of peers beyond the end of the old bitmap.
 func (m *migrator) absorb(old *extra, bitmap []uint64) {
 	m.list = slices.DeleteFunc(m.list, func(code uint64) bool {
 		place := m.shape.slots[code>>m.shape.granule].place
@@ -107,8 +107,8 @@ func (m *migrator) absorb(old *extra, bitmap []uint64) {
 	})
 }
 
-// mayShare reports whether enough codes for sharing may mean the same position: whether so
-// many agree in their lowest bits. That nearly always rules it out without a sort.
+// mayShare reports whether enough codes to share may stand for the same position, because that many
+// agree in their lowest bits. It nearly always excludes that without a sort.
 func (m *migrator) mayShare(codes []uint64, enough int) bool {
 	var counts [64]uint8
 	mask := uint64(1)<<min(6, m.shape.granule) - 1
@@ -120,8 +120,7 @@ func (m *migrator) mayShare(codes []uint64, enough int) bool {
 	return false
 }
 
-// share packs the positions that enough peers have as shared ones, and returns the other
-// codes.
+// share packs the positions that enough peers have as shared ones, and returns the other codes.
 func (m *migrator) share(codes []uint64, enough int) []uint64 {
 	const placeBits = 24
 	sh := m.shape
@@ -173,19 +172,19 @@ func (m *migrator) pack(codes []uint64) {
 	}
 }
 
-// deliver gives the segment its memory.
+// deliver copies the words into the memory of the segment, and returns it.
 func (m *migrator) deliver() *segment {
 	s := m.segment
 	used := len(m.begun) + len(m.more)
 	s.free = int32(used)
 	s.words = slices.Grow([]uint64(nil), used+max(16, len(m.begun)/lineSpare+len(m.more)/moreSpare))
-	s.words = s.words[:cap(s.words)] // what the allocator gives in any case
+	s.words = s.words[:cap(s.words)] // the allocator rounds up
 	copy(s.words, m.begun)
 	copy(s.words[len(m.begun):], m.more)
 	m.segment, m.old, m.gone = nil, nil, nil
-	clear(m.extras) // of what they refer to
+	clear(m.extras) // drop references
 	if cap(m.extras) > 1<<16 {
-		m.extras = nil // an old line had something for very many
+		m.extras = nil // unusually many
 	}
 	return s
 }

@@ -7,15 +7,14 @@ import (
 	"github.com/summarycache/summarycache/digest"
 )
 
-// An addition is ascending positions of a peer that are to go into the table, where it
-// has none of them yet.
+// An addition is ascending positions of a peer to add to the table, which has none of them yet.
 type addition struct {
 	place     uint32
 	bits      uint64 // m
 	positions []uint64
 }
 
-// within returns what of it has keys from first to last.
+// within returns the positions that have keys from first to last.
 func (a addition) within(first, last uint64) addition {
 	low, top := high(first, a.bits), high(last, a.bits)
 	from := sort.Search(len(a.positions), func(i int) bool { return a.positions[i] >= low })
@@ -24,13 +23,13 @@ func (a addition) within(first, last uint64) addition {
 	return a
 }
 
-// mostInSegment bounds how many positions of a peer there are in a segment, unless somebody
-// chose them; segments for which about half as many are expected are split first.
+// mostInSegment bounds the positions of a peer in a segment. Segments that are expected to get more
+// than half as many are split first, so more are the work of somebody who chose the positions.
 const mostInSegment = 1 << 18
 
-// load adds the positions of a filter for a peer that has none in the table yet: segment by
-// segment, one by one where there is room, or by writing the segment anew, whichever takes
-// less. It fails with errCrowd, having added some, if they are not such as hashing gives.
+// load adds the positions of a filter for a peer that has none in the table yet, segment by segment:
+// one by one, or by a new segment, whichever takes less time. It fails with errCrowd, after some of
+// them, if they are not distributed as hashing does.
 func (t *table) load(place uint32, m uint64, f *digest.Filter) error {
 	codes := t.codesFor(f.Ones(), m)
 	var buffer []uint64
@@ -55,13 +54,13 @@ func (t *table) load(place uint32, m uint64, f *digest.Filter) error {
 			return nil
 		}
 		k = end + 1
-		done, _ := slices.BinarySearch(a.positions[:n], high(k, m)) // the last may be in the next segment, too
+		done, _ := slices.BinarySearch(a.positions[:n], high(k, m)) // the last may have keys in the next segment too
 		a.positions = a.positions[done:]
 	}
 }
 
-// appendBeyond appends the positions of f from first on, n at a time, until one is beyond
-// last or there are more than mostInSegment. It reports whether there are no more.
+// appendBeyond appends the positions of f from first on, n at a time, until one is greater than last or
+// there are more than mostInSegment. It reports whether the filter has no more.
 func appendBeyond(dst []uint64, f *digest.Filter, first, last uint64, n int) (_ []uint64, all bool) {
 	for {
 		had := len(dst)
@@ -76,12 +75,12 @@ func appendBeyond(dst []uint64, f *digest.Filter, first, last uint64, n int) (_ 
 	}
 }
 
-// codesFor returns how many codes so many positions take, as some are in several lines.
+// codesFor returns how many codes this many positions need, since some are in several lines.
 func (t *table) codesFor(positions, m uint64) uint64 {
 	return positions + uint64(float64(positions)*float64(t.words/lineWords)/float64(m))
 }
 
-// linesFor returns how many lines a segment should have for so many codes more.
+// linesFor returns how many lines a segment should have to get this many more codes.
 func (t *table) linesFor(s *segment, more uint64) uint64 {
 	used := uint64(t.live()*float64(s.used)) + more
 	if used <= uint64(s.limit()) {
@@ -91,17 +90,16 @@ func (t *table) linesFor(s *segment, more uint64) uint64 {
 	return max(uint64(s.lines), uint64(float64(used)/(fillLines*loadedTo*full))+1)
 }
 
-// loadedTo is how full a segment is made, of what makes it grow. Where peers come one by
-// one, each code is moved 1/(1-loadedTo) times. From 0.65 to 0.7 that is three times and not
-// five, and loading 64 peers took a tenth less, which the noise nearly hid, for 14 to 22 %
-// more memory; insertFrom at 1 or 4 gained nothing.
+// loadedTo is how full a new segment is, as a share of the limit at which it grows. If peers come one
+// by one, each code is moved 1/(1-loadedTo) times. With 0.65 to 0.7 that is three times and not five:
+// loading 64 peers took a tenth less time, hardly more than the noise, and 14 to 22 % more memory.
 const loadedTo = 0.8
 
-// insertFrom is how many codes there are in a segment, for each that comes, if it takes
-// less to write them one by one than to write the segment anew.
+// If a segment has more than insertFrom times as many codes as it gets, they are inserted one by one;
+// otherwise a new segment takes less time. With 1 or 4 nothing was faster.
 const insertFrom = 2
 
-// addTo adds the first n of some positions to a segment.
+// addTo adds the first n of an addition's positions to a segment.
 func (t *table) addTo(s *segment, a addition, n int) error {
 	if n == 0 {
 		return nil
@@ -126,7 +124,7 @@ func (t *table) addTo(s *segment, a addition, n int) error {
 	return nil
 }
 
-// insert adds the first n of some positions to a segment that has room, code by code.
+// insert adds the first n of an addition's positions to a segment with room, code by code.
 func (t *table) insert(s *segment, a addition, n int) {
 	const ahead = 16
 	step := ^uint64(0) / a.bits
@@ -146,7 +144,7 @@ func (t *table) insert(s *segment, a addition, n int) {
 	}
 }
 
-// add puts what is added into the lines.
+// add puts the codes of an addition into the lines.
 func (m *migrator) add(a addition) {
 	if len(a.positions) == 0 {
 		return

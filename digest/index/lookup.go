@@ -7,8 +7,8 @@ import (
 	"github.com/summarycache/summarycache/digest"
 )
 
-// Lookup appends to dst the peers whose filters say yes for k, the most reliable first: by
-// false-positive rate, in which differences of an eighth are ignored, and by name.
+// Lookup appends to dst the peers whose filters have k, the most reliable first: by false-positive
+// rate, in which differences of an eighth are ignored, and by name.
 func (x *Index) Lookup(dst []Match, k digest.Key) []Match {
 	for {
 		v := x.view.Load()
@@ -27,11 +27,11 @@ func (x *Index) Lookup(dst []Match, k digest.Key) []Match {
 	}
 }
 
-// stackWords suffice for a set of some 1,200 places.
+// stackWords are enough for a set of some 1,200 places.
 const stackWords = 19
 
-// collect makes found, which is empty, the places of the peers whose filters say yes for
-// k, whose line of the table is l. part is memory of the same size.
+// collect adds to found, which is empty, the places of the peers whose filters have k. l is the key's
+// line in the table, and part is memory of the same size as found.
 func (x *Index) collect(v *view, k digest.Key, l keyLine, found, part []uint64) {
 	l.collect(uint64(k), found)
 	if len(v.deeper) > 0 {
@@ -47,8 +47,7 @@ func (x *Index) collect(v *view, k digest.Key, l keyLine, found, part []uint64) 
 	}
 }
 
-// collectDeeper asks for the further positions of peers in the table that have more
-// than one hash.
+// collectDeeper looks up the further positions of peers in the table with more than one hash.
 func (x *Index) collectDeeper(v *view, k digest.Key, found, part []uint64) {
 	h, d := uint64(k), k.Stride()
 	for _, deeper := range v.deeper {
@@ -76,8 +75,7 @@ func (v *view) appendMatches(dst []Match, found, ranked []uint64) []Match {
 	return dst
 }
 
-// rankAll adds the ranks of peers in found to ranked and returns how many there
-// are.
+// rankAll adds the ranks of the peers in found to ranked, and returns their number.
 func (v *view) rankAll(found, ranked []uint64) (n int) {
 	for i, w := range found {
 		for w &= v.present[i]; w != 0; w &= w - 1 {
@@ -97,11 +95,11 @@ func (v *view) eachRanked(ranked []uint64, f func(*indexed)) {
 	}
 }
 
-// mixedClasses is how many different m there are before a line's codes are compared one by
-// one instead of all at once for each m.
+// mixedClasses is the greatest number of different m for which all codes of a word are compared at
+// once, for each m. With more, codes are compared one by one.
 const mixedClasses = 4
 
-// A keyLine is the line that has everything the table knows about a key, or its beginning.
+// A keyLine is the line with all codes for a key, or its beginning.
 type keyLine struct {
 	*segment
 	words []uint64
@@ -113,11 +111,11 @@ func (t *table) lineOf(k uint64) keyLine {
 	return keyLine{s, s.lineAt(s.line(k))}
 }
 
-// prefetch asks memory for the line of a key.
+// prefetch prefetches the line of a key.
 func (t *table) prefetch(k digest.Key) { prefetch(&t.lineOf(uint64(k)).words[0]) }
 
-// prefetchMore asks memory for what a line at hand refers to: the bitmap of a shared
-// position, as these come first, and the words that the last word links to.
+// prefetchMore prefetches the memory to which a line refers: the bitmap of the first shared position,
+// since these come first, and the words that the last word links to.
 func (l *keyLine) prefetchMore() {
 	if w := atomic.LoadUint64(&l.words[0]); w >= special && w < link {
 		prefetch(&l.bitmap(w)[0])
@@ -127,7 +125,7 @@ func (l *keyLine) prefetchMore() {
 	}
 }
 
-// collect marks the places whose codes in the table are k's.
+// collect adds to set the places that have a code of k in the line.
 func (l keyLine) collect(k uint64, set []uint64) {
 	classes := *l.shape.classes.Load()
 	if len(classes) > mixedClasses {
@@ -139,7 +137,7 @@ func (l keyLine) collect(k uint64, set []uint64) {
 	}
 }
 
-// collectClass compares all codes of a word at the same time.
+// collectClass is collect for one class. It compares all codes of a word at once.
 func (s *segment) collectClass(words []uint64, k uint64, class int, c *class, set []uint64) {
 	rest := high(k, c.bits) & (1<<c.low - 1)
 	want := rest * s.shape.ones
@@ -147,7 +145,7 @@ func (s *segment) collectClass(words []uint64, k uint64, class int, c *class, se
 		w := atomic.LoadUint64(&words[i])
 		switch {
 		case w < special:
-			// The tops of the fields in which what is compared is equal.
+			// The tops of the fields whose compared parts are equal.
 			if same := ^((w^want)&c.lows + c.lows) & c.tops; same != 0 {
 				s.shape.markSame(w, same, c, set)
 			}
@@ -184,7 +182,7 @@ func (s *segment) collectMixed(words []uint64, k uint64, classes []class, set []
 		case w >= link:
 			words, i = s.linked(w), -1
 		default:
-			// A class that came after classes were loaded has no peer in the view.
+			// A class added after classes were loaded has no peer in the view.
 			if class := s.classOf(w); class < len(classes) {
 				c := &classes[class]
 				if s.isShared(w, class, high(k, c.bits)&(1<<c.low-1)) {
@@ -195,7 +193,7 @@ func (s *segment) collectMixed(words []uint64, k uint64, classes []class, set []
 	}
 }
 
-// markPlace adds a place to a set, unless it is of a peer that came later.
+// markPlace adds a place to a set, unless it belongs to a peer that is newer than the view.
 func markPlace(place uint32, set []uint64) {
 	if i := int(place / 64); i < len(set) {
 		set[i] |= 1 << (place % 64)

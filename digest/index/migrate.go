@@ -5,42 +5,42 @@ import (
 	"slices"
 )
 
-// A migrator builds the segment that replaces another one, or a part of it. It moves the
-// contents of the old lines into new ones, then what is added to them. Last it lays out the
-// lines that got more than they have room for (lines.go). Its memory is reused.
+// A migrator builds the segment that replaces another one, or a part of it. It first moves the codes of
+// the old lines into the new ones, and then adds those of an addition. Finally it lays out the lines
+// that have more codes than fields (lines.go). Its memory is reused.
 type migrator struct {
 	*segment          // being built
-	old      *segment // of which
-	gone     []bool   // by place: peers to leave out
-	added    bool     // something was
+	old      *segment // to be replaced
+	gone     []bool   // by place: peers to omit
+	added    bool     // whether there is an addition
 
 	scales []uint64 // by place; see scaleOf
 	begun  []uint64 // the lines
-	counts []uint32 // by line: the codes that it got
-	beyond []uint32 // by line: where the list of what it has no room for begins in extras
+	counts []uint32 // by line: its number of codes
+	beyond []uint32 // by line: index in extras of the list of codes beyond its fields
 	extras []extra
-	more   []uint64 // what follows all lines
+	more   []uint64 // the words after all lines
 	packed []uint64 // one line
 	list   []uint64 // its codes
 	tagged []uint64
 }
 
-// An extra is a code for which a line has no room, or a shared position.
+// An extra is a code beyond a line's fields, or a shared position.
 type extra struct {
-	next   uint32   // of the line's list; 0 for none
+	next   uint32   // in the line's list; 0 at the end
 	class  int32    // of a shared position
-	code   uint64   // or a shared position's part
+	code   uint64   // or the part of a shared position
 	bitmap []uint64 // of a shared position: the old one
 }
 
 const (
-	fillLines = 0.90 // of the fields of all lines, before there should be more lines
-	lineSpare = 9    // words are free at first: one for so many of the lines',
-	moreSpare = 4    // and one for so many of the others
+	fillLines = 0.90 // share of the fields of all lines in use at which a segment gets more lines
+	lineSpare = 9    // a new segment has one free word for this many words of lines,
+	moreSpare = 4    // and one for this many other words
 )
 
-// build makes a segment of what old has for the keys that begin with the depth
-// bits that first begins with, and of what is added.
+// build builds a segment of the codes that old has for the keys with a prefix, the first depth bits of
+// first, and of the addition.
 func (m *migrator) build(old *segment, sh *shape, first uint64, depth uint8, lines uint64, gone []bool, added addition) *segment {
 	m.segment = &segment{shape: sh, first: first, depth: depth, lines: uint32(lines), bitmapWords: uint32(len(gone)+63) / 64}
 	m.old, m.gone, m.added = old, gone, len(added.positions) > 0
@@ -48,7 +48,7 @@ func (m *migrator) build(old *segment, sh *shape, first uint64, depth uint8, lin
 	m.begun = renew(m.begun, int(lines)*lineWords)
 	m.counts = renew(m.counts, int(lines))
 	m.beyond = renew(m.beyond, int(lines))
-	m.extras = append(m.extras[:0], extra{}) // the first is none
+	m.extras = append(m.extras[:0], extra{}) // index 0 means none
 	m.more = m.more[:0]
 
 	low := old.start(old.line(first))
@@ -71,8 +71,7 @@ func renew[T any](s []T, n int) []T {
 	return s
 }
 
-// move puts what the old segment's line for the keys from low to top has
-// into new ones.
+// move puts the codes of the old segment's line for the keys from low to top into new lines.
 func (m *migrator) move(line, low, top uint64) {
 	words := m.old.lineAt(line)
 	sh := m.old.shape
@@ -94,8 +93,8 @@ next:
 	}
 }
 
-// moveCode puts a peer's position, of which code has the lower bits, into the lines for
-// those of its keys that the old line had.
+// moveCode puts a peer's position, whose lower bits are those of code, into the lines for those of its
+// keys that the old line had.
 func (m *migrator) moveCode(from *slot, code, low, top uint64) {
 	scale := m.scales[from.place]
 	if scale <= leftOut {
@@ -121,13 +120,13 @@ func (m *migrator) moveCode(from *slot, code, low, top uint64) {
 	}
 }
 
-// Values instead of a scale: it is not known yet, or the peer is left out.
+// Values instead of a scale: not computed yet, or the peer is omitted.
 const (
 	unknown = 0
 	leftOut = 2 // scales are 1, or greater
 )
 
-// scaleOf returns what turns positions below size into lines, for the peer at place.
+// scaleOf returns the factor from positions below size to lines, for the peer at place.
 func (m *migrator) scaleOf(size uint64, place uint32) uint64 {
 	if m.scales[place] == unknown {
 		m.scales[place] = m.scale(size)
@@ -138,9 +137,8 @@ func (m *migrator) scaleOf(size uint64, place uint32) uint64 {
 	return m.scales[place]
 }
 
-// reached returns the first line, and the one after the last, that are responsible
-// for any of the keys in r and those from low to top, but not the one that already
-// has what the old line before had of r.
+// reached returns the lines, from line to before end, that are responsible for keys of r from low to
+// top. It omits a line that has got the position already, from the old line before.
 func (m *migrator) reached(r reach, low, top uint64) (line, end uint64) {
 	from, to := max(r.first, low, m.first), min(r.last, top, m.last())
 	if from > to {
@@ -153,7 +151,7 @@ func (m *migrator) reached(r reach, low, top uint64) (line, end uint64) {
 	return line, m.line(to) + 1
 }
 
-// moveShared puts a shared position into lines.
+// moveShared puts a shared position into new lines.
 func (m *migrator) moveShared(w, low, top uint64) {
 	c := &(*m.old.shape.classes.Load())[m.old.classOf(w)]
 	least := high(low, c.bits)
@@ -171,7 +169,7 @@ func (m *migrator) moveShared(w, low, top uint64) {
 	}
 }
 
-// putAll puts codes for the peers of a bitmap into a line.
+// putAll puts the codes of the peers of a bitmap into a line.
 func (m *migrator) putAll(line, p uint64, bitmap []uint64) {
 	for i, w := range bitmap {
 		for ; w != 0; w &= w - 1 {
@@ -187,7 +185,7 @@ func (m *migrator) put(line, code uint64) {
 	n := m.counts[line]
 	m.counts[line] = n + 1
 	if field := uint(n / lineWords); field < m.shape.fields {
-		// In turns, which takes no division.
+		// Words take turns, so that no division by the number of fields is needed.
 		m.begun[line*lineWords+uint64(n%lineWords)] |= code << (field * m.shape.width)
 		return
 	}

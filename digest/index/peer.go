@@ -10,31 +10,30 @@ import (
 	"github.com/summarycache/summarycache/digest"
 )
 
-// An indexed is what the index knows of one peer. Another one takes its place if
-// the peer has to move.
+// An indexed is the index's state for a peer. It is replaced if the peer moves to another layout.
 type indexed struct {
 	name   string
 	place  uint32
 	layout layout
 	key    family
 	rate   atomic.Uint64                 // bits of the false-positive rate
-	filter atomic.Pointer[digest.Filter] // the last one; lookups ask it if it is separate
+	filter atomic.Pointer[digest.Filter] // the last one; lookups use it if the layout is separate
 
 	// The writer's:
-	ranked float64 // the rate that its rank is by
+	ranked float64 // the rate that determines its rank
 	column int     // if in rows
 }
 
-// A layout is how the index keeps the positions of a peer.
+// A layout is the way in which the index stores the positions of a peer.
 type layout uint8
 
 const (
 	inTable  layout = iota
-	inRows          // beside those of others of its family
-	separate        // in its filter, which is asked by itself
+	inRows          // beside other peers of the same family
+	separate        // only in its filter
 )
 
-// A family is what geometries have in common under which keys have the same positions.
+// A family is the part of a geometry that determines the positions of a key.
 type family struct {
 	bits   uint64 // m
 	hashes int
@@ -43,7 +42,7 @@ type family struct {
 
 func keyOf(g digest.Geometry) family {
 	if g.Hashes == 1 {
-		g.Scheme = digest.Double // all the same
+		g.Scheme = digest.Double // with one hash, all schemes are equal
 	}
 	return family{g.Bits, g.Hashes, g.Scheme}
 }
@@ -52,12 +51,12 @@ func (e *indexed) match() Match {
 	return Match{Peer: e.name, FalsePositiveRate: math.Float64frombits(e.rate.Load())}
 }
 
-// rowsFrom is how many dense filters of one geometry share rows. Fewer are asked
-// one by one, which takes no memory but the filters'.
+// rowsFrom is the least number of dense filters of one geometry that share rows. Fewer are looked up
+// one by one, which takes no further memory.
 const rowsFrom = 4
 
-// layoutFor returns the layout for f, given where the peer is now, if anywhere. Twice
-// the memory is the price of staying.
+// layoutFor returns the layout for f, given the present state of the peer, or nil. To avoid moves, the
+// peer keeps its layout unless that takes more than twice the memory.
 func (x *Index) layoutFor(f *digest.Filter, now *indexed) layout {
 	const bitsPerCode = 26
 	key := keyOf(f.Geometry())
@@ -85,7 +84,7 @@ func (x *Index) layoutFor(f *digest.Filter, now *indexed) layout {
 	return separate
 }
 
-// needOf estimates what f will occupy.
+// needOf estimates the memory for f in bytes.
 func (x *Index) needOf(f *digest.Filter, to layout) uint64 {
 	switch to {
 	case inTable:
@@ -111,7 +110,7 @@ func (x *Index) takePlace() uint32 {
 	return place
 }
 
-// settle gives a peer, which no view has yet, its memory.
+// settle stores the positions of a peer that no view has yet.
 func (x *Index) settle(e *indexed, f *digest.Filter) {
 	e.store(f)
 	switch e.layout {
@@ -120,8 +119,7 @@ func (x *Index) settle(e *indexed, f *digest.Filter) {
 		if x.table.load(e.place, e.key.bits, f) == nil {
 			return
 		}
-		// Positions that were made up to meet in few lines would slow down all who
-		// use them.
+		// Positions that were chosen to be in few lines would slow down all lookups there.
 		x.table.remove(e.place, int(f.Ones()))
 		e.place = x.takePlace()
 		e.layout = separate
@@ -140,8 +138,8 @@ func (x *Index) settle(e *indexed, f *digest.Filter) {
 	}
 }
 
-// change brings a peer from its last filter to f where it is, by d if that is not nil. It
-// returns false, having changed some of it, if that cannot be.
+// change changes a peer from its last filter to f in its present layout, by d if that is not nil. It
+// returns false, after a part of the changes, if that is not possible.
 func (x *Index) change(e *indexed, d *digest.Delta, f *digest.Filter) bool {
 	var flips []uint64
 	if d != nil && e.layout != separate {
@@ -175,10 +173,10 @@ func (x *Index) change(e *indexed, d *digest.Delta, f *digest.Filter) bool {
 	return true
 }
 
-// mostBuffered is how many positions may be kept room for between updates.
+// mostBuffered bounds the positions for which memory is kept between updates.
 const mostBuffered = 1 << 14
 
-// store makes f the filter of a peer and returns its false-positive rate.
+// store sets the filter of a peer and returns its false-positive rate.
 func (e *indexed) store(f *digest.Filter) (rate float64) {
 	rate = f.FalsePositiveRate()
 	e.rate.Store(math.Float64bits(rate))
@@ -186,7 +184,7 @@ func (e *indexed) store(f *digest.Filter) (rate float64) {
 	return rate
 }
 
-// rank puts a peer where it belongs in the order.
+// rank inserts a peer into the order.
 func (x *Index) rank(e *indexed) {
 	e.ranked = math.Float64frombits(e.rate.Load())
 	at, _ := slices.BinarySearchFunc(x.order, e, func(a, b *indexed) int {
@@ -207,7 +205,7 @@ func (x *Index) forget(e *indexed) {
 	x.table.sweepSome(0)
 }
 
-// abandon takes back the memory of a peer that no view has any more.
+// abandon frees the memory of a peer that is no longer in the view.
 func (x *Index) abandon(e *indexed) {
 	f := e.filter.Load()
 	switch e.layout {
@@ -229,7 +227,7 @@ func (x *Index) abandon(e *indexed) {
 	x.table.freePlaces = append(x.table.freePlaces, e.place)
 }
 
-// gather moves those who were separate into the rows that e has founded.
+// gather moves the separate peers of e's family into the rows that were created for e.
 func (x *Index) gather(e *indexed) error {
 	if e.layout != inRows || x.separates[e.key] == 0 {
 		return nil

@@ -1,7 +1,7 @@
 package index
 
-// prefetch asks memory for what p points to, and does not wait. A mere load would:
-// few instructions can be under way behind one that has not got its value.
+// prefetch begins to load the cache line of p, and does not wait. An ordinary load would: few further
+// instructions can execute while its value is missing.
 //
 //go:noescape
 func prefetch(p *uint64)

@@ -11,22 +11,20 @@ import (
 // A Prefix is a peer that has the beginning of a chain of keys.
 type Prefix struct {
 	Match
-	Keys int // how many of the chain, at least 1
+	Keys int // length of the beginning, at least 1
 }
 
-// Prefixes appends to dst how many keys from the first on each peer has of a chain: a peer
-// that has a key of a chain has all keys before it. Inference engines make such keys
-// for the blocks of a prompt, each from all tokens so far. The longest prefixes come first,
-// and among equals the order is that of [Index.Lookup]. Peers without the first key are left
-// out.
+// Prefixes appends to dst, for each peer, how many keys it has from the beginning of a chain: a peer
+// with a key of a chain has all keys before it. Inference engines make such keys for the blocks of a
+// prompt, each from all tokens so far. The longest prefixes come first; equal ones are in the order of
+// [Index.Lookup]. Peers without the first key are left out.
 //
-// It looks up few of the keys, in proportion to the logarithm of the length and to the
-// number of different lengths. So a result is never shorter than with a lookup of each
-// key, and says that the peer's filter has the first, the last and the last
-// but one of the keys counted, and not the next. It is longer if the filter says yes
-// for two neighbours that the peer lacks, of some ten that were looked up. It is longer by
-// any number if the peer has lost keys in the middle. For keys that are no chain, use
-// [Index.AllOf].
+// It looks up few of the keys, in proportion to the logarithm of the length and to the number of
+// different lengths. So a result is never shorter than with a lookup of each key. The peer's filter
+// has the first, the last and the last but one of the keys counted, and not the next. The result is
+// too long if the filter has two neighbouring keys that the peer lacks, of some ten that were looked
+// up. It may be too long by any number if the peer has lost keys in the middle. For keys that are not a
+// chain, use [Index.AllOf].
 func (x *Index) Prefixes(dst []Prefix, chain []digest.Key) []Prefix {
 	if len(chain) == 0 {
 		return dst
@@ -36,7 +34,7 @@ func (x *Index) Prefixes(dst []Prefix, chain []digest.Key) []Prefix {
 	for {
 		v := b.begin(x)
 		b.searchChain(x, v, chain)
-		clear(b.ranked) // of who was still searched for
+		clear(b.ranked) // searchChain has used it
 		if x.view.Load() == v {
 			return b.appendPrefixes(dst, v)
 		}
@@ -47,10 +45,10 @@ func (x *Index) Prefixes(dst []Prefix, chain []digest.Key) []Prefix {
 type chainSearch struct {
 	open, next stretches // to be searched: in this round, and in the one after
 	ended      stretches // from is the last key that the peers have
-	lines      []keyLine // of the keys to look at in this round
+	lines      []keyLine // of the keys to look up in this round
 }
 
-// stretches go with a set of peers each, none of which is in two.
+// stretches is a list of stretches, each with a set of peers. No peer is in two of these sets.
 type stretches struct {
 	list []stretch
 	sets []uint64 // one after the other
@@ -58,15 +56,15 @@ type stretches struct {
 
 func (ss *stretches) reset() { ss.list, ss.sets = ss.list[:0], ss.sets[:0] }
 
-// A stretch of a chain is where the prefixes of some peers end: they have the key at
-// from, and lack the key at to, or the chain ends there.
+// A stretch is the part of a chain in which the prefixes of some peers end: they have the key at from
+// and lack the key at to, or the chain ends there.
 type stretch struct{ from, to int }
 
 func (s stretch) middle() int { return int(uint(s.from+s.to) / 2) }
 
-// probe returns the next key to look at for a stretch, or -1. If the stretch has only one
-// key left, that is the key before it: a false positive far beyond a prefix would lead all
-// later steps to itself, but the key before it is rarely a false positive, too.
+// probe returns the next key to look up for a stretch, or -1. If the stretch has only one key left,
+// that is the key before: a false positive far beyond a prefix would attract all later probes, but its
+// predecessor is rarely a false positive too.
 func (s stretch) probe() int {
 	if s.to-s.from > 1 {
 		return s.middle()
@@ -77,13 +75,12 @@ func (s stretch) probe() int {
 	return -1
 }
 
-// gallop is how many times as far on each key is as the one before while searchChain
-// gallops. With 2, a long prefix took eleven of some 36 keys for that; with 8 it takes
-// four and halves twice more at most.
+// gallop is the ratio between the indices of successive keys while searchChain gallops. With 2, that
+// took eleven of some 36 keys for a long prefix; with 8 it takes four, and at most two more halvings.
 const gallop = 8
 
-// searchChain finds out where the prefixes end. First it gallops and so divides the
-// peers by the stretch in which their prefix ends; then it halves the stretches.
+// searchChain finds where the prefixes end. It first gallops, which assigns each peer to the stretch in
+// which its prefix ends, and then halves the stretches.
 func (b *batch) searchChain(x *Index, v *view, chain []digest.Key) {
 	c := &b.chain
 	c.next.reset()
@@ -105,7 +102,7 @@ func (b *batch) searchChain(x *Index, v *view, chain []digest.Key) {
 		last = i
 	}
 	c.next.split(stretch{last, len(chain)}, going, nil)
-	// Stretch by stretch in rounds, so that memory has one round's time for the next.
+	// In rounds over all stretches, so that prefetches have a round's time to complete.
 	for len(c.next.list) > 0 {
 		c.open, c.next = c.next, c.open
 		c.next.reset()
@@ -121,9 +118,9 @@ func (b *batch) searchChain(x *Index, v *view, chain []digest.Key) {
 	}
 }
 
-// narrow looks at one key, in line l, for the peers in set. That ends: a key in the middle
-// leaves shorter stretches, and the only longer one is that of peers whose last key turns
-// out to be a false positive: it ends before that key.
+// narrow looks up one key, in line l, for the peers in set. The search ends: a key in the middle leaves
+// shorter stretches. Only peers whose last key turns out to be a false positive get a longer one, and
+// that ends before this key.
 func (b *batch) narrow(x *Index, v *view, chain []digest.Key, s stretch, set []uint64, l keyLine) {
 	c := &b.chain
 	at, known := s.probe(), len(c.next.list)
@@ -145,11 +142,11 @@ func (b *batch) narrow(x *Index, v *view, chain []digest.Key, s stretch, set []u
 	}
 }
 
-// doubt also looks at the key before the i-th if few of many peers have the i-th: these may
-// all be false positives, and each would lead to a search of its own. Peers that lack one of
-// the two are removed from found.
+// doubt also looks up the key before the i-th if few of many peers have the i-th: all of them may be
+// false positives, and each would need a search of its own. It removes peers that lack one of the two
+// keys from found.
 func (b *batch) doubt(x *Index, v *view, chain []digest.Key, i int, set []uint64) {
-	const doubtFrom = 32 // peers asked, for one with the key
+	const doubtFrom = 32 // peers for each one with the key
 	asked, have := 0, 0
 	for j, w := range set {
 		asked += bits.OnesCount64(w)
@@ -165,8 +162,8 @@ func (b *batch) doubt(x *Index, v *view, chain []digest.Key, i int, set []uint64
 	}
 }
 
-// split adds a stretch for those in set that are not in found, if there are any, and
-// leaves the others in set.
+// split adds a stretch for the peers in set that are not in found, if there are any, and leaves the
+// others in set.
 func (ss *stretches) split(s stretch, set, found []uint64) {
 	at := len(ss.sets)
 	ss.sets = append(ss.sets, set...)
@@ -182,24 +179,20 @@ func (ss *stretches) split(s stretch, set, found []uint64) {
 }
 
 func empty(set []uint64) bool {
-	any := uint64(0)
-	for _, w := range set {
-		any |= w
-	}
-	return any == 0
+	return !slices.ContainsFunc(set, func(w uint64) bool { return w != 0 })
 }
 
-// look makes found the places of all whose filters say yes for k, whose line is l.
+// look sets found to the places of the peers whose filters have k. l is the key's line.
 func (b *batch) look(x *Index, v *view, k digest.Key, l keyLine) {
 	clear(b.found)
 	x.collect(v, k, l, b.found, b.part)
 }
 
-// appendPrefixes appends the peers by falling length.
+// appendPrefixes appends the peers, those with the longest prefixes first.
 func (b *batch) appendPrefixes(dst []Prefix, v *view) []Prefix {
 	ended, n := b.chain.ended, len(b.found)
 	for i := range ended.list {
-		ended.list[i].to = i // where its set is
+		ended.list[i].to = i // index of its set
 	}
 	slices.SortFunc(ended.list, func(a, b stretch) int { return cmp.Compare(b.from, a.from) })
 	for i, s := range ended.list {

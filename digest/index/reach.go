@@ -26,8 +26,8 @@ func firstKey(p, m uint64) uint64 {
 	return q
 }
 
-// scale returns the factor that turns positions in [0, m) into lines, if all segments were
-// like this one: 2^64·lines/m, rounded down. It is 1 if a line has few positions.
+// scale returns the factor from positions in [0, m) to lines, if all segments were like this one:
+// 2^64·lines/m, rounded down. It is 1 if a line has few positions.
 func (s *segment) scale(m uint64) uint64 {
 	if lines := uint64(s.lines) << s.depth; lines < m/2 {
 		scale, _ := bits.Div64(lines, 0, m)
@@ -36,16 +36,16 @@ func (s *segment) scale(m uint64) uint64 {
 	return 1
 }
 
-// lineOf returns the line for a position, and is sure if all keys of the position are in it.
-// If the segment has no such line, the number is not that of a line.
+// lineOf returns the line for a position. sure means that the line has all keys of the position. The
+// result is not the number of a line if the position is outside the segment.
 func (s *segment) lineOf(p, scale uint64) (line uint64, sure bool) {
 	line, rest := bits.Mul64(p, scale)
 	// With a remainder that small, the result is exact although scale was rounded down.
 	return line - s.first>>(64-s.depth)*uint64(s.lines), scale > 1 && rest < -scale-p-1
 }
 
-// linesOf returns the first and the last line for the keys of position p in [0, m), if the
-// segment has such keys.
+// linesOf returns the first and the last line for the keys of position p in [0, m). The segment must
+// have such keys.
 func (s *segment) linesOf(p, m, scale uint64) (first, last uint64) {
 	if line, sure := s.lineOf(p, scale); sure && line < uint64(s.lines) {
 		return line, line

@@ -8,9 +8,8 @@ import (
 	"github.com/summarycache/summarycache/digest"
 )
 
-// A rows is the dense filters of peers with one geometry, bit by bit beside each
-// other: for each position the bits of all peers, so that the answer for all is the
-// conjunction of as many rows as there are hashes.
+// rows has the dense filters of peers with one geometry. A row has the bits of all peers for one
+// position, so that the result for all peers is the conjunction of as many rows as there are hashes.
 type rows struct {
 	geometry digest.Geometry
 	width    uint       // bits of a row: 8, 16, 32, or a multiple of 64
@@ -18,7 +17,7 @@ type rows struct {
 	members  []*indexed // by column; nil for none
 }
 
-// A rowSet is what a view knows of rows.
+// A rowSet is the state of rows for a view.
 type rowSet struct {
 	geometry digest.Geometry
 	width    uint
@@ -34,7 +33,7 @@ func newRows(g digest.Geometry) *rows {
 	return r
 }
 
-// rowWords is how many words m rows take.
+// rowWords returns how many words m rows take.
 func rowWords(m uint64, width uint) uint64 { return (m*uint64(width) + 63) / 64 }
 
 func (r *rows) nextWidth() uint {
@@ -44,7 +43,7 @@ func (r *rows) nextWidth() uint {
 	return r.width + max(64, r.width/4/64*64)
 }
 
-// nextBytes is how many more bytes one more member takes.
+// nextBytes returns how many more bytes another member takes.
 func (r *rows) nextBytes() int {
 	if slices.Contains(r.members, nil) {
 		return 0
@@ -52,7 +51,7 @@ func (r *rows) nextBytes() int {
 	return int(8*rowWords(r.geometry.Bits, r.nextWidth())) - 8*len(r.words)
 }
 
-// admit returns the column of a new member, which is to be filled.
+// admit returns the column of a new member. The caller fills it.
 func (r *rows) admit(e *indexed) int {
 	column := slices.Index(r.members, nil)
 	if column < 0 {
@@ -63,8 +62,7 @@ func (r *rows) admit(e *indexed) int {
 	return column
 }
 
-// widen moves everything into wider rows. Views go on with what they have until the
-// next one.
+// widen copies everything into wider rows. The present view keeps the old ones.
 func (r *rows) widen(width uint) {
 	words := make([]uint64, rowWords(r.geometry.Bits, width))
 	for p := range r.geometry.Bits {
@@ -79,7 +77,7 @@ func (r *rows) widen(width uint) {
 	}
 }
 
-// partOf returns the bits of a row from at on: a word of them, or all if a row has less.
+// partOf returns the next 64 bits of a row from at on, or the whole row if it has fewer.
 func partOf(words []uint64, at uint64, width uint) uint64 {
 	return atomic.LoadUint64(&words[at/64]) >> (at % 64) & (1<<min(width, 64) - 1)
 }
@@ -101,7 +99,7 @@ func (r *rows) set() rowSet {
 	return s
 }
 
-// fill makes a column f's bits.
+// fill sets the bits of a column to those of f.
 func (r *rows) fill(column int, f *digest.Filter) {
 	var ahead [512]uint64
 	set := f.AppendPositions(ahead[:0], 0, len(ahead))
@@ -137,7 +135,7 @@ func (r *rows) flipBit(at uint64) {
 	atomic.StoreUint64(&r.words[at/64], r.words[at/64]^1<<(at%64))
 }
 
-// collect marks the places of members whose filters say yes.
+// collect adds to set the places of members whose filters have k.
 func (r *rowSet) collect(k digest.Key, set []uint64) {
 	var buf [digest.MaxHashes]uint64
 	positions := r.geometry.AppendPositions(buf[:0], k)

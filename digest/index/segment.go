@@ -11,17 +11,16 @@ import (
 // order. If a line has more codes, its last word is a link to more words
 // elsewhere in the segment, the last of which may be a link again.
 //
-// A position that many peers have can be stored once instead, as a shared position: a
-// word with the part that the peers' codes would have in common, which refers to a bitmap
-// of peers.
+// A position that many peers have can be stored once instead, as a shared position: a word with the
+// common part of the peers' codes and the offset of a bitmap of peers.
 //
-// One writer changes a segment while any number of readers use it. A code is added or
-// removed by storing one word, and further words are complete before the link to them is
-// stored. So a reader never misses a code that is there before and after a change. A word
-// keeps its purpose for the life of the segment. When no words are left, another segment
-// replaces it, and the garbage collector frees it after the last reader.
+// One writer changes a segment while any number of readers use it. A code is added or removed by
+// storing one word, and further words are complete before the link to them is stored. So a reader
+// never misses a code that is there before and after a change. A word keeps its purpose for the life
+// of the segment. When no words are left, another segment replaces it, and the garbage collector frees
+// it after the last reader.
 //
-// The struct takes one cache line, which each lookup waits for first.
+// The struct takes one cache line, for which each lookup waits first.
 type segment struct {
 	shape *shape
 	words []uint64 // lineWords for each line, then what is linked to, and bitmaps
@@ -32,16 +31,16 @@ type segment struct {
 	depth       uint8  // bits of the prefix
 
 	// The writer's:
-	codes int32 // ones in bitmaps included
+	codes int32 // with the ones in bitmaps
 	used  int32 // fields of the lines that are not free
-	free  int32 // where words go next
+	free  int32 // offset of the free words
 }
 
 const lineWords = 8
 
-// A word with the top bit set holds no codes. If the next bit is set too, it is a link: the
-// lower half is the offset of the words, the rest their number. Otherwise it is a
-// shared position: from the lowest bit its part, its class, and the offset of the bitmap.
+// A word with the top bit set has no codes. If the next bit is set too, it is a link: the lower half is
+// the offset of the words, the rest their number. Otherwise it is a shared position: from the lowest
+// bit, the common part of the codes, the class, and the offset of the bitmap.
 const (
 	special   = 1 << 63
 	link      = special | 1<<62
@@ -50,7 +49,7 @@ const (
 
 func linkTo(at, n int) uint64 { return link | uint64(n)<<32 | uint64(at) }
 
-// linked returns what a link leads to.
+// linked returns the words of a link.
 func (s *segment) linked(word uint64) []uint64 {
 	at, n := int(uint32(word)), int(word&^link>>32)
 	return s.words[at : at+n : at+n]
@@ -60,7 +59,7 @@ func (s *segment) sharedWord(class int, rest uint64, at int) uint64 {
 	return special | rest | (uint64(class)|uint64(at)<<classBits)<<s.shape.width
 }
 
-// isShared reports whether word, which is special and no link, is the shared position rest.
+// isShared reports whether word, a shared position, is that of class and rest.
 func (s *segment) isShared(word uint64, class int, rest uint64) bool {
 	const mask = 1<<classBits - 1
 	return (word^(rest|uint64(class)<<s.shape.width))&(mask<<s.shape.width|s.shape.codeMask()) == 0
@@ -98,28 +97,28 @@ func (s *segment) start(line uint64) uint64 {
 	return s.first + (q+1<<s.depth-1)>>s.depth
 }
 
-// home returns the words of a line.
+// lineAt returns the words of a line.
 func (s *segment) lineAt(line uint64) []uint64 {
 	at := int(line) * lineWords
 	return s.words[at : at+lineWords : at+lineWords]
 }
 
-// crowd is more positions of one peer than fall into a line by chance: two hundred standard
-// deviations beyond the mean.
+// crowd is a number of positions of one peer that a line never gets by chance: two hundred standard
+// deviations above the mean.
 const crowd = 512
 
-// errCrowd says that somebody chose the positions: hashing does not give such.
-var errCrowd = errors.New("index: more positions of a peer meet in a line than hashing gives")
+// errCrowd: somebody chose the positions, since hashing does not put so many into a line.
+var errCrowd = errors.New("index: a line has more positions of a peer than hashing gives")
 
-// toggle adds position p of a peer to a line that lacks it, and removes it from
-// one that has it; by is 1 or -1. If it is 0, nothing has changed: there are too few words
-// left or, with errCrowd, the line has a crowd of the peer's positions.
+// toggle adds position p of a peer to a line that lacks it, and removes it from one that has it; by is
+// 1 or -1. If it is 0, nothing has changed: too few words are left or, with errCrowd, the line has more
+// than crowd of the peer's positions.
 func (s *segment) toggle(line uint64, place uint32, p uint64) (by int, err error) {
 	b := &s.shape.blocks[place]
 	code := b.code(p)
 	words, length := s.lineAt(line), 0
-	var hole *uint64
-	holeAtHome := false
+	var free *uint64 // the first word with a free field
+	freeInLine := false
 next:
 	for i, w := range words {
 		switch {
@@ -137,15 +136,15 @@ next:
 				s.count(-1, length == 0)
 				return -1, nil
 			}
-			if hole == nil && s.shape.zeros(w) != 0 {
-				hole, holeAtHome = &words[i], length == 0
+			if free == nil && s.shape.zeros(w) != 0 {
+				free, freeInLine = &words[i], length == 0
 			}
 		}
 	}
-	if hole != nil {
-		w := *hole
-		atomic.StoreUint64(hole, w|code<<s.shape.field(s.shape.zeros(w)))
-		s.count(1, holeAtHome)
+	if free != nil {
+		w := *free
+		atomic.StoreUint64(free, w|code<<s.shape.field(s.shape.zeros(w)))
+		s.count(1, freeInLine)
 		return 1, nil
 	}
 	if length*int(s.shape.fields) > crowd && s.own(line, b) > crowd {
@@ -158,8 +157,8 @@ next:
 	return 1, nil
 }
 
-// insert adds position p of a peer, which has block b, to a line that lacks it. It
-// returns false, and nothing has changed, if that needs more words than are left.
+// insert adds position p of a peer, which has block b, to a line that lacks it. It returns false,
+// without a change, if that needs more words than are left.
 func (s *segment) insert(line uint64, place uint32, b *block, p uint64) bool {
 	code := b.code(p)
 	words, length := s.lineAt(line), 0
@@ -189,15 +188,16 @@ next:
 	return true
 }
 
-func (s *segment) count(by int32, atHome bool) {
+// count counts a code that was added or removed, in a field of the line itself or in linked words.
+func (s *segment) count(by int32, inLine bool) {
 	s.codes += by
-	if atHome {
+	if inLine {
 		s.used += by
 	}
 }
 
-// limit is how many fields of the lines may be in use before more lines are better than
-// more links.
+// limit returns how many fields of the lines may be in use before the segment gets more lines instead
+// of more links.
 func (s *segment) limit() int32 {
 	return int32(fillLines * float64(s.lines*lineWords*uint32(s.shape.fields)))
 }
@@ -210,8 +210,8 @@ func (s *segment) toggleBit(bitmap []uint64, place uint32) (by int) {
 	return by
 }
 
-// extend puts a link to more words, with code in them, in place of the last of
-// words, which end a line with length words before them.
+// extend replaces the last of words by a link to more words, which have that word and code. words end a
+// line, with length words before them.
 func (s *segment) extend(words []uint64, code uint64, length int) bool {
 	size, at := max(2, length/3), int(s.free)
 	if at+size > len(s.words) {
@@ -225,7 +225,7 @@ func (s *segment) extend(words []uint64, code uint64, length int) bool {
 	return true
 }
 
-// own counts the codes of a block in a line.
+// own returns the number of codes of a block in a line.
 func (s *segment) own(line uint64, b *block) (n int) {
 	words := s.lineAt(line)
 next:

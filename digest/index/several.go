@@ -2,8 +2,8 @@ package index
 
 import "github.com/summarycache/summarycache/digest"
 
-// AllOf appends to dst the peers whose filters say yes for every one of keys, in
-// the order of [Index.Lookup]; of no keys, all peers.
+// AllOf appends to dst the peers whose filters have all of keys, in the order of [Index.Lookup].
+// Without keys it returns all peers.
 func (x *Index) AllOf(dst []Match, keys []digest.Key) []Match {
 	return x.several(dst, func(b *batch, v *view) {
 		copy(b.total, v.present)
@@ -16,8 +16,8 @@ func (x *Index) AllOf(dst []Match, keys []digest.Key) []Match {
 	})
 }
 
-// AnyOf appends to dst the peers whose filters say yes for at least one of keys, in
-// the order of [Index.Lookup].
+// AnyOf appends to dst the peers whose filters have at least one of keys, in the order of
+// [Index.Lookup].
 func (x *Index) AnyOf(dst []Match, keys []digest.Key) []Match {
 	return x.several(dst, func(b *batch, v *view) {
 		for i := range keys {

@@ -8,41 +8,39 @@ import (
 	"sync/atomic"
 )
 
-// A shape says what the codes in an [Index]'s table mean. A code stands for one
-// position of one peer: each peer owns a block of 2^low codes, and the lower bits
-// of a code are those of the position. These bits are enough, since a line of the table is
-// responsible for so few keys that two positions of a peer in one line never
-// agree in them.
+// A shape defines the codes in the table of an [Index]. A code stands for one position of one peer:
+// each peer owns a block of 2^low codes, and the lower bits of a code are those of the position. These
+// bits are enough, since a line of the table is responsible for so few keys that two positions of a
+// peer in one line never agree in them.
 //
-// So the denser the table, the shorter its codes. How the peers differ in size
-// does not matter: all their blocks together have about as many codes as there are
-// in a line, divided by the false-positive rate.
+// So the denser the table, the shorter its codes. The sizes of the peers may differ: all their blocks
+// together have about as many codes as there are in a line, divided by the false-positive rate.
 //
-// A block is assigned once in the life of a shape, to a place. A later peer at that place
-// has the block, too, if it has the same m.
+// A block is assigned once in the life of a shape, to a place. A later peer at that place gets the same
+// block if it has the same m.
 type shape struct {
-	// What lookups use comes first, in one cache line.
+	// The fields for lookups come first, in one cache line.
 	classes atomic.Pointer[[]class]
 	ones    uint64 // the lowest bit of each field
 	width   uint   // bits of a code
 	granule uint   // blocks have at least 2^granule codes
-	slots   []slot // by code>>granule; readers look at those of codes that they met
+	slots   []slot // by code>>granule; readers use those of codes that they found
 
 	// The writer's:
 	fields  uint    // codes in a word
-	density uint64  // lines that there must be over the whole key space, at least
+	density uint64  // least number of lines over the whole key space
 	blocks  []block // by place
 	bottom  uint64  // all codes from here on are assigned
 }
 
-// A slot says to which peer 2^granule codes belong.
+// A slot is the owner of 2^granule codes.
 type slot struct {
 	bits  uint64 // m of the peer; 0 if there is none
 	place uint32 // of the peer in the view
 	low   uint8
 }
 
-// A class is an m that some peers have, with what it takes to compare their codes.
+// A class is an m that some peers have, with the masks to compare their codes.
 type class struct {
 	bits uint64 // m
 	lows uint64 // the part of each field that is compared
@@ -50,7 +48,7 @@ type class struct {
 	low  uint
 }
 
-// A block is the codes of one peer: from base to base + 2^low - 1.
+// A block is the range of the codes of one peer: from base to base + 2^low - 1.
 type block struct {
 	base  uint64
 	low   uint
@@ -59,13 +57,13 @@ type block struct {
 
 func (b *block) code(p uint64) uint64 { return b.base | b.rest(p) }
 
-// rest is the part of a position that is in its code.
+// rest returns the part of a position that is in its code.
 func (b *block) rest(p uint64) uint64 { return p & (1<<b.low - 1) }
 
-// widths are those of codes. Each leaves the top bit of a word free.
+// widths are the possible widths of codes. Each leaves the top bit of a word free.
 var widths = [...]uint{12, 15, 21, 31, 63}
 
-// widestShared is the largest width of codes beside which positions are shared.
+// widestShared is the greatest width of codes with which positions are shared.
 const widestShared = 31
 
 // An owner is a peer that needs a block.
@@ -74,21 +72,19 @@ type owner struct {
 	bits  uint64 // m
 }
 
-// lowBits returns how many bits tell apart the positions that keys of one line can
-// have.
+// lowBits returns how many bits distinguish the positions that keys of one line can have.
 func (t owner) lowBits(density uint64) uint { return uint(bits.Len64(t.bits/density + 2)) }
 
-// A plan is the choices from which a shape is made.
+// A plan has the parameters of a shape.
 type plan struct {
 	width, granule uint
 	density        uint64
 }
 
-// planFor returns the plan that takes the least memory for so many fields, in lines that are
-// as full as they should be. Narrow codes need many lines, so that they distinguish the
-// positions of a peer, but more of them fit into a line. Codes become narrower than now only
-// if there will be enough of them for a while, since to change their width is to write the
-// whole table anew.
+// planFor returns the plan that takes the least memory for a number of fields, in lines that are as full
+// as they should be. Narrow codes need many lines to distinguish the positions of a peer, but more of
+// them fit into a line. A change of the width rewrites the whole table. So codes become narrower than
+// now only if there will be enough of them for a while.
 func planFor(owners []owner, fields uint64, now uint) plan {
 	best, least := plan{}, ^uint64(0)
 	for _, width := range widths {
@@ -107,8 +103,8 @@ func planFor(owners []owner, fields uint64, now uint) plan {
 	return best
 }
 
-// leastDensity returns the smallest density below limit for which there are codes
-// of a width, with one in so many to spare.
+// leastDensity returns the smallest density below limit at which a width has enough codes, with one in
+// spare of them unused.
 func leastDensity(width uint, owners []owner, limit, spare uint64) (density uint64, ok bool) {
 	n := sort.Search(bits.Len64(limit)*densitySteps, func(i int) bool {
 		return fits(width, densityAt(i), owners, spare)
@@ -124,11 +120,11 @@ func densityAt(i int) uint64 {
 	return (densitySteps + uint64(i%densitySteps)) << (i / densitySteps) / densitySteps
 }
 
-// fits reports whether a width has codes for owners, and one in so many to spare.
+// fits reports whether a width has enough codes for owners, with one in spare of them unused.
 func fits(width uint, density uint64, owners []owner, spare uint64) bool {
 	granule := granuleFor(width, density, owners)
 	room := uint64(1) << width
-	room -= room/spare + 1<<granule // slot 0 is nobody's
+	room -= room/spare + 1<<granule // slot 0 is not used
 	for _, t := range owners {
 		low := max(granule, t.lowBits(density))
 		if low >= width || 1<<low > room {
@@ -139,8 +135,8 @@ func fits(width uint, density uint64, owners []owner, spare uint64) bool {
 	return true
 }
 
-// granuleFor makes the table of slots fine enough for the smallest owner, unless the table
-// would be too large for the processor's cache.
+// granuleFor returns a granule fine enough for the smallest owner, unless the table of slots would be
+// too large for the processor's cache.
 func granuleFor(width uint, density uint64, owners []owner) uint {
 	granule := width - min(width, 6)
 	for _, t := range owners {
@@ -160,7 +156,7 @@ func newShape(p plan, owners []owner) *shape {
 		s.ones |= 1 << (i * s.width)
 	}
 	s.classes.Store(new([]class))
-	// The largest come first, so that nothing is lost to alignment.
+	// The largest first, so that alignment wastes no codes.
 	for _, t := range slices.SortedFunc(slices.Values(owners), func(a, b owner) int { return cmp.Compare(b.bits, a.bits) }) {
 		if !s.admit(t) {
 			panic("digest: index: a plan without codes for all peers")

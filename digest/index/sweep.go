@@ -1,29 +1,28 @@
 package index
 
-// A sweep removes the codes of peers that are gone: some segments with each update.
+// A sweep removes the codes of deleted peers: some segments with each update.
 type sweep struct {
 	removed []removal // waiting, or being swept
 	now     int       // how many of these, from the front, are being swept
 	next    uint64    // the first key not yet swept
 }
 
-// A removal is the place of a peer that is gone, whose codes are still there.
+// A removal is the place of a deleted peer whose codes are still in the table.
 type removal struct {
 	place uint32
 	codes int
 }
 
-// A sweep begins when one code in deadOf is dead, or when there is one removal for
-// removalsOf places. In the latter case the table may be much larger than what has been
-// removed: then each update sweeps at least one of sweepParts parts.
+// A sweep begins when one code in deadOf is of a deleted peer, or when there is one removal for
+// removalsOf places. In the latter case the table may be much larger than the removed peers: then each
+// update sweeps at least one of sweepParts parts.
 const (
 	deadOf     = 8
 	removalsOf = 4
 	sweepParts = 256
 )
 
-// remove removes a peer with about so many codes. Its place must not be used again before it
-// is free.
+// remove removes a peer with about this many codes. Its place must not be reused before finish frees it.
 func (t *table) remove(place uint32, codes int) {
 	t.owners[place] = owner{}
 	t.gone[place] = true
@@ -35,7 +34,7 @@ func (t *table) remove(place uint32, codes int) {
 	}
 }
 
-// sweepSome sweeps about as much as makes up for an update of so many positions.
+// sweepSome does a part of the sweep, in proportion to the positions of the present update.
 func (t *table) sweepSome(positions int) {
 	w := &t.sweep
 	if w.now == 0 {
@@ -43,7 +42,7 @@ func (t *table) sweepSome(positions int) {
 			return
 		}
 		if live := t.live(); live < 0.3 {
-			// Much fewer lines are enough, with longer codes.
+			// Far fewer lines are enough, with longer codes.
 			t.reshape(planFor(t.present(), uint64(live*float64(t.fields())), 0))
 			return
 		}
@@ -65,19 +64,19 @@ func (t *table) sweepSome(positions int) {
 	}
 }
 
-// manyRemovals reports whether too many places wait for a sweep. They cost lookups time, even
-// if their peers, which were replaced again and again, had next to no codes.
+// manyRemovals reports whether too many places wait for a sweep. They slow down lookups, even if their
+// peers, which were replaced again and again, had hardly any codes.
 func (t *table) manyRemovals() bool {
 	return len(t.sweep.removed) > t.fewRemovals+len(t.owners)/removalsOf
 }
 
-// sweepAll sweeps everything at once, and leaves little room.
+// sweepAll sweeps the whole table at once, and makes segments as small as possible.
 func (t *table) sweepAll() {
 	t.each(func(s *segment) { t.rebuild(s, t.fit(s, tight)) })
 	t.finish(len(t.sweep.removed))
 }
 
-// finish frees the places of the first n removed, which have no codes any more.
+// finish frees the places of the first n removals, which have no codes left.
 func (t *table) finish(n int) {
 	w := &t.sweep
 	for _, g := range w.removed[:n] {

@@ -2,39 +2,38 @@ package index
 
 import "sync/atomic"
 
-// A table answers for all peers with sparse filters in one place. It divides the
-// space of keys, not of positions: a position in [0, m) is an interval of keys, so
-// peers with any m can share the table exactly. Each line holds
-// codes for the positions, of all peers, that the line's keys can have. If a
-// position's keys belong to several lines, its code is in each.
+// A table has the positions of all peers with sparse filters. It divides the space of keys, not of
+// positions: a position in [0, m) is an interval of keys, so peers with any m can share the table
+// exactly. A line has codes for the positions of all peers that the line's keys can have. If the keys
+// of a position belong to several lines, its code is in each.
 //
-// Two other layouts were measured (go run ./sim lookup). Rows of bits, one bit a peer
-// for each position, take as much memory at many peers and several times as long; dense
-// filters get them. A hash table from position to peers takes twice the
-// memory, and positions of many peers slow down their neighbours.
+// Two other layouts were measured (go run ./sim lookup). Rows of bits, one bit per peer and position,
+// take as much memory with many peers, and several times as long; dense filters get them. A hash table
+// from positions to peers takes twice the memory, and positions of many peers slow down their
+// neighbours.
 //
-// The table grows by segments: a full one is replaced by one with more lines or
-// by two, so that the memory and the time for all of it are never needed at once.
+// The table grows by segments: a full one is replaced by one with more lines or by two, so that the
+// memory and the time for rewriting all of it are never needed at once.
 type table struct {
 	dir atomic.Pointer[directory]
 
 	// The writer's:
 	shape    *shape  // of all segments, except while they change
-	owners   []owner // by place; one with no bits is none
-	gone     []bool  // by place: codes that are left are to be dropped
+	owners   []owner // by place; bits 0 means none
+	gone     []bool  // by place: the peer was deleted, and its codes are to be dropped
 	codes    int
-	dead     int // of codes, those of peers that are gone
+	dead     int // of codes, those of deleted peers
 	words    int // in all segments
 	segments int
 	planned  int // codes when the shape was last planned
 	sweep    sweep
 	migrator migrator
 
-	freePlaces []uint32 // that no peer has any more
+	freePlaces []uint32 // that no peer has
 
 	maxLines    uint64 // in a segment
-	fewCodes    int    // so many dead ones are not worth a sweep,
-	fewRemovals int    // and nor are so many removals
+	fewCodes    int    // up to this many dead codes,
+	fewRemovals int    // and this many removals, are not worth a sweep
 }
 
 // A directory finds a key's segment by its leading bits. Segments with shorter
@@ -68,7 +67,7 @@ func (t *table) reset() {
 // at returns the segment of a key.
 func (t *table) at(k uint64) *segment { return t.dir.Load().at(k) }
 
-// each calls f with all segments, in order; f may replace the one it is given.
+// each calls f with all segments, in order; f may replace the segment.
 func (t *table) each(f func(*segment)) {
 	for k := uint64(0); ; {
 		s := t.at(k)
@@ -80,7 +79,7 @@ func (t *table) each(f func(*segment)) {
 	}
 }
 
-// admit makes room for a peer that has ones positions in [0, m).
+// admit prepares the table for a peer with ones positions in [0, m).
 func (t *table) admit(place uint32, m, ones uint64) {
 	for len(t.owners) <= int(place) {
 		t.owners = append(t.owners, owner{})
@@ -100,7 +99,7 @@ func (t *table) admit(place uint32, m, ones uint64) {
 	}
 }
 
-// fields returns how many fields there are in lines.
+// fields returns the number of fields in all lines.
 func (t *table) fields() (n uint64) {
 	t.each(func(s *segment) { n += uint64(s.lines*lineWords) * uint64(s.shape.fields) })
 	return n
@@ -115,20 +114,20 @@ func (t *table) present() (all []owner) {
 	return all
 }
 
-// reshape writes all segments anew.
+// reshape rewrites all segments with another shape.
 func (t *table) reshape(p plan) {
 	t.shape = newShape(p, t.present())
 	t.each(func(s *segment) { t.rebuild(s, t.fit(s, roomy)) })
 	t.finish(len(t.sweep.removed))
 }
 
-// How full lines are made if they have too much room, as a share of what makes them grow.
+// How full lines that had too much room are made, as a share of the limit at which they grow.
 const (
 	roomy = 0.85
-	tight = 0.97 // where there is no memory
+	tight = 0.97 // near the memory limit
 )
 
-// fit returns how many lines there should be instead of a segment's.
+// fit returns how many lines a segment should have.
 func (t *table) fit(s *segment, full float64) uint64 {
 	lines := (uint64(s.lines)*uint64(s.shape.fields)-1)/uint64(t.shape.fields) + 1
 	if used := t.live() * float64(s.used) / float64(s.limit()); used < full-0.1 {
@@ -137,26 +136,25 @@ func (t *table) fit(s *segment, full float64) uint64 {
 	return max(lines, (t.shape.density-1)>>s.depth+1)
 }
 
-// live estimates how much of the table is of peers that are not gone: 0 to 1.
+// live estimates the share of the table's codes that are not of deleted peers: 0 to 1.
 func (t *table) live() float64 { return 1 - min(1, float64(t.dead)/float64(max(1, t.codes))) }
 
-// mostLines bounds a segment to a part of the table that takes little memory and time to
-// write anew.
+// mostLines bounds a segment to a part of the table that takes little memory and time to rewrite.
 func (t *table) mostLines() uint64 {
 	return min(t.maxLines, max(256, uint64(t.words/lineWords/32)))
 }
 
-// rebuild writes a segment anew with so many lines, if need be as several.
+// rebuild rewrites a segment with this many lines, as several segments if they are too many.
 func (t *table) rebuild(s *segment, lines uint64) { t.rebuildWith(s, lines, addition{}) }
 
-// refresh writes a segment anew with the same lines, and so with words to spare.
+// refresh rewrites a segment with as many lines, and with free words.
 func (t *table) refresh(s *segment) *segment {
 	by := t.migrator.build(s, t.shape, s.first, s.depth, uint64(s.lines), t.gone, addition{})
 	t.publish(s, by)
 	return by
 }
 
-// rebuildWith is that with what is to be added to the segment.
+// rebuildWith is rebuild with positions to add to the segment.
 func (t *table) rebuildWith(s *segment, lines uint64, added addition) {
 	deeper := uint8(0)
 	for lines>>deeper > t.mostLines() {
@@ -172,7 +170,7 @@ func (t *table) rebuildWith(s *segment, lines uint64, added addition) {
 	t.publish(s, by...)
 }
 
-// publish puts segments in the place of one.
+// publish replaces a segment by others.
 func (t *table) publish(old *segment, by ...*segment) {
 	t.words -= len(old.words)
 	t.codes -= int(old.codes)

@@ -2,23 +2,22 @@ package index
 
 import "slices"
 
-// A view is the set of peers at one moment. A lookup uses one view to the end, and
-// starts again if a new view has replaced it by then. So what is no longer in the latest view
-// can be reused.
+// A view is the set of peers at one moment. A lookup uses one view, and starts again if a new view has
+// replaced it at the end. So places that the latest view does not have can be reused.
 type view struct {
 	order   []*indexed // best first
-	present []uint64   // places
+	present []uint64   // set of places
 	ranks   []uint32   // by place, as many as present has bits: index in order
-	// deeper[i] is, by place, the peers in the table that have more than i+1 hashes.
+	// deeper[i] is the set of places of the peers in the table with more than i+1 hashes.
 	deeper   [][]uint64
 	rows     []rowSet
 	separate []*indexed
 }
 
-// words is how many words a set of places takes.
+// words returns how many words a set of places takes.
 func (v *view) words() int { return len(v.present) }
 
-// publish makes a view of the present peers.
+// publish replaces the view by one of the present peers.
 func (x *Index) publish() {
 	v := &view{order: slices.Clone(x.order)}
 	places := 0
