@@ -183,9 +183,11 @@ func (d *chunkDecoder) gapsToSet(t *taker, src []byte, from, to, count uint64) e
 func (d *chunkDecoder) blocks(r *chunkReader, words []uint64) error {
 	ok := false
 	if d.plan.form == blocks16 {
-		ok = r.words16(words, d)
+		r.bitReader.values(r.values[:4*len(words)], &d.decodeTable)
+		ok = from16(words, r.values[:], &d.kept)
 	} else {
-		ok = r.words32(words, d)
+		r.bitReader.values(r.values[:2*len(words)], &d.decodeTable)
+		ok = from32(words, r.values[:], &d.kept)
 	}
 	if r.overrun() {
 		return ErrTruncated

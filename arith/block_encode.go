@@ -94,6 +94,7 @@ const wordBatch = 64
 func (e *chunkEncoder) encodeBlocks(p *bitPacker, s *source, from, to uint64) {
 	fillTables()
 	var words [wordBatch]uint64
+	var entries [batch]uint64
 	for n := wordsFor(to - from); n > 0; {
 		now := words[:(n-1)%wordBatch+1]
 		n -= uint64(len(now))
@@ -101,7 +102,7 @@ func (e *chunkEncoder) encodeBlocks(p *bitPacker, s *source, from, to uint64) {
 		if e.plan.form == blocks16 {
 			p.words16(now, &e.encodeTable)
 		} else {
-			p.words32(now, &e.encodeTable)
+			p.singles(entries32(&entries, now), &e.encodeTable)
 		}
 	}
 }

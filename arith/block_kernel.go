@@ -139,13 +139,6 @@ func (r *bitReader) gaps(out []uint64, t *decodeTable, place uint64) int {
 	return i
 }
 
-// words32 codes the blocks of 32 bits of words, at most wordBatch of
-// them, from the last to the first.
-func (p *bitPacker) words32(words []uint64, t *encodeTable) {
-	var entries [batch]uint64
-	p.singles(entries32(&entries, words), t)
-}
-
 // entries32 returns the entries of the blocks of 32 bits of words, at most batch/2 words, from
 // the last to the first. They are coded in a second loop, since this one has no registers left.
 func entries32(entries *[batch]uint64, words []uint64) []uint64 {
@@ -175,19 +168,6 @@ func entries32(entries *[batch]uint64, words []uint64) []uint64 {
 		j += 2
 	}
 	return entries[:j]
-}
-
-// words16 decodes the blocks of 16 bits of words, at most wordBatch of them. It returns false
-// if a block was escaped although it has a symbol.
-func (r *chunkReader) words16(words []uint64, d *chunkDecoder) bool {
-	r.bitReader.values(r.values[:4*len(words)], &d.decodeTable)
-	return from16(words, r.values[:], &d.kept)
-}
-
-// words32 is words16 for blocks of 32 bits.
-func (r *chunkReader) words32(words []uint64, d *chunkDecoder) bool {
-	r.bitReader.values(r.values[:2*len(words)], &d.decodeTable)
-	return from32(words, r.values[:], &d.kept)
 }
 
 // insert sets the bits of words at members.

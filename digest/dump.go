@@ -1,7 +1,6 @@
 package digest
 
 import (
-	"encoding/hex"
 	"fmt"
 	"io"
 	"strings"
@@ -27,7 +26,7 @@ func Dump(w io.Writer, b []byte) error {
 			if i > 0 {
 				name, value = "", ""
 			}
-			line := fmt.Sprintf("%06x  %-*s %-24s %s", f.at+i, 3*dumpBytes, spaced(part), name, value)
+			line := fmt.Sprintf("%06x  %-*s %-24s %s", f.at+i, 3*dumpBytes, fmt.Sprintf("% x", part), name, value)
 			if _, err := fmt.Fprintln(w, strings.TrimRight(line, " ")); err != nil {
 				return err
 			}
@@ -43,15 +42,6 @@ func Dump(w io.Writer, b []byte) error {
 
 // dumpBytes is how many bytes Dump shows in a line.
 const dumpBytes = 8
-
-func spaced(b []byte) string {
-	var s strings.Builder
-	for _, c := range b {
-		s.WriteString(hex.EncodeToString([]byte{c}))
-		s.WriteByte(' ')
-	}
-	return s.String()
-}
 
 // layout splits a message into fields without decoding its sets.
 func layout(b []byte) (fields []field, err error) {

@@ -30,7 +30,6 @@ const (
 	narrowSlots = 20
 	narrowBits  = 19 // of a position
 	wideSlots   = 14
-	wideBits    = 27
 	wideRest    = 32 // bytes from the beginning of the line
 
 	lowBits   = 16

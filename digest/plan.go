@@ -129,7 +129,8 @@ func (g Goal) evaluate(m uint64, k int) Design {
 	ones := uint64(math.Round(fill * float64(m)))
 	p.Dense = dense(m, ones)
 	p.Coding = (codingArith + coding(arith.Choose(m, ones))).String()
-	p.MemoryBytes = g.others() * float64(replicaBytes(m, ones))
+	form := formFor(m, ones)
+	p.MemoryBytes = g.others() * float64(form.bytesFor(ones))
 	code := float64(m) * entropy(fill) / 8
 	p.SnapshotBytes = code + headBytes(m, k, g.Objects, code)
 	p.SnapshotBound = boundedBytes(m, k, g.Objects, fill, 1-g.SnapshotCertainty)
@@ -146,11 +147,6 @@ const (
 	carriedMost = 1024 // the most bytes of sets that do so
 	noticeBytes = 128  // otherwise, for the notice and the request
 )
-
-func replicaBytes(m, ones uint64) uint64 {
-	l := formFor(m, ones)
-	return l.bytesFor(ones)
-}
 
 // boundedBytes is the size that a filter's encoding exceeds with a probability of at most odds.
 // The number of ones after n·k draws is distributed as a sum of independent events (Vatutin and

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/summarycache/summarycache/arith"
 )
@@ -78,10 +79,7 @@ func insertSectionHead(dst []byte, at int, c coding) []byte {
 	var head [1 + binary.MaxVarintLen64]byte
 	head[0] = byte(c)
 	n := 1 + binary.PutUvarint(head[1:], uint64(len(dst)-at))
-	dst = append(dst, head[:n]...)
-	copy(dst[at+n:], dst[at:])
-	copy(dst[at:], head[:n])
-	return dst
+	return slices.Insert(dst, at, head[:n]...)
 }
 
 // section reads a set of x positions in [0, m) as a list. The caller has bounded its memory.

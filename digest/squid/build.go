@@ -14,7 +14,7 @@ const full = 60
 
 // A Builder makes a digest. It belongs to one goroutine.
 type Builder struct {
-	header Header
+	header header
 	mask   []byte
 }
 
@@ -32,7 +32,7 @@ func NewBuilder(capacity, bitsPerEntry int) (*Builder, error) {
 	}
 	n := maskBytes(capacity, bitsPerEntry)
 	return &Builder{
-		header: Header{Version: version, Required: oldest, Capacity: capacity, MaskBytes: n, BitsPerEntry: bitsPerEntry},
+		header: header{Version: version, Required: oldest, Capacity: capacity, MaskBytes: n, BitsPerEntry: bitsPerEntry},
 		mask:   make([]byte, n),
 	}, nil
 }

@@ -12,7 +12,7 @@ import (
 
 // A Digest is what one cache advertises. It is immutable.
 type Digest struct {
-	header Header
+	header header
 	mask   []byte // bit i is bit i%8 of byte i/8, the least significant bit first
 	ones   int
 }
@@ -59,7 +59,7 @@ func fill(r io.Reader, b []byte, field string, offset int) error {
 }
 
 // newDigest takes over mask.
-func newDigest(h Header, mask []byte) (*Digest, error) {
+func newDigest(h header, mask []byte) (*Digest, error) {
 	d := &Digest{header: h, mask: mask}
 	for _, b := range mask {
 		d.ones += bits.OnesCount8(b)
@@ -86,9 +86,6 @@ func (d *Digest) MayContain(k Key) bool {
 	}
 	return true
 }
-
-// Header returns the control block.
-func (d *Digest) Header() Header { return d.header }
 
 // Fill is the share of ones, 0 to 0.65.
 func (d *Digest) Fill() float64 { return float64(d.ones) / (8 * float64(len(d.mask))) }

@@ -34,7 +34,7 @@ func TestGoldenDigest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := d.Header()
+	h := d.header
 	if h.Version != 5 || h.Required != 3 || h.Capacity != 2052 || h.Count != 2051 || h.MaskBytes != 1283 || h.BitsPerEntry != 5 {
 		t.Errorf("header %+v", h)
 	}

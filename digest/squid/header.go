@@ -25,9 +25,9 @@ const (
 	maxMaskBits = 1<<31 - 1
 )
 
-// A Header is the control block before the mask. Its numbers are the sender's; only those that
+// A header is the control block before the mask. Its numbers are the sender's; only those that
 // determine the mask are checked.
-type Header struct {
+type header struct {
 	Version      int // of the format; at least 3
 	Required     int // the least version that a reader must know; at most 5
 	Capacity     int // entries that the mask was made for; at least 1
@@ -57,9 +57,9 @@ func maskBytes(capacity, bitsPerEntry int) int {
 }
 
 // decodeHeader reads the control block, b, and checks it.
-func decodeHeader(b []byte, lim Limits) (Header, error) {
+func decodeHeader(b []byte, lim Limits) (header, error) {
 	word := func(at int) int { return int(int32(binary.BigEndian.Uint32(b[at:]))) }
-	h := Header{
+	h := header{
 		Version: int(binary.BigEndian.Uint16(b)), Required: int(binary.BigEndian.Uint16(b[2:])),
 		Capacity: word(4), Count: word(8), Deleted: word(12), MaskBytes: word(16), BitsPerEntry: int(b[20]),
 		reserved: [HeaderSize - 22]byte(b[22:HeaderSize]),
@@ -91,7 +91,7 @@ func decodeHeader(b []byte, lim Limits) (Header, error) {
 }
 
 // appendTo appends the control block, 128 bytes.
-func (h *Header) appendTo(dst []byte) []byte {
+func (h *header) appendTo(dst []byte) []byte {
 	dst = binary.BigEndian.AppendUint16(dst, uint16(h.Version))
 	dst = binary.BigEndian.AppendUint16(dst, uint16(h.Required))
 	for _, word := range []int{h.Capacity, h.Count, h.Deleted, h.MaskBytes} {
