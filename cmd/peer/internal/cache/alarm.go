@@ -2,8 +2,8 @@ package cache
 
 import "time"
 
-// An alarm wakes a sleeper after a while, unless it is stopped before. Those that were
-// stopped are used again: nearly each miss sets some, and few ever ring.
+// An alarm wakes a sleeper after some time, unless it is stopped before. Stopped alarms are
+// reused: nearly every miss sets some, and few ever go off.
 type alarm struct {
 	clock *time.Timer
 	of    sleeper
@@ -11,7 +11,7 @@ type alarm struct {
 
 type sleeper interface{ wakeUp() }
 
-// alarm sets one.
+// alarm sets an alarm.
 func (c *Cache) alarm(of sleeper, after time.Duration) *alarm {
 	a, again := c.alarms.Get().(*alarm)
 	if !again {
@@ -24,8 +24,8 @@ func (c *Cache) alarm(of sleeper, after time.Duration) *alarm {
 	return a
 }
 
-// silence stops one, which is the caller's no longer. If it comes in time, nobody is being
-// woken, or will be, so that it can be set for another.
+// silence stops an alarm, which the caller must not use any more. It can be reused only if it was
+// stopped in time: otherwise it is about to wake its sleeper.
 func (c *Cache) silence(a *alarm) {
 	if a.clock.Stop() {
 		a.of = nil

@@ -8,13 +8,14 @@ import (
 	"time"
 )
 
-// sleeperFunc is woken by a call.
+// sleeperFunc is a function that is called to wake the sleeper.
 type sleeperFunc func()
 
 func (f sleeperFunc) wakeUp() { f() }
 
-// TestAlarms: whoever is silenced in time is not woken, nor by an alarm that was another's
-// before, and everybody else once and in time. At that very moment both may be.
+// TestAlarms: a sleeper whose alarm is silenced in time is not woken, not even by an alarm that
+// was another's before. Any other sleeper is woken once and in time. If an alarm is silenced just
+// when it goes off, its sleeper may be woken or not.
 func TestAlarms(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &Cache{}
@@ -29,7 +30,7 @@ func TestAlarms(t *testing.T) {
 					a := c.alarm(sleeperFunc(func() { woken <- time.Since(start) }), after)
 					time.Sleep(silenced)
 					c.silence(a)
-					time.Sleep(time.Microsecond) // for what may be under way
+					time.Sleep(time.Microsecond) // for alarms that are going off
 					switch {
 					case silenced < after && len(woken) > 0:
 						t.Errorf("silenced after %v, woken after %v", silenced, <-woken)

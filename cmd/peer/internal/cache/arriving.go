@@ -9,16 +9,16 @@ import (
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
-// arrivingTime is for how long a body must have been arriving before it is
-// advertised. What arrives sooner is advertised when it is whole: the digest would
-// not be there before it.
+// arrivingTime is how long a body must have been arriving before it is
+// advertised. A body that is complete sooner is advertised then: the other peers would not get
+// the digest earlier.
 const arrivingTime = 250 * time.Millisecond
 
-// arrives lets siblings have a fetch's outcome while its body is being received, until arrived is
-// called: it is in the store or given up. They get it as it comes.
+// arrives lets siblings get a fetch's outcome, as it arrives, until arrived is called when the body
+// is stored or given up.
 //
-// No two caches wait for each other: a response arrives only once its own source has begun to
-// answer.
+// No two caches wait for each other, since a response arrives only after its own source has begun
+// to answer.
 func (c *Cache) arrives(f *fetch) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -40,7 +40,7 @@ func (c *Cache) arrived(f *fetch) {
 	f.arriving, f.advertised = "", false
 }
 
-// advertiseArriving puts a fetch's outcome into the digest, if it is arriving and may be there.
+// advertiseArriving adds a fetch's outcome to the digest, if it is arriving and may be advertised.
 func (c *Cache) advertiseArriving(f *fetch) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -52,8 +52,8 @@ func (c *Cache) advertiseArriving(f *fetch) {
 	c.cfg.Advertise(f.arriving)
 }
 
-// Advertised yields the identity of everything that is advertised to siblings, at
-// least once: what is stored, and what is arriving.
+// Advertised yields the identities of all responses that are advertised to siblings, at
+// least once each: the stored ones and the arriving ones.
 func (c *Cache) Advertised() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		all := func(id string) bool {
@@ -82,8 +82,8 @@ func (c *Cache) Advertised() iter.Seq[string] {
 	}
 }
 
-// attach answers a sibling's request by a response that is still arriving. It isn't ok, and
-// nothing was sent, if none makes progress.
+// attach answers a sibling's request with a response that is still arriving. It isn't ok, and
+// nothing was sent, if there is none that makes progress.
 func (c *Cache) attach(w http.ResponseWriter, r *request) (res Result, ok bool) {
 	f := c.arrivingFor(r)
 	if f == nil {
@@ -99,9 +99,9 @@ func (c *Cache) attach(w http.ResponseWriter, r *request) (res Result, ok bool) 
 	return res, ok
 }
 
-// await waits until the fetch of what r asks for, if one is under way, has an answer, and for at
-// most as long as r prefers ([sibling.PreferredWait]): siblings that know of the fetch set that.
-// It reports whether to look again.
+// await waits for the answer of a fetch under way that may answer r, but no longer than r
+// prefers ([sibling.PreferredWait]): siblings that know of the fetch set that. It reports whether
+// there is an answer.
 func (c *Cache) await(r *request) bool {
 	wait := sibling.PreferredWait(r.Header)
 	if wait <= 0 {

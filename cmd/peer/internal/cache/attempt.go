@@ -15,26 +15,26 @@ import (
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
-// An attempt looks for another source of a body, from a byte on. Its waits are bounded: for
+// An attempt looks for another source of a body, from byte at on. Its waits are bounded: for
 // a header by the time for the first byte, for each read by a few times the patience that
 // it began with.
 type attempt struct {
 	b          *body
 	at         int64
-	superseded bool          // as the body was: nothing but the store is looked into
-	strong     bool          // a strong validator says that the new source has the same bytes
-	since      []byte        // else what the old source sends meanwhile, to be compared; b.mu guards it
-	slow       bool          // the body's source is a sibling that makes no progress, or too little
-	pause      time.Duration // before anybody is asked
+	superseded bool          // the body was when the attempt began: only the store may have the rest
+	strong     bool          // a strong validator shows whether the new source has the same bytes
+	since      []byte        // if not strong: what the old source has sent since, to be compared; b.mu guards it
+	slow       bool          // the body's source is a sibling that makes too little progress
+	pause      time.Duration // before the first request
 	patience   time.Duration
-	received   *store.Sums   // of the bytes before; nil = they are not known
+	received   *store.Sums   // of the bytes before at; nil = unknown
 	done       chan struct{} // closed at the end
 
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 }
 
-// begin starts one. b.mu is held, and nothing is written to b.w: Read is waiting.
+// begin starts an attempt. b.mu is held, and b.w is not being written to, since Read is waiting.
 func (b *body) begin() {
 	t := &attempt{b: b, at: b.at, strong: b.repr.StrongValidator() != "", superseded: b.superseded, slow: !b.resuming && b.from.sibling != nil, patience: b.patience, done: make(chan struct{})}
 	t.ctx, t.cancel = context.WithCancelCause(&b.f.ctx)
@@ -63,7 +63,7 @@ func (t *attempt) run() {
 	if superseded {
 		b.superseded = true
 		if b.at == 0 {
-			b.from.cancel(errSuperseded) // nothing is lost if the clients begin anew
+			b.from.cancel(errSuperseded) // no byte was sent: the clients can begin another fetch
 		}
 	}
 	if !found && (b.resuming || !t.superseded) {
@@ -77,13 +77,13 @@ func (t *attempt) run() {
 		t.cancel(nil)
 	}
 	if superseded {
-		b.c.forget(b.f) // what comes next is for another fetch
+		b.c.forget(b.f) // new requests begin another fetch
 	}
 	close(t.done)
 }
 
-// find looks into the store, and asks the remaining siblings, the origin and, if that does not
-// have the rest, siblings for a stale copy. superseded means that the origin has another
+// find looks into the store, then asks the remaining siblings, the origin and, if the origin does
+// not have the rest, all siblings for a stale copy. superseded means that the origin has another
 // representation by now. The loop ends: each round uses up a sibling, or ends
 // with the origin's answer.
 func (t *attempt) find() (found, superseded bool) {
@@ -93,7 +93,7 @@ func (t *attempt) find() (found, superseded bool) {
 			return true, false
 		}
 	}
-	if t.superseded { // nobody else has the rest
+	if t.superseded { // no other source has the rest
 		return false, false
 	}
 	select {
@@ -106,8 +106,8 @@ func (t *attempt) find() (found, superseded bool) {
 	if b.size > 0 {
 		b.src.begun = http.StatusOK
 	}
-	if in := b.src.inquiry; in != nil && t.slow {
-		in.OriginFirst() // a client of a slow sibling has waited long enough
+	if in := b.src.siblings; in != nil && t.slow {
+		in.OriginFirst() // the client has waited long enough for a slow sibling
 	}
 	for {
 		a, err := b.src.next(t.ctx, conditions)
@@ -124,8 +124,8 @@ func (t *attempt) find() (found, superseded bool) {
 	}
 }
 
-// conditions are the fields that ask for the rest of the body, or for all of it if nothing
-// would show that a part is the same. nil = the whole.
+// conditions returns the fields that request the rest of the body, or all of it if there is no
+// strong validator. nil = the whole representation.
 func (t *attempt) conditions() http.Header {
 	b, from, v := t.b, t.b.first, t.b.repr.StrongValidator()
 	if v != "" {
@@ -145,7 +145,7 @@ func (t *attempt) conditions() http.Header {
 	return h
 }
 
-// take makes an answer the body's source, or closes it. other is as position says. A sibling
+// take makes an answer the body's source, or closes it. For other see position. A sibling
 // may take no longer than the origin would.
 func (t *attempt) take(a *answer) (found, other bool) {
 	if a.sibling != nil {
@@ -165,15 +165,15 @@ func (t *attempt) take(a *answer) (found, other bool) {
 	return err == nil, other
 }
 
-// A rest is an answer of which a body may take the bytes behind those that it has.
+// A rest is an answer that may have the rest of a body.
 type rest struct {
 	*answer
-	*bufio.Reader // of limited, which is of pausing
+	*bufio.Reader // reads from limited, which reads from pausing
 	limited       io.LimitedReader
 	pausing       *pausing
 }
 
-// worth is how long a sibling may take until it is the body's source.
+// worth returns how long a sibling may take to become the body's source.
 func (t *attempt) worth(a *answer) time.Duration {
 	before := t.at
 	if a.status == http.StatusPartialContent && t.strong {
@@ -185,9 +185,9 @@ func (t *attempt) worth(a *answer) time.Duration {
 	return otherPatience * t.patience
 }
 
-// stored returns the copy in the store, nil = none, if a strong validator can show that it is
-// the same: it may be stale, or stored by another fetch meanwhile. If the bytes before are not
-// known, so that it can't be compared, it is the rest alone. Each object is tried once.
+// stored returns the copy in the store if there is a strong validator to compare it by, nil = none.
+// It may be stale, or another fetch may have stored it meanwhile. If the bytes before at are
+// unknown, so that they can't be compared, it is only the rest. Each object is tried once.
 func (t *attempt) stored() *answer {
 	b := t.b
 	if !t.strong {
@@ -204,7 +204,7 @@ func (t *attempt) stored() *answer {
 	if again {
 		return nil
 	}
-	v, err := b.c.store.Open(f.obj, store.Share) // its bytes are stored anew
+	v, err := b.c.store.Open(f.obj, store.Share) // its bytes are stored again, so all are checked
 	if err != nil {
 		return nil
 	}
@@ -237,14 +237,14 @@ func (t *attempt) stale(conditions http.Header) bool {
 
 var errUnfit = errors.New("cache: not the rest of this response")
 
-// position reads an answer up to the byte at which the body is to go on, and waits for that
-// byte. other means that it is the answer of a source that has another representation.
+// position reads an answer up to the byte at which the body goes on, compares the bytes before
+// that, and waits for it. other means that the source has another representation.
 func (t *attempt) position(from *rest) (other bool, err error) {
 	a, whole, received := from.answer, &t.b.repr, t.received
 	begins := a.from
 	switch {
 	case a.status == http.StatusPartialContent && (whole.Status == http.StatusOK || t.b.size > 0):
-		if !t.hasRest(a) || a.sibling != nil && a.header.Get("Content-Encoding") != whole.Header.Get("Content-Encoding") { // which siblings repeat
+		if !t.hasRest(a) || a.sibling != nil && a.header.Get("Content-Encoding") != whole.Header.Get("Content-Encoding") { // siblings send it with a part, too
 			return false, errUnfit
 		}
 		if begins, _, _ = a.span(); t.strong {
@@ -282,8 +282,8 @@ func (t *attempt) position(from *rest) (other bool, err error) {
 	return false, nil
 }
 
-// hasRest reports whether a 206 goes on at the byte, or is the body from its beginning where that
-// must be compared.
+// hasRest reports whether a 206 begins at byte at or, if the bytes must be compared, at the
+// beginning of the body.
 func (t *attempt) hasRest(a *answer) bool {
 	b := t.b
 	end := b.first + b.repr.length
@@ -297,7 +297,7 @@ func (t *attempt) hasRest(a *answer) bool {
 	return b.repr.HasRest(a.header, t.at, -1, b.repr.length)
 }
 
-// isWhole reports whether an answer is the whole that the body is a part of: its sender does not
+// isWhole reports whether the body is a part and an answer is the whole: its sender does not
 // support ranges.
 func (b *body) isWhole(a *answer) bool {
 	if b.size == 0 || a.length >= 0 && a.length != b.size {
@@ -308,8 +308,8 @@ func (b *body) isWhole(a *answer) bool {
 	return whole.SameBytes(a.response())
 }
 
-// meanwhile notes what the body's source sent since the attempt began. One that sends much
-// stays the source. b.mu is held.
+// meanwhile notes bytes that the body's source has sent since the attempt began. If there are many,
+// the attempt ends. b.mu is held.
 func (t *attempt) meanwhile(p []byte) {
 	switch {
 	case t.strong:
@@ -321,7 +321,7 @@ func (t *attempt) meanwhile(p []byte) {
 }
 
 // lead makes an answer that is in position the body's source, as soon as it is further
-// than the one that the body has. other is as position says. The loop ends: each round
+// than the present one. For other see position. The loop ends: each round
 // reads more of the answer's body.
 func (t *attempt) lead(from *rest) (other bool, err error) {
 	b := t.b
@@ -358,7 +358,7 @@ func (t *attempt) lead(from *rest) (other bool, err error) {
 func (t *attempt) takeLocked(from *rest) {
 	b := t.b
 	old := b.from
-	from.pausing.limit = 0 // from here on the body's own alarm watches it
+	from.pausing.limit = 0 // from now on the body's own alarm watches it
 	b.from, b.attempt = from.answer, nil
 	if b.helper == nil {
 		b.helper = from.given

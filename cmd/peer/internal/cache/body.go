@@ -12,7 +12,7 @@ import (
 
 const bufferSize = 64 << 10
 
-// buffer returns one for parts of a body, which is to be spared afterwards.
+// buffer returns a buffer for parts of a body. The caller gives it back with spare.
 func (c *Cache) buffer() []byte { return c.buffers.Get().(*[bufferSize]byte)[:] }
 
 func (c *Cache) spare(buf []byte) { c.buffers.Put((*[bufferSize]byte)(buf)) }
@@ -22,8 +22,8 @@ func noBody(status int) bool {
 	return status == http.StatusNoContent || status == http.StatusNotModified
 }
 
-// An exchange is the body of an origin's response, whose bytes are counted and whose end is the
-// request's, and the memory of the request and of its answer.
+// An exchange is the body of an origin's response: it counts its bytes, and closing it ends the
+// request's context. It also is the memory for the request and its answer.
 type exchange struct {
 	request http.Request
 	io.ReadCloser
@@ -44,14 +44,14 @@ func (x *exchange) Close() error {
 	return err
 }
 
-// pausing is a body that may pause for so long between its bytes, and no longer.
+// pausing is a body that may pause between its bytes for the limit, and no longer.
 type pausing struct {
 	io.Reader
 	clock *time.Timer
-	limit time.Duration // 0 = for ever
+	limit time.Duration // 0 = none
 }
 
-// newPausing returns one that is broken off by cancel.
+// newPausing returns a body that calls cancel when it pauses for longer.
 func newPausing(r io.Reader, limit time.Duration, cancel context.CancelCauseFunc) *pausing {
 	clock := time.AfterFunc(limit, func() { cancel(errBetweenBytes) })
 	clock.Stop()
@@ -66,22 +66,21 @@ func (p *pausing) Read(b []byte) (int, error) {
 	return p.Reader.Read(b)
 }
 
-// closing reads from one and closes another.
+// closing combines a reader with another closer.
 type closing struct {
 	io.Reader
 	io.Closer
 }
 
-// An upload is the body of a client's request on its way to the origin, which is
-// charged neither with the time that the client takes nor with its faults. A connection
-// that many requests share, as in HTTP/2, is not stuck for one of which nothing is taken:
-// it has a clock of its own.
+// An upload is the body of a client's request on its way to the origin. The client's delays and
+// errors do not count against the origin. The origin's delays are limited for each upload, not for
+// the connection: many requests may share that (HTTP/2).
 type upload struct {
 	io.ReadCloser
 	failed atomic.Pointer[clientError] // how reading it failed
 
 	mu    sync.Mutex
-	clock *time.Timer // runs while the origin is to take what was read; nil = it answered
+	clock *time.Timer // runs while the origin has to read the bytes that came; nil = it has answered
 	limit time.Duration
 }
 
@@ -91,11 +90,11 @@ func (u *upload) Read(p []byte) (int, error) {
 	if err != nil && err != io.EOF && !errors.Is(err, http.ErrBodyReadAfterClose) {
 		u.failed.Store(&clientError{err})
 	}
-	u.charge(err == nil) // from the last byte on, the header is waited for
+	u.charge(err == nil) // after the last byte the transport limits the wait for the header
 	return n, err
 }
 
-// charge lets the origin's clock go on, anew, or stops it.
+// charge starts the origin's clock, or stops it.
 func (u *upload) charge(origin bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -108,8 +107,8 @@ func (u *upload) charge(origin bool) {
 	}
 }
 
-// time has the request cancelled when nothing of its body is taken within the limit, and
-// returns what ends that.
+// time limits how long the origin may read nothing of the body: then the request is cancelled. The
+// returned function ends that.
 func (u *upload) time(limit time.Duration, cancel context.CancelCauseFunc) (answered func()) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -20,64 +20,65 @@ import (
 // Config says what a [Cache] works with.
 type Config struct {
 	Name      string            // in Via and Cache-Status: a token (RFC 9110 section 5.6.2), unique in the cluster
-	Transport http.RoundTripper // sends requests to origins, and gives up those that send no header; must neither follow redirects nor decompress
+	Transport http.RoundTripper // sends requests to origins, and limits the time until a header; must neither follow redirects nor decompress
 	Siblings  *sibling.Client   // nil = none
 	Coalescer Coalescer         // nil = none
-	Cluster   sibling.Cluster   // is told what a write invalidates; nil = this cache is alone
-	// Others are the live siblings, which are asked for stale copies while an origin is down;
-	// nil = none are.
+	Cluster   sibling.Cluster   // gets the invalidations of writes; nil = this cache is alone
+	// Others returns the live siblings, which are asked for stale copies while an origin is down;
+	// nil = none.
 	Others func() []sibling.Peer
-	// Recode returns the function that makes the response to a GET from the response without a
-	// content coding; nil = the origin is asked for the response itself. The function rewrites the
+	// Recode returns a function that makes the response to a GET from the response without a
+	// content coding, or nil if the response itself is to be fetched. The function rewrites the
 	// other response, or returns false and leaves it unchanged. header is that of the request for the
-	// other response; Recode changes it if necessary. A nil header asks only whether there is such a
-	// function. A nil Recode never returns one.
+	// other response; Recode changes it if necessary. If it is nil, the caller only wants to know
+	// whether there is such a function.
 	Recode func(r *http.Request, header http.Header) func(*http.Response) bool
-	Store  store.Options // Hooks, Decode and Now are the cache's
+	Store  store.Options // the cache sets Hooks, Decode, Labels and Now
 
 	// Advertise and Withdraw get the identities of the responses that siblings may
 	// request: those that are stored, from New on, and those that are arriving.
 	// An identity is advertised while there were more calls of Advertise
 	// than of Withdraw for it. They are called from many goroutines at once, some
-	// under locks: they must be quick and must not call the cache. nil = nothing is
+	// with locks held: they must be quick and must not call the cache. nil = nothing is
 	// advertised.
 	Advertise, Withdraw func(identity string)
 
 	// Invalidates returns the canonical URLs whose responses must be removed after a request
-	// was answered with a status and a header; nil = [rfc9111.Invalidated].
+	// was answered with this status and header.
 	Invalidates func(method string, target *url.URL, status int, h http.Header) []string
 
 	// SiblingMaxAge is how long a sibling's answer is served without asking the origin,
-	// whatever lifetime it states; 0 = as long as it is fresh. One in Compare of siblings' answers
+	// whatever lifetime it has; 0 = as long as it is fresh. Of siblings' answers, one in Compare
 	// is compared with the origin's after it was served; 0 = none.
 	SiblingMaxAge time.Duration
 	Compare       int
 
-	SendTimeout         time.Duration // during which the origin may read nothing of a request's body
-	BetweenBytesTimeout time.Duration // during which the origin or a sibling may pause in a body, if no other source can go on
+	SendTimeout         time.Duration // for which the origin may read nothing of a request's body
+	BetweenBytesTimeout time.Duration // for which the origin or a sibling may pause in a body, if no other source can continue it
 
 	Now    func() time.Time // the wall clock, which may jump; nil = time.Now
 	Logger *slog.Logger     // nil = discard
 }
 
-// A Coalescer knows which sibling is fetching a response that no digest has yet: a
-// [sibling.Coalescer].
+// A Coalescer, such as [sibling.Coalescer], knows which sibling is fetching a response that is in
+// no digest yet.
 type Coalescer interface {
 	// InFlight returns the sibling that is fetching the response of an identity. If
-	// there is none, it lets the others know that this cache is about to. fetch is how
-	// long that takes; 0 = unknown.
+	// there is none, it announces to the others that this cache is about to fetch it. fetch is the
+	// expected duration of that; 0 = unknown.
 	InFlight(ctx context.Context, identity string, fetch time.Duration) (sibling.Peer, bool)
-	Joined()                // a request joined a fetch here
-	Served(identity string) // a sibling got a response here
+	Joined()                // is called when a request joins a fetch of this cache
+	Served(identity string) // is called when a sibling has got a response from this cache
 }
 
 const (
 	leastAdvertised = time.Second // responses that are fresh for no longer are not advertised
 
-	maxTombstones = 64 << 10 // URLs whose invalidation is remembered
-	maxHitForMiss = 16 << 10 // URLs whose responses can't be shared
-	maxLiars      = 4 << 10
-	maxUnasked    = 64 // fetches at a time that no client asked for
+	maxTombstones  = 64 << 10 // URLs, and tags, whose invalidation is remembered
+	maxHitForMiss  = 16 << 10 // URLs whose last response could not be shared
+	hitForMissTime = 30 * time.Second
+	maxLiars       = 4 << 10
+	maxUnasked     = 64 // fetches at a time that no client waits for
 )
 
 // A Cache answers requests. It is safe for concurrent use.
@@ -90,28 +91,28 @@ type Cache struct {
 	variants   *rfc9111.Variants
 	hints      rfc9111.Hints
 	tombstones tombstones
-	hitForMiss hitForMiss
-	large      hitForMiss    // URLs of objects too large to be fetched for a range
-	nowhere    hitForMiss    // URLs of which no sibling had a stale response
-	staleSlots chan struct{} // a token for each response that all siblings are asked for
-	opened     time.Time     // by the steady clock
-	via        []string      // the Via of what has none, by HTTP/1.1
-	clock      int64         // names that clock; never 0
+	hitForMiss recentURLs    // the last response could not be shared: requests for it don't wait for each other
+	large      recentURLs    // objects too large to be fetched for a range
+	nowhere    recentURLs    // no sibling had a stale response
+	staleSlots chan struct{} // a token for each response that all siblings are being asked for
+	opened     time.Time     // with a monotonic reading: the origin of the steady clock
+	via        []string      // the Via of a message by HTTP/1.1 that had none
+	clock      int64         // identifies the steady clock; never 0
 
 	buffers sync.Pool // *[bufferSize]byte, for bodies
-	texts   sync.Pool // *bytes.Buffer, for what the store keeps beside them
+	texts   sync.Pool // *bytes.Buffer, for encoded entries
 	alarms  sync.Pool // *alarm, stopped
 
-	liars     recent[time.Duration] // siblings found to have lied, and when, by the steady clock
+	liars     recent[time.Duration] // when a sibling was last found to have lied, by the steady clock
 	tallies   tallies
 	comparing chan struct{} // a token for each comparison under way
-	unasked   chan struct{} // and for each fetch that no client asked for
+	unasked   chan struct{} // a token for each fetch that no client waits for
 
 	mu       sync.Mutex
-	fetches  map[string]*fetch // by identity
-	arriving map[string]*fetch // those whose bodies are being received, by the identity of the response
+	fetches  map[string]*fetch // that can be joined, by key
+	arriving map[string]*fetch // whose bodies are being received, by the identity of the response
 
-	background sync.WaitGroup // fetches under way
+	background sync.WaitGroup // goroutines
 	stop       context.CancelCauseFunc
 	stopped    context.Context
 }
@@ -120,9 +121,6 @@ type Cache struct {
 func New(cfg Config) (*Cache, error) {
 	if cfg.Transport == nil {
 		return nil, errors.New("cache: no transport to origins")
-	}
-	if cfg.Invalidates == nil {
-		cfg.Invalidates = rfc9111.Invalidated
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
@@ -133,7 +131,7 @@ func New(cfg Config) (*Cache, error) {
 	c.buffers.New = func() any { return new([bufferSize]byte) }
 	c.texts.New = func() any { return new(bytes.Buffer) }
 	c.large.limit = maxLarge
-	c.nowhere.limit, c.staleSlots = maxNowhere, make(chan struct{}, staleInquiries)
+	c.nowhere.limit, c.staleSlots = maxNowhere, make(chan struct{}, staleLookups)
 	c.tombstones.limit, c.tombstones.tags.limit = maxTombstones, maxTombstones
 	c.hitForMiss.limit, c.liars.limit, c.tallies.of.limit = maxHitForMiss, maxLiars, maxLiars
 	c.stopped, c.stop = context.WithCancelCause(context.Background())
@@ -160,7 +158,7 @@ func (c *Cache) Store() *store.Store { return c.store }
 
 var errStopped = errors.New("cache: closed")
 
-// Close breaks off fetches under way and closes the store.
+// Close ends fetches under way and closes the store.
 func (c *Cache) Close() error {
 	c.stop(errStopped)
 	c.background.Wait()
@@ -173,7 +171,7 @@ func (c *Cache) addStatus(h http.Header, st rfc9111.Status) {
 	st.Add(h)
 }
 
-// addVia appends this cache to the Via of a message that came by a version of HTTP.
+// addVia appends this cache to the Via of a message that was received by this version of HTTP.
 func (c *Cache) addVia(h http.Header, major, minor int) {
 	if h["Via"] == nil && major == 1 && minor == 1 {
 		h["Via"] = c.via
@@ -182,14 +180,14 @@ func (c *Cache) addVia(h http.Header, major, minor int) {
 	rfc9111.AddVia(h, major, minor, c.cfg.Name)
 }
 
-// detached is a context with the values of a client's, which ends when the cache closes.
+// detached is a context with the values of a client's request that ends when the cache closes.
 type detached struct{ stopped, values context.Context }
 
 func (d *detached) Deadline() (time.Time, bool) { return time.Time{}, false }
 func (d *detached) Done() <-chan struct{}       { return d.stopped.Done() }
 func (d *detached) Err() error                  { return d.stopped.Err() }
 
-// Value looks at the cache's context first: package context finds there what to end with.
+// Value looks at the cache's context first, where package context finds how to propagate its end.
 func (d *detached) Value(key any) any {
 	if v := d.stopped.Value(key); v != nil {
 		return v
@@ -197,23 +195,22 @@ func (d *detached) Value(key any) any {
 	return d.values.Value(key)
 }
 
-// freshened is the stored response brought up to date by a 304, or by the answer to
-// a HEAD.
+// freshened returns the stored response, updated by a 304 or by the answer to a HEAD.
 func (c *Cache) freshened(e *entry, a *answer) *entry {
 	fresh := newEntry(e.Freshened(a.header, a.delay, a.received.wall), a.received, c.via)
-	fresh.given = e.given // a 304 of the origin's, too, says nothing of the body
+	fresh.given = e.given // even a 304 of the origin does not confirm the body
 	if fresh.given == nil {
 		fresh.given = a.given
 	}
 	return &fresh
 }
 
-// meta is what the store is to keep beside the body of a response; text is where to write it.
+// meta returns what the store keeps besides the body of a response. It uses the buffer text.
 func (c *Cache) meta(e *entry, text *bytes.Buffer) store.Meta {
 	return store.Meta{Data: e.encode(text), ListUntil: c.listUntil(e, c.now()), Generated: e.generated().wall}
 }
 
-// metaOf is meta of what a fetch brought.
+// metaOf is meta for the result of a fetch: a derived response is not advertised.
 func (c *Cache) metaOf(res *result, e *entry, text *bytes.Buffer) store.Meta {
 	m := c.meta(e, text)
 	if res.derived != nil {
@@ -222,8 +219,8 @@ func (c *Cache) metaOf(res *result, e *entry, text *bytes.Buffer) store.Meta {
 	return m
 }
 
-// listUntil is until when a response may be advertised: until shortly before it goes stale, so
-// that siblings have the digest without it by then. Their copies go stale at the same moment, and
+// listUntil returns until when a response may be advertised: until shortly before it goes stale, so
+// that siblings have a digest without it by then. Their copies go stale at the same moment, and
 // a request for this one would be a false hit. A response that must be validated each time is
 // never advertised.
 func (c *Cache) listUntil(e *entry, now moment) time.Time {

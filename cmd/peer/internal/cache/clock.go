@@ -2,12 +2,12 @@ package cache
 
 import "time"
 
-// A moment is a point in time by two clocks. The wall clock, which dates mean, may
-// be wrong and put right; the steady one only goes forward, and means nothing
-// after the process.
+// A moment is a point in time by two clocks. The wall clock, to which dates refer, may
+// be wrong and be corrected. The steady clock only goes forward, and means nothing
+// in another process.
 type moment struct {
 	wall   time.Time
-	clock  int64         // which steady clock: another for each Cache; 0 = none
+	clock  int64         // identifies the steady clock of a Cache; 0 = none
 	steady time.Duration // since the Cache was opened
 }
 
@@ -26,8 +26,8 @@ func (m moment) ago(d time.Duration) moment {
 	return m
 }
 
-// since returns how long after then m is. It isn't known if then was seen by
-// another process whose clock was ahead of ours.
+// since returns how long m is after then. That is unknown if then was noted by
+// another process whose wall clock was ahead of ours.
 func (m moment) since(then moment) (d time.Duration, known bool) {
 	if m.clock == then.clock && m.clock != 0 {
 		return max(0, m.steady-then.steady), true

@@ -10,8 +10,8 @@ import (
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
-// newFetch registers a fetch under key, unless there is one already, which it
-// returns with joined = true, having made the caller one of its followers.
+// newFetch registers a fetch under key. If there is one already, it makes the caller a follower of
+// that and returns it, and joined is true.
 func (c *Cache) newFetch(r *request, key string, stored *found) (f *fetch, joined bool) {
 	if key != "" {
 		c.mu.Lock()
@@ -32,12 +32,12 @@ func (c *Cache) newFetch(r *request, key string, stored *found) (f *fetch, joine
 	return f, false
 }
 
-// waiters counts the requests that a fetch answers.
+// waiters counts the requests that wait for a fetch, or for its body.
 type waiters struct {
 	n         atomic.Int64                 // all
-	followers atomic.Int64                 // all but the leader
-	body      atomic.Pointer[store.Writer] // held until there are none any more
-	ended     atomic.Pointer[store.Object] // removed then: a validation forbids to store it any longer
+	followers atomic.Int64                 // without the leader
+	body      atomic.Pointer[store.Writer] // held while there are any
+	ended     atomic.Pointer[store.Object] // removed when there are none: after a validation it must not be stored any longer
 }
 
 func (w *waiters) join(follower bool) {
@@ -55,8 +55,8 @@ func (c *Cache) leave(f *fetch, follower bool) {
 	c.deserted(f)
 }
 
-// deserted frees what is kept for those that wait for a fetch, if nobody does. It is called when
-// either changed.
+// deserted frees what is kept for the waiters of a fetch, if there are none. It is called when
+// either changes.
 func (c *Cache) deserted(f *fetch) {
 	w := &f.waiters
 	if w.n.Load() > 0 {
@@ -70,8 +70,8 @@ func (c *Cache) deserted(f *fetch) {
 	}
 }
 
-// abandon lets nobody join the fetch any more if nobody waits for it now, and
-// reports whether that is so. A request that waits need not read the body yet.
+// abandon forgets the fetch if no request waits for it, and reports whether it did.
+// A request that waits may not read the body yet.
 func (c *Cache) abandon(f *fetch) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -82,8 +82,7 @@ func (c *Cache) abandon(f *fetch) bool {
 	return true
 }
 
-// forget lets nobody join the fetch any more: the next request for its URL leads
-// another.
+// forget ends the joining of a fetch: the next request for its URL leads another.
 func (c *Cache) forget(f *fetch) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -96,10 +95,10 @@ func (c *Cache) forgetLocked(f *fetch) {
 	}
 }
 
-// invalidateFetches keeps the fetches that are concerned from storing what they bring, and
-// new requests from joining them, since it may be older than what removed the responses of
-// those URLs. The result that concerned is given is nil if there is none yet.
-func (c *Cache) invalidateFetches(concerned func(*fetch, *result) bool) {
+// invalidateFetches marks the fetches that match as invalidated: their responses may be older than
+// the invalidation. So they are not stored, and new requests do not join them. The result
+// passed to matches is nil if there is none yet.
+func (c *Cache) invalidateFetches(matches func(*fetch, *result) bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, f := range c.fetches {
@@ -107,20 +106,20 @@ func (c *Cache) invalidateFetches(concerned func(*fetch, *result) bool) {
 		if f.delivered() {
 			got = f.result
 		}
-		if concerned(f, got) {
+		if matches(f, got) {
 			f.invalidated.Store(true)
 			c.forgetLocked(f)
 		}
 	}
-	for _, f := range c.arriving { // of fetches, too, that nobody can join
-		if concerned(f, &f.outcome) {
+	for _, f := range c.arriving { // some of these fetches are not in c.fetches any more
+		if matches(f, &f.outcome) {
 			f.invalidated.Store(true)
 		}
 	}
 }
 
-// invalidateTag does so for those whose response has a tag. Nobody may join those that have no
-// answer yet: their tags are looked at when it comes.
+// invalidateTag invalidates the fetches whose response has a tag. It forgets those without an answer
+// yet: their tags are checked when it arrives.
 func (c *Cache) invalidateTag(tag string) {
 	var unknown []*fetch
 	c.invalidateFetches(func(f *fetch, got *result) bool {
@@ -135,9 +134,9 @@ func (c *Cache) invalidateTag(tag string) {
 	}
 }
 
-// outdated reports whether the URL, or a tag of its response, was invalidated since the fetch
-// began. The tombstones know that also for fetches that nobody can join, which are not in
-// c.fetches. A fetch that began at that very moment began after it.
+// outdated reports whether the URL, or a tag of its response, was invalidated after the fetch
+// began. The tombstones show that even for fetches that can't be joined, which are not in
+// c.fetches. A fetch that began at the same moment counts as later.
 func (c *Cache) outdated(f *fetch, resp *rfc9111.Response) bool {
 	return f.invalidated.Load() || c.tombstones.invalidated(f.r.url, resp.Header, f.began.ago(-1))
 }
@@ -152,16 +151,17 @@ func (c *Cache) lead(f *fetch) {
 	}()
 }
 
-// asNobody returns r as a request of no client, which outlives r: any whole response will do.
+// asNobody returns r as a request of the cache itself, which outlives r and accepts any whole
+// response.
 func asNobody(r *request) *request {
 	clone := r.Clone(context.WithoutCancel(r.Context()))
 	clone.Method, clone.Header = http.MethodGet, withoutConditions(r.Header)
 	return &request{Request: clone, plain: r.plain, url: r.url, cc: rfc9111.RequestDirectives(nil), now: r.now}
 }
 
-// fetchUnasked fetches what no client waits for: it validates a stale copy that was served
-// already (RFC 5861), or gets the whole of what a client wanted a part of. While
-// [maxUnasked] are under way it does nothing; a later request may.
+// fetchUnasked fetches a response that no client waits for: it validates a stale copy that was
+// already served (RFC 5861), or fetches an object of which a client wanted a part. While
+// [maxUnasked] of these are under way it does nothing; a later request tries again.
 func (c *Cache) fetchUnasked(r *request, key string, stored *found) {
 	select {
 	case c.unasked <- struct{}{}:
@@ -182,8 +182,8 @@ func (c *Cache) fetchUnasked(r *request, key string, stored *found) {
 	})
 }
 
-// conditional are the request fields that a fetch for the cache must not pass
-// on: it wants the whole response.
+// conditional are the request fields that a fetch must not pass on, since it wants the whole
+// response.
 var conditional = []string{"If-None-Match", "If-Modified-Since", "If-Range", "Range"}
 
 func withoutConditions(h http.Header) http.Header {

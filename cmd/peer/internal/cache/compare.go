@@ -13,16 +13,16 @@ import (
 )
 
 const (
-	maxComparisons = 4                // at a time; more are left out
+	maxComparisons = 4                // at a time; others are skipped
 	compareTime    = 30 * time.Second // for one
-	comparedPart   = 64 << 10         // bytes asked for of a longer body, where a strong validator lets a part be asked for
-	maxCompared    = 1 << 20          // bytes looked at of one of which no part can be asked for
-	maxRefuted     = 3                // of a sibling's answers that the origin does not give, most of those compared, are a lie
-	forgetRefuted  = 64               // comparisons after which older ones count half
+	comparedPart   = 64 << 10         // bytes requested of a longer body that has a strong validator
+	maxCompared    = 1 << 20          // bytes compared of a body without one, which is requested whole
+	maxRefuted     = 3                // a sibling lies if so many of its answers, and most of those compared, differ from the origin's
+	forgetRefuted  = 64               // comparisons after which all counts are halved
 )
 
 // compareSome compares one in Config.Compare of the siblings' answers with the origin's,
-// when nobody waits for it. Which one it is nobody can tell before.
+// in the background. It is chosen at random, so that a sibling can't predict it.
 func (c *Cache) compareSome(f *fetch, obj *store.Object, e *entry) {
 	if e.given == nil || c.cfg.Compare <= 0 || rand.IntN(c.cfg.Compare) != 0 {
 		return
@@ -40,22 +40,22 @@ func (c *Cache) compareSome(f *fetch, obj *store.Object, e *entry) {
 	})
 }
 
-// A likeness is what comes of comparing a sibling's answer with the origin's.
+// A likeness is the result of comparing a sibling's answer with the origin's.
 type likeness int
 
 const (
-	unknown  likeness = iota // the origin said nothing of use
-	same                     // as far as was looked
-	other                    // the origin has something else, by now or always
-	disproof                 // the origin has something else under the same strong validator
+	unknown  likeness = iota // the origin's answer can't be compared
+	same                     // all compared bytes
+	other                    // the origin has another response, now or always
+	disproof                 // the origin has another response with the same strong validator
 )
 
-// compare compares a stored response with the origin's. Another is dropped. A sibling whose
-// answer is disproved, or of which most are others, is left alone for a time, all that it
-// gave is fetched anew, and all peers drop the object.
+// compare compares a stored response with the origin's. If they differ, it is removed. A sibling
+// whose answer is disproved, or most of whose answers differ, is quarantined; all responses
+// that it gave are fetched again, and all peers remove the object.
 //
-// It is not a validation: a liar repeats the origin's validators. A block is asked for,
-// under If-Range, or the whole.
+// This is not a validation, since a liar would repeat the origin's validators. It requests one
+// block with If-Range, or the whole.
 func (c *Cache) compare(ctx context.Context, r *request, f *found) {
 	v, err := c.store.Open(f.obj, store.Serve)
 	if err != nil {
@@ -69,7 +69,7 @@ func (c *Cache) compare(ctx context.Context, r *request, f *found) {
 	if inPart {
 		offset = rand.Int64N((mine.length+comparedPart-1)/comparedPart) * comparedPart
 	}
-	src := &sources{c: c, f: &fetch{r: *asNobody(r)}} // no siblings: the origin's
+	src := &sources{c: c, f: &fetch{r: *asNobody(r)}} // without siblings
 	var a *answer
 	for { // twice at most
 		if inPart {
@@ -83,7 +83,7 @@ func (c *Cache) compare(ctx context.Context, r *request, f *found) {
 			break
 		}
 		a.close()
-		offset = 0 // the origin's ends before: how long is it?
+		offset = 0 // the origin's body is shorter: find out its length
 	}
 	defer a.close()
 	like := compared(mine, v.Sums(), a, inPart, offset)
@@ -97,26 +97,26 @@ func (c *Cache) compare(ctx context.Context, r *request, f *found) {
 		return
 	}
 	c.SiblingsRefuted.Add(1)
-	c.Invalidated(TargetOf(r.url, false)) // and no sibling brings it back
+	c.Invalidated(TargetOf(r.url, false)) // which also keeps siblings from bringing it back
 	if like == other && !mostly {
 		c.log.Info("a sibling's answer differs from the origin's", "peer", by, "url", r.url)
 		c.cfg.Siblings.Accuse(by, false)
 		return
 	}
 	c.liars.set(by, c.now().steady)
-	c.accuse(by, "it gave what the origin did not", "url", r.url)
+	c.accuse(by, "it sent a body that the origin did not", "url", r.url)
 	c.invalidate(ctx, []string{r.url})
 }
 
-// accuse leaves a sibling alone for what it did.
+// accuse quarantines a sibling; of is the reason.
 func (c *Cache) accuse(by, of string, about ...any) {
 	c.SiblingsAccused.Add(1)
 	c.log.Warn("a sibling is quarantined", append([]any{"peer", by, "reason", of}, about...)...)
 	c.cfg.Siblings.Accuse(by, true)
 }
 
-// compared compares what is stored, by its checksums, with the origin's answer: with the whole, or
-// with the part that begins at an offset, if that was asked for.
+// compared compares a stored body, by its checksums, with the origin's answer: with the whole, or
+// with the part that begins at offset, if that was requested.
 func compared(mine representation, sums store.Sums, a *answer, inPart bool, offset int64) likeness {
 	theirs := a.response()
 	from, _, size := a.span()
@@ -126,13 +126,13 @@ func compared(mine representation, sums store.Sums, a *answer, inPart bool, offs
 		a.status == http.StatusRequestedRangeNotSatisfiable:
 		return unknown
 	case partial && (!inPart || from != offset || size < 0):
-		return unknown // it is not what was asked for
+		return unknown // it is not the part that was requested
 	case partial && (theirs.ETag != mine.ETag || mine.ETag == "" && !theirs.LastModified.Equal(mine.LastModified)):
-		return other // though If-Range was to keep it from being sent
+		return other // the origin has ignored If-Range
 	case !partial && !theirs.Storable(nil, false):
-		return other // for one client alone: nothing to compare with
+		return other // it is for one client only: there is nothing to compare with
 	}
-	// Nothing less is a proof: dates of modification are kept when files are copied to an origin.
+	// Only an entity tag proves it: files may keep their modification dates when they are copied to an origin.
 	differs := other
 	if mine.StrongValidator() != "" && mine.ETag == theirs.ETag && mine.ETag != "" {
 		differs = disproof
@@ -152,7 +152,7 @@ func compared(mine representation, sums store.Sums, a *answer, inPart bool, offs
 		}
 	}
 	switch {
-	case source.failed: // it was cut, and may have been the same
+	case source.failed: // it was cut off, and may have been the same
 		return unknown
 	case err != nil:
 		return differs
@@ -160,7 +160,7 @@ func compared(mine representation, sums store.Sums, a *answer, inPart bool, offs
 	return same
 }
 
-// tallies count how siblings' answers compared. They are safe for concurrent use.
+// tallies count the results of comparisons by sibling. They are safe for concurrent use.
 type tallies struct {
 	mu sync.Mutex
 	of recent[tally]
@@ -168,8 +168,8 @@ type tallies struct {
 
 type tally struct{ compared, refuted int }
 
-// note counts a comparison. It reports whether most of a sibling's latest answers are not
-// the origin's, and then begins anew.
+// note counts a comparison. It reports whether most of a sibling's latest answers differ from
+// the origin's; if so, it resets the counts.
 func (t *tallies) note(by string, refuted bool) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -188,8 +188,8 @@ func (t *tallies) note(by string, refuted bool) bool {
 	return mostly
 }
 
-// sameMeaning reports whether two headers let a body mean the same. What the origin's does
-// not say, as that of a part need not, is not compared.
+// sameMeaning reports whether two headers give a body the same meaning. Fields that the origin's
+// lacks are not compared, since a part need not repeat them.
 func sameMeaning(mine, theirs http.Header) bool {
 	for _, name := range []string{"Content-Type", "Content-Encoding", "Location"} {
 		if theirs[name] != nil && mine.Get(name) != theirs.Get(name) {

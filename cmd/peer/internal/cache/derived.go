@@ -11,20 +11,20 @@ import (
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
-// A response in a coding that its origin does not produce is derived from the one without a coding.
-// That one comes as for any other client, from the store, a sibling or the origin, and is stored.
-// So the origin is asked once, however many codings clients accept. Siblings share only the one
-// without: digests with the others would be several times as large.
+// A response in a coding that its origin does not produce is derived from the plain response, the
+// one without a coding. That is fetched as for any other client, from the store, a sibling or the
+// origin, and is stored. So the origin is asked once, however many codings clients accept. Siblings
+// share only the plain response: digests with the others would be several times as large.
 //
-// The request for a derived response waits for the one for the other response. The reverse can't
-// happen: their fetches have different identities, one with a coding and one without.
+// The fetch of a derived response waits for that of the plain response. The reverse can't
+// happen, since they have different identities, one with a coding and one without.
 
-// inside takes the answer to a request of the cache's own. It implements [Refusable].
+// inside receives the answer to a request of the cache itself. It implements [Refusable].
 type inside struct {
 	header http.Header
-	sent   http.Header // as it was when the answer began
+	sent   http.Header // header when the answer began
 	status int
-	begun  chan struct{} // closed when sent and all below are there
+	begun  chan struct{} // closed when sent, and the last four fields, are set
 	body   *io.PipeWriter
 
 	st    rfc9111.Status
@@ -48,11 +48,11 @@ func (in *inside) Write(p []byte) (int, error) {
 	return in.body.Write(p)
 }
 
-// derived is the body of a response that was made of another.
+// derived is the body of a response made from the plain one.
 type derived struct {
 	io.ReadCloser
 	from    *inside
-	recoded bool // false = it is the other, which is kept already if it may be
+	recoded bool // false = it is the plain response, which is stored already if it may be
 	cancel  context.CancelCauseFunc
 }
 
@@ -62,7 +62,7 @@ func (d *derived) Close() error {
 	return err
 }
 
-// derive gets the response without a coding, and recodes it. out is not used afterwards.
+// derive gets the plain response and recodes it. out must not be used afterwards.
 func (s *sources) derive(out *http.Request, cancel context.CancelCauseFunc, recode func(*http.Response) bool) (*http.Response, error) {
 	out.Header["Accept-Encoding"] = []string{"identity"}
 	r, w := io.Pipe()
@@ -95,12 +95,12 @@ func (s *sources) derive(out *http.Request, cancel context.CancelCauseFunc, reco
 	return resp, nil
 }
 
-// isDerived reports whether the response to r would be.
+// isDerived reports whether the response to r would be derived.
 func (c *Cache) isDerived(r *request) bool {
-	return c.cfg.Recode != nil && c.cfg.Recode(r.Request, nil) != nil
+	return c.cfg.Recode(r.Request, nil) != nil
 }
 
-// byCoding adds to fields that by which codings are selected.
+// byCoding adds Accept-Encoding to fields.
 func byCoding(fields []string) []string {
 	if slices.Contains(fields, "Accept-Encoding") {
 		return fields

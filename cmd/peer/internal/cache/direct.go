@@ -12,10 +12,9 @@ import (
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
-// answerDirectly answers a hit, whole, by writing to the client's connection the
-// fields as the store has them, and the body after them in the same breath. That is
-// what most answers of a busy cache are. It reports whether it did; if not, nothing was sent. A w that wants to know what is sent through it
-// is left to do so.
+// answerDirectly answers a hit with a whole body. It writes the stored header and the body to the
+// client's connection at once. Most answers of a busy cache are of this kind. It reports whether it
+// did; if not, nothing was sent. It does not bypass a w that is [Refusable].
 func (c *Cache) answerDirectly(w http.ResponseWriter, r *request, f *found, p rfc9111.Part, st rfc9111.Status, via []string, v *store.View, body io.Reader, res *Result) bool {
 	e := f.entry
 	if !st.Hit || via != nil || p.Status != e.Status || p.ContentRange != "" || noBody(p.Status) ||
@@ -55,7 +54,7 @@ func (c *Cache) answerDirectly(w http.ResponseWriter, r *request, f *found, p rf
 	return true
 }
 
-// direct writes to a connection behind an answer that was begun on it.
+// direct writes the rest of an answer that was begun on a connection.
 type direct struct{ to *conn.Conn }
 
 func (d direct) Write(p []byte) (int, error) {

@@ -1,16 +1,16 @@
 // Package cache is a shared HTTP cache (RFC 9111) over a [store.Store].
 //
 // [Cache.Serve] answers one request: from the store, by validating a stale copy,
-// from a sibling, or from the origin. It stores what it may. Concurrent misses
+// from a sibling, or from the origin. It stores the response if that is allowed. Concurrent misses
 // for one response share one fetch, and its body while it arrives.
 //
-// The rules of a shared cache are in package rfc9111: what may be stored, how long it
-// is fresh, what selects and what validates it.
+// Package rfc9111 has the rules of a shared cache: which responses may be stored, how long they
+// are fresh, and what selects and validates them.
 //
 // # A fetch
 //
 // A fetch (fetch.go) gets a response that is not in the store or must be validated. The
-// request that begins it is its leader. Requests for the same response that come
+// request that begins it is its leader. Requests for the same response that arrive
 // while it is under way, siblings' included, are its followers (coalesce.go,
 // arriving.go): they get the same bytes as they arrive. A response that can't be shared
 // goes to the leader alone. Its URL is then remembered (hit-for-miss), so that for some
@@ -18,39 +18,39 @@
 //
 //	siblings, best first, then the origin
 //	                │
-//	             asking ───nobody───▶ failed: a stale copy, or the error
+//	             asking ──no answer──▶ failed: a stale copy, or the error
 //	                │ a header
 //	                ├──304───────────▶ confirmed: the stored response, freshened
-//	                ├──not to share──▶ handed over: to the leader, as it comes
+//	                ├──not shareable─▶ handed over: to the leader, as it arrives
 //	                ▼
 //	            receiving ──────────▶ delivered: leader and followers read along,
 //	             │  ▲   │             and after 250 ms it is advertised to siblings
-//	 its source  │  │   └──all of it──▶ stored, unless it was invalidated meanwhile
+//	 its source  │  │   └──complete───▶ stored, unless it was invalidated meanwhile
 //	 ends, pauses│  │                   or the disk fails: that costs the next hit
 //	 or crawls   ▼  │
-//	            attempt: who goes on at byte n?
+//	            attempt to find another source, from byte n on
 //	                │
-//	                └──nobody────────▶ cut
+//	                └──none found────▶ cut
 //
 // A response of the origin is delivered with its header; so is a sibling's that has
 // a strong validator. Any other response of a sibling is delivered when all of it or
-// 64 KiB have arrived: until then the next source can begin anew. A client is sent the
+// 64 KiB have arrived: until then the next source can begin from the start. A client is sent the
 // header together with the first byte (respond.go). If the body is cut before that byte,
-// the request begins another fetch, header and all, provided that the origin has another
-// representation by now or no strong validator could tell. Otherwise the client gets a
+// the request begins another fetch and uses its header, provided that the origin has another
+// representation by now or there is no strong validator. Otherwise the client gets a
 // stale copy, if one may be served while the origin can't be reached, or an error.
 //
 // A body (resume.go) is one stream of bytes from one source after another. A new source
 // (attempt.go) begins at byte n if a strong validator shows that it has the same
-// representation (Range and If-Range). Otherwise it begins at byte 0, and what it sends is
-// compared with what was delivered, and with what the old source sends meanwhile. A range
-// that is passed on is not kept; its checksums are, so that a new source can be compared
+// representation (Range and If-Range). Otherwise it begins at byte 0, and its bytes are
+// compared with those delivered, and with those that the old source sends meanwhile. A range
+// that is passed on is not kept, but its checksums are, so that a new source can be compared
 // from the first byte of the range. An attempt to find a source is made
 //   - when the source ends within the body, which then waits for the attempt;
 //   - when the source has sent nothing for a second. The attempt runs beside it, and the
-//     first to reach the next byte goes on. An origin with a single client may pause for
-//     10 s, since nobody else waits; without a strong validator it may pause until the time
-//     between bytes is over, since it would be asked for the whole body again;
+//     first to reach the next byte continues the body. An origin with a single client may pause for
+//     10 s, since no other client waits; without a strong validator it may pause until the time
+//     between bytes is over, since the whole body would be requested again;
 //   - when the rest would take far longer than a new answer of the origin. An origin is
 //     compared with its own usual pace, at most every 10 s, and if several clients wait;
 //   - when another fetch has stored the same response meanwhile.
@@ -59,22 +59,22 @@
 // even if it is stale. Then it asks the remaining siblings and the origin, and last all
 // siblings for a stale copy with that validator.
 //
-// There is one attempt at a time, however many clients wait. The pause between two that
-// found nothing doubles. New requests do not join a body that stands still. They wait
+// There is one attempt at a time, however many clients wait. The pause between two fruitless
+// ones doubles. New requests do not join a body that makes no progress. They wait
 // for the attempt, and if the origin has another representation by now, they begin
 // another fetch, which asks no sibling.
 //
-// If a body turns out to be unreadable on disk in the middle of an answer, it is fetched
-// again and the answer goes on where it was (finish.go). The same is done for a client that
+// If a body can't be read from the disk in the middle of an answer, it is fetched
+// again and the answer continues where it was (finish.go). The same is done for a client that
 // is too slow: a body that can't be stored is kept in memory until all have read it, but
-// nobody waits for a client that keeps others waiting for a second.
+// a client that keeps others waiting for a second is left behind.
 //
-// # What siblings say
+// # Answers of siblings
 //
-// A sibling's body comes with the checksums of its blocks (statement.go). Nothing that differs
+// A sibling's body comes with the checksums of its blocks (statement.go). No byte that differs
 // from them is delivered or stored. A sibling's answer is served for Config.SiblingMaxAge at
-// most; confirming it or passing it on does not extend that ([given]). One answer in
-// Config.Compare is compared with the origin's afterwards (compare.go).
+// most; validating it or passing it on does not extend that ([given]). One answer in
+// Config.Compare is later compared with the origin's (compare.go).
 //
 // # Identity
 //
@@ -84,8 +84,8 @@
 // and not a false hit.
 //
 // To look up a varying response one must know by which fields it varies. A cache
-// learns that from the first response to a URL that it sees. Before, it guesses: it also
-// looks for identities under the rules that it has met for other URLs of the same host,
-// and under "Vary: Accept-Encoding". A wrong guess finds nothing and costs no message,
-// since these are local lookups.
+// learns that from the first response to a URL. Before that it guesses: it also
+// looks up identities by the fields that responses to other URLs of the same host vary by,
+// and by "Vary: Accept-Encoding". A wrong guess finds nothing and costs no message,
+// since these lookups are local.
 package cache

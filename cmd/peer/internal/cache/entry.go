@@ -13,17 +13,16 @@ import (
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
-// An entry is what the cache knows of a stored response besides its body. It is
-// immutable and shared.
+// An entry describes a stored response without its body. It is immutable and shared.
 type entry struct {
 	*rfc9111.Response
 	received moment   // when the answer arrived that brought or confirmed it
-	given    *given   // nil = no sibling had a part in it
-	via      []string // the Via field as it is served
-	served   []string // parts of the header as the store has it, in a hit; nil = it has none, or does not come from there
+	given    *given   // by a sibling; nil = all of it is the origin's
+	via      []string // the Via field that is served
+	served   []string // parts of the stored header that a hit sends unchanged; nil = none, or it was not read from the store
 }
 
-// newEntry returns one that is served with the response's own Via and via.
+// newEntry returns an entry that is served with the response's own Via and via.
 func newEntry(r *rfc9111.Response, received moment, via []string) entry {
 	if before := r.Header["Via"]; before != nil {
 		via = slices.Concat(before, via)
@@ -40,8 +39,8 @@ func (e *entry) age(now moment) time.Duration {
 	return e.Age(since)
 }
 
-// freshFor returns how long the response stays fresh, and may be served without the origin's
-// confirmation; negative = how long ago that ended.
+// freshFor returns how long the response stays fresh and may be served without asking the
+// origin; negative = how long ago that ended.
 func (e *entry) freshFor(now moment) time.Duration {
 	left := e.Lifetime - e.age(now)
 	if e.given != nil {
@@ -50,10 +49,11 @@ func (e *entry) freshFor(now moment) time.Duration {
 	return left
 }
 
-// generated is when the origin generated or last confirmed the response, by its age.
+// generated returns when the origin generated or last confirmed the response, by its age.
 func (e *entry) generated() moment { return e.received.ago(e.InitialAge) }
 
-// encode writes the entry for the store into text, anew: a line of numbers, then the header.
+// encode writes the entry for the store into text, which it resets: a line of numbers, then the
+// header.
 func (e *entry) encode(text *bytes.Buffer) []byte {
 	var room [256]byte
 	version := int64(2)
@@ -80,7 +80,7 @@ func (e *entry) encode(text *bytes.Buffer) []byte {
 
 var errEntry = errors.New("cache: not a stored response")
 
-// decodeEntry reads what encode wrote. It is called for each hit of a response that is not
+// decodeEntry is the inverse of encode. It is called for each hit of a response that is not
 // kept in memory, and so makes one string of data, of which the header's fields are parts.
 func decodeEntry(data []byte, via []string) (*entry, error) {
 	line, fields, ok := strings.Cut(string(data), "\r\n")
@@ -105,7 +105,7 @@ func decodeEntry(data []byte, via []string) (*entry, error) {
 	}
 	var from *given
 	switch {
-	case len(n) == 10 && n[0] == 3 && by != "": // with what siblings had a part in
+	case len(n) == 10 && n[0] == 3 && by != "": // given by a sibling
 		from = &given{by: by, at: moment{time.Unix(0, n[6]), n[7], time.Duration(n[8])}, left: time.Duration(n[9])}
 	case len(n) != 6 || n[0] != 2:
 		return nil, errEntry
@@ -120,8 +120,8 @@ func decodeEntry(data []byte, via []string) (*entry, error) {
 	return &e, nil
 }
 
-// parseFields reads a header that [http.Header.Write] wrote, up to the empty line behind it.
-// text is the header without that line; the strings of h are parts of it.
+// parseFields parses a header that [http.Header.Write] wrote, up to the empty line after it.
+// text is the header without that line; the strings in h are parts of it.
 func parseFields(s string) (h http.Header, text string, ok bool) {
 	lines := strings.Count(s, "\n")
 	h = make(http.Header, lines)
@@ -148,14 +148,14 @@ func parseFields(s string) (h http.Header, text string, ok bool) {
 	}
 }
 
-// appendHit appends the status line and the fields of a hit to b, without those that depend
+// appendHit appends to b the status line and the fields of a hit, except those that depend
 // on the time or the request.
 func (e *entry) appendHit(b []byte) []byte {
 	b = append(b, "HTTP/1.1 "...)
 	b = strconv.AppendInt(b, int64(e.Status), 10)
 	b = append(append(append(b, ' '), http.StatusText(e.Status)...), "\r\n"...)
 	served := e.served
-	if served == nil { // it does not come from the store
+	if served == nil { // the entry was not read from the store
 		var text strings.Builder
 		e.Header.Write(&text)
 		served = servedFields(text.String(), e.Control.NoCacheFields)
@@ -169,8 +169,8 @@ func (e *entry) appendHit(b []byte) []byte {
 	return b
 }
 
-// servedFields returns the parts of a header that are served unchanged: all but the lines that
-// are written anew, that only caches get, or that are left out unless they were validated.
+// servedFields returns the parts of a header that are served unchanged: all except the lines that
+// are computed for each answer, that only caches get, or that must not be served without validation.
 func servedFields(fields string, unvalidated []string) (served []string) {
 	from := 0
 	for at := 0; at < len(fields); { // each round takes a line
@@ -190,7 +190,7 @@ func servedFields(fields string, unvalidated []string) (served []string) {
 	return served
 }
 
-// A representation is what tells the bytes of one response from those of another.
+// A representation has what distinguishes the bytes of one response from those of another.
 type representation struct {
 	*rfc9111.Response
 	length int64 // of the body; -1 = unknown
@@ -200,8 +200,8 @@ func (e *entry) representation(length int64) representation {
 	return representation{e.Response, length}
 }
 
-// same reports whether nothing in the description of another representation says
-// that its bytes are others.
+// same reports whether the bytes of another representation may be the same, by its header and
+// length.
 func (p representation) same(o representation) bool {
 	return p.SameBytes(o.Response) && (p.length < 0 || o.length < 0 || p.length == o.length)
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
-// TestEntryFields: what is served of a stored header is what net/http would make of it, but
-// for what depends on the time or the request.
+// TestEntryFields: a stored header is served as net/http would write it, except for the fields
+// that depend on the time or the request.
 func TestEntryFields(t *testing.T) {
 	for name, h := range map[string]http.Header{
 		"none":       {},
@@ -57,7 +57,7 @@ func parse(t *testing.T, fields string) http.Header {
 	return h
 }
 
-// TestEntryBroken: nothing is made of what is not a stored response.
+// TestEntryBroken: data that is not a stored response is refused.
 func TestEntryBroken(t *testing.T) {
 	for _, data := range []string{"", "2 200 0 0 0 0", "2 200 0 0 0 0\r\n", "2 200 0 0 0\r\n\r\n", "2 200 0 0 0 0 0\r\n\r\n", "2 x 0 0 0 0\r\n\r\n", "4 200 0 0 0 0\r\n\r\n",
 		"3 200 0 0 0 0 0 0 0 0\r\n\r\n", "1 2 3 4 5 6 7 8 9 10 11 12\r\n\r\n", "2 200 0 0 0 0\r\nA: b\r\n", "2 200 0 0 0 0\r\nA\r\n\r\n", "2 200 0 0 0 0\r\n: b\r\n\r\n",

@@ -11,7 +11,7 @@ import (
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
-// originError is a request that the origin didn't answer.
+// originError is the error of a request that the origin didn't answer.
 type originError struct {
 	host string
 	err  error
@@ -20,11 +20,11 @@ type originError struct {
 func (e *originError) Error() string { return "origin " + e.host + ": " + e.err.Error() }
 func (e *originError) Unwrap() error { return e.err }
 
-// clientError is a request whose body could not be read to its end.
+// clientError is the error of a request whose body could not be read to its end.
 type clientError struct{ err error }
 
-// RequestBodyFailed reports whether sending a request failed because its body could not be read
-// from the client, which is no fault of the origin.
+// RequestBodyFailed reports whether a request to an origin failed because its body could not be read
+// from the client.
 func RequestBodyFailed(r *http.Request) bool {
 	u, ok := r.Body.(*upload)
 	return ok && u.failed.Load() != nil
@@ -33,7 +33,7 @@ func RequestBodyFailed(r *http.Request) bool {
 func (e *clientError) Error() string { return "request body: " + e.err.Error() }
 func (e *clientError) Unwrap() error { return e.err }
 
-// timeout is the error of something that did not happen in time.
+// timeout is the error of an event that did not happen in time.
 type timeout string
 
 func (e timeout) Error() string { return string(e) }
@@ -45,8 +45,8 @@ const (
 	errBetweenBytes = timeout("cache: no byte within the time between bytes")
 )
 
-// failure is how a client learns of an error on the way to the origin: a status, a token for
-// Cache-Status, and a sentence that names the hop and no internals.
+// failure describes an error on the way to the origin to the client: a status, a token for
+// Cache-Status, and a sentence that names the hop but no internals.
 type failure struct {
 	status int
 	detail string
@@ -89,8 +89,8 @@ func (c *Cache) failure(err error) failure {
 // sending a refusal.
 type Refusable interface{ Refused() }
 
-// Refuse answers with an error of this cache, which counts as an outcome: a status, a
-// token for Cache-Status, and a sentence for the reader.
+// Refuse answers with an error of this cache: a status, a token for Cache-Status, and a sentence for
+// people. The result has the given outcome.
 func (c *Cache) Refuse(w http.ResponseWriter, r *http.Request, outcome Outcome, code int, detail, text string) Result {
 	res := c.refuse(w, r, code, rfc9111.Status{Detail: detail}, text)
 	res.Outcome = outcome

@@ -14,58 +14,59 @@ import (
 )
 
 // A fetch gets one response for its leader, the request that began it, and its followers,
-// those that joined it. It goes on when they leave, so that the response can be stored. The
+// the requests that joined it. It continues when they leave, so that the response can be stored. The
 // package comment draws its states.
 type fetch struct {
-	key    string  // in Cache.fetches; "" = private, nobody can join
+	key    string  // in Cache.fetches; "" = private, it can't be joined
 	r      request // the leader's
 	stored *found  // a stale copy to be validated; nil = none
-	origin bool    // no sibling is asked: one had a representation that the origin replaced
-	began  moment  // before anybody was asked
+	origin bool    // no sibling is asked: one had a representation that the origin has replaced
+	began  moment  // before the first request to a source
 
-	waiters waiters  // the requests that it has still to answer, in part or whole
+	waiters waiters
 	interim interims // 1xx responses, for the leader
-	part    bool     // the range that the client wants is asked for
-	stale   bool     // a sibling's stale response is taken, since the origin is down
+	part    bool     // the range that the client wants is requested
+	stale   bool     // a sibling's stale response is accepted, since the origin is down
 	result  *result  // nil = none yet; set once, with mu held
 
-	replaces *store.Object // replaced by the origin's answer for the leader alone, once that is whole; nil = nothing
+	replaces *store.Object // removed when an answer handed to the leader alone is complete; nil = none
 
+	// The memory of the first of each.
 	ctx     detached
 	sources sources
-	outcome result // the memory of result
-	entry   entry  // of its entry
-	handed  answer // of its answer
-	body    body   // and of the first body
+	outcome result
+	entry   entry  // of the result
+	handed  answer // of the result
+	body    body
 
-	arriving   string // its identity in Cache.arriving, "" = it is not there; guarded by Cache.mu
-	advertised bool   // to siblings; likewise
+	arriving   string // identity in Cache.arriving, "" = not there; guarded by Cache.mu
+	advertised bool   // the arriving body is; guarded by Cache.mu
 
 	mu        sync.Mutex
-	done      chan struct{} // closed when there is a result; nil while nobody waits for that
+	done      chan struct{} // closed when there is a result; nil until somebody waits for that
 	leftAlone bool          // the leader left before there was a result
 
-	invalidated atomic.Bool // the URL was: don't store what comes
+	invalidated atomic.Bool // the URL or a tag was: the response must not be stored
 }
 
-// A result is what a fetch brought.
+// A result is the result of a fetch.
 type result struct {
-	err    error   // nobody answered
-	answer *answer // an answer for the leader alone, which closes it
+	err    error   // no source answered
+	answer *answer // for the leader alone, which closes it
 
-	// Else an answer for all that select it.
-	id        string // its identity
-	fields    []string
+	// If neither is set, an answer for all requests that select it.
+	id        string   // its identity
+	fields    []string // by which it varies
 	entry     *entry
 	body      *body         // being received
-	into      *store.Writer // where to
+	into      *store.Writer // receives body
 	length    int64         // of the body; -1 = unknown
-	obj       *found        // or in the store: validated, or stale in place of an error
+	obj       *found        // in the store, in place of body: validated, or stale in place of an error
 	confirmed bool
 	derived   *derived // from another response; nil = it is not
 	stale     bool
 	storing   bool
-	obstacle  rfc9111.Obstacle // what keeps the origin's answer out of the store; 0 = nothing, or a write since
+	obstacle  rfc9111.Obstacle // why the origin's answer is not stored; 0 = it is, or a write prevents it
 
 	fwdStatus                       int
 	peer                            string   // the sibling that answered
@@ -74,8 +75,8 @@ type result struct {
 }
 
 // run takes a fetch through its states. The loop ends: each round delivers a
-// result, or uses up a sibling, or gives up the copy that was to be validated,
-// and what the origin answers to a request without conditions is a result.
+// result, uses up a sibling, or gives up the copy that was to be validated;
+// and the origin's answer to a request without conditions is a result.
 func (c *Cache) run(f *fetch) {
 	src := c.sources(f)
 	for f.result == nil {
@@ -83,7 +84,7 @@ func (c *Cache) run(f *fetch) {
 		switch {
 		case err != nil:
 			if !c.staleInstead(f, src, 0) {
-				c.forget(f) // the next request asks anew, however soon it comes
+				c.forget(f) // so that the next request begins another fetch
 				res := newResult(src)
 				res.err = err
 				f.deliver(res)
@@ -93,7 +94,7 @@ func (c *Cache) run(f *fetch) {
 			if f.stored.entry.ConfirmedBy(a.header) {
 				f.deliver(c.confirmed(f, src, a))
 			} else {
-				f.stored = nil // the 304 is of another response: get it whole
+				f.stored = nil // the 304 confirms another response: request the whole
 			}
 		case a.sibling == nil && c.staleInstead(f, src, a.status):
 			a.close()
@@ -110,8 +111,7 @@ func (c *Cache) run(f *fetch) {
 	c.deserted(f)
 }
 
-// conditions are the fields by which a fetch asks for less than the whole response; nil = for
-// the whole.
+// conditions returns the fields of a request for less than the whole response; nil = for the whole.
 func (c *Cache) conditions(f *fetch) http.Header {
 	switch {
 	case f.stored != nil && !f.stored.entry.overdue(c.now()):
@@ -122,8 +122,9 @@ func (c *Cache) conditions(f *fetch) http.Header {
 	return nil
 }
 
-// staleInstead delivers a stale copy in place of the origin's answer, which is an error, or none
-// (status 0): the stored one, or else a sibling's. It reports whether there is one.
+// staleInstead delivers a stale copy in place of the origin's answer, if that is missing
+// (status 0) or an error: the stored copy or, without one, a sibling's. It reports whether there is
+// one.
 func (c *Cache) staleInstead(f *fetch, src *sources, status int) bool {
 	if f.stored == nil || !c.standsIn(f, status) {
 		return c.takeStale(f, src, status)
@@ -137,7 +138,7 @@ func (c *Cache) staleInstead(f *fetch, src *sources, status int) bool {
 	return true
 }
 
-// deliver gives those that wait for the fetch its result.
+// deliver sets the result and wakes the requests that wait for it.
 func (f *fetch) deliver(res *result) {
 	f.mu.Lock()
 	f.result = res
@@ -158,7 +159,7 @@ func (f *fetch) delivered() bool {
 	return f.result != nil
 }
 
-// ready returns what is closed as soon as there is a result.
+// ready returns a channel that is closed when there is a result.
 func (f *fetch) ready() <-chan struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -171,7 +172,7 @@ func (f *fetch) ready() <-chan struct{} {
 	return f.done
 }
 
-// leave is called by a leader that doesn't wait any longer.
+// leave is called when the leader does not wait any longer.
 func (f *fetch) leave() {
 	f.mu.Lock()
 	f.leftAlone = true
@@ -182,25 +183,25 @@ func (f *fetch) leave() {
 	}
 }
 
-// newResult begins the fetch's result, one that was not delivered aside, with what is known
-// of the siblings asked.
+// newResult makes a result in the fetch's memory, where it replaces an earlier one that was not
+// delivered. It has the counts of the siblings asked.
 func newResult(src *sources) *result {
 	res := &src.f.outcome
 	*res = result{}
-	if in := src.inquiry; in != nil {
+	if in := src.siblings; in != nil {
 		res.asked, res.falseHits, res.siblingErrors = in.Asked, in.FalseHits, in.Errors
 	}
 	return res
 }
 
-// from notes where an answer came from.
+// from notes the source of an answer.
 func (r *result) from(a *answer) {
 	r.peer, r.via = a.peer()
 	r.derived = a.derived
 }
 
-// confirmed is the result of a validation: the stored response with its header
-// brought up to date.
+// confirmed returns the result of a successful validation: the stored response with an updated
+// header.
 func (c *Cache) confirmed(f *fetch, src *sources, a *answer) *result {
 	old := f.stored
 	e := c.freshened(old.entry, a)
@@ -211,7 +212,7 @@ func (c *Cache) confirmed(f *fetch, src *sources, a *answer) *result {
 	res.obj = &found{obj: old.obj, entry: e}
 	c.noteReuse(f, e)
 	if c.outdated(f, old.entry.Response) || c.outdated(f, e.Response) || !f.r.mayStore(e.Response) {
-		if !e.Storable(nil, false) { // those that wait may have it; it is no longer kept
+		if !e.Storable(nil, false) { // the waiting requests get it, but it must not be kept
 			f.waiters.ended.Store(old.obj)
 		}
 		return res
@@ -227,21 +228,21 @@ func (c *Cache) mayStore(f *fetch, a *answer) bool {
 	return (a.derived == nil || a.derived.recoded) && !c.outdated(f, a.response()) && f.r.obstacle(a.response()) == 0
 }
 
-// handOver gives an answer that can't be shared to the leader alone. Another source can continue
-// it if it has a strong validator or, for a part or a response that might be stored at another
-// time, if comparing shows that it is the same.
+// handOver delivers an answer that can't be shared to the leader alone. Another source can continue
+// it if there is a strong validator. Without one, a part, or a response that might be stored at
+// another time, can be continued if comparing shows that the bytes are the same.
 func (c *Cache) handOver(f *fetch, src *sources, a *answer) {
 	switch {
 	case a.status == http.StatusPartialContent:
 		if a.sibling == nil && f.part {
 			c.complete(&f.r, a)
 		}
-	case !f.r.cc.NoStore && a.derived == nil: // else it says nothing of what others ask for
-		c.hitForMiss.mark(f.r.url, c.now())
+	case !f.r.cc.NoStore && a.derived == nil: // otherwise other requests may still share theirs
+		c.hitForMiss.add(f.r.url, c.now(), hitForMissTime)
 	}
 	if f.stored != nil && a.status < 500 && a.sibling == nil && !f.r.cc.NoStore {
 		if f.replaces = f.stored.obj; noBody(a.status) {
-			c.store.DeleteObject(f.replaces) // before the client can ask again
+			c.store.DeleteObject(f.replaces) // before the client can send another request
 		}
 	}
 	res := newResult(src)
@@ -258,10 +259,10 @@ func (c *Cache) handOver(f *fetch, src *sources, a *answer) {
 	f.deliver(res)
 }
 
-// receive takes a response into the store and delivers it: at once if it is the
-// origin's, or has a validator by which another source can go on with a sibling's;
-// else when the sibling's is whole or too long to wait for. It delivers nothing if
-// the sibling fails before that.
+// receive stores a response and delivers it. It delivers the origin's response at once, and a
+// sibling's if it has a strong validator, so that another source can continue it. Any other
+// response of a sibling is delivered when it is complete or long enough; if the sibling fails
+// before that, nothing is delivered.
 func (c *Cache) receive(f *fetch, src *sources, a *answer) {
 	fields := rfc9111.VaryFields(a.header)
 	id := f.r.identity(fields)
@@ -284,7 +285,7 @@ func (c *Cache) receive(f *fetch, src *sources, a *answer) {
 	res.from(a)
 	c.noteReuse(f, e)
 
-	w.Hold() // until all that wait have it
+	w.Hold() // until all waiting requests have the body
 	f.waiters.body.Store(w)
 	c.deserted(f)
 	deliver := func() {
@@ -301,7 +302,7 @@ func (c *Cache) receive(f *fetch, src *sources, a *answer) {
 	if err == nil {
 		b.end(io.EOF)
 		deliver()
-		runtime.Gosched() // let the clients, which have it all, be answered before the disk is written to
+		runtime.Gosched() // so that the clients get the rest before the disk is written to
 		c.commit(f, w, res)
 	} else {
 		b.end(err)
@@ -310,7 +311,7 @@ func (c *Cache) receive(f *fetch, src *sources, a *answer) {
 	c.arrived(f)
 	if f.result == nil {
 		w.Release()
-		src.inquiry.Broken(a.sibling)
+		src.siblings.Broken(a.sibling)
 		return
 	}
 	if err != nil && !errors.Is(err, store.ErrNoFollower) && f.waiters.n.Load() > 0 && w.Len() > 0 {
@@ -320,17 +321,17 @@ func (c *Cache) receive(f *fetch, src *sources, a *answer) {
 	c.forget(f)
 }
 
-// noteReuse keeps requests from waiting for a response that must be validated for
+// noteReuse keeps requests from waiting for each other if the response must be validated for
 // each of them.
 func (c *Cache) noteReuse(f *fetch, e *entry) {
 	if now := c.now(); e.Control.NoCache || e.freshFor(now) <= 0 {
-		c.hitForMiss.mark(f.r.url, now)
+		c.hitForMiss.add(f.r.url, now, hitForMissTime)
 	}
 }
 
 const (
-	unattendedRest = 16 << 20 // bytes that may be missing of a body that is received although nobody reads it
-	deliverSize    = 64 << 10 // bytes of a sibling's body that are awaited before any is passed on
+	unattendedRest = 16 << 20 // a body that no request waits for is only received if no more bytes than this are missing
+	deliverSize    = 64 << 10 // bytes of a sibling's body that must arrive before any is delivered
 )
 
 // pump copies a body into the store.
@@ -358,7 +359,7 @@ func (c *Cache) pump(f *fetch, w *store.Writer, b *body, deliver func()) error {
 	}
 }
 
-// commit puts a received body under its entry, unless its URL was invalidated
+// commit stores a received body with its entry, unless its URL was invalidated
 // meanwhile.
 func (c *Cache) commit(f *fetch, w *store.Writer, res *result) {
 	if c.outdated(f, res.entry.Response) {
@@ -367,7 +368,7 @@ func (c *Cache) commit(f *fetch, w *store.Writer, res *result) {
 	}
 	c.hints.Learn(f.r.url, res.fields)
 	e := res.entry
-	if given := res.body.given(); e.given == nil && given != nil { // a sibling went on where the origin ended
+	if given := res.body.given(); e.given == nil && given != nil { // a sibling continued the origin's body
 		mixed := newEntry(e.Response, e.received, c.via)
 		mixed.given = given
 		e = &mixed
@@ -381,12 +382,12 @@ func (c *Cache) commit(f *fetch, w *store.Writer, res *result) {
 		c.log.Warn("cannot store a response", "url", f.r.url, "error", err)
 		return
 	}
-	if c.outdated(f, res.entry.Response) { // by now
+	if c.outdated(f, res.entry.Response) { // meanwhile
 		c.store.DeleteObject(obj)
 		return
 	}
 	c.Stored.Add(1)
-	if res.derived == nil { // else what it was made of is compared
+	if res.derived == nil { // otherwise the plain response is compared
 		c.compareSome(f, obj, e)
 	}
 	if f.stored != nil && f.stored.obj.Key() != res.id {
@@ -394,8 +395,8 @@ func (c *Cache) commit(f *fetch, w *store.Writer, res *result) {
 	}
 }
 
-// selects reports whether the result answers the follower's request r: the same
-// variant, and fresh enough for what r asks.
+// selects reports whether the result answers the follower's request r: it is the right
+// variant, and fresh enough for r.
 func (c *Cache) selects(res *result, r *request) bool {
 	if res.entry == nil || r.identity(res.fields) != res.id {
 		return false

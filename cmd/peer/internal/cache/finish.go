@@ -10,16 +10,16 @@ import (
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
-// A cutAnswer is one whose body the store failed to give back in the middle: the disk
-// did, or the body passed through and did not wait for this client.
+// A cutAnswer is an answer whose body could not be read from the store to its end: the disk
+// failed, or the body passed through and did not wait for this client.
 type cutAnswer struct {
 	id   string
 	repr representation
-	sums store.Sums // reach past what was sent
+	sums store.Sums // cover at least the bytes that were sent
 	plan rfc9111.Part
 }
 
-// unread reports whether the store failed to give a body back that others may have.
+// unread reports whether a body could not be read from the store, though another source may have it.
 func unread(err error) bool {
 	return errors.Is(err, store.ErrCorrupt) || errors.Is(err, store.ErrBehind)
 }
@@ -31,17 +31,17 @@ func (c *Cache) finishStored(w io.Writer, r *request, f *found, v *store.View, p
 	}
 }
 
-// A way is one to fetch the rest of a cutAnswer.
+// A way is a way to fetch the rest of a cutAnswer.
 type way struct{ pastStore, fromOrigin bool }
 
-// ways are tried in this order: as any response is fetched, and kept; for this client alone, since
-// the disk may be bad, or the client slow; and from the origin, since siblings may have another
-// version.
+// ways are tried in this order: a fetch that stores the response, like any other; one for this
+// client alone, since the disk may be bad or the client slow; and one from the origin, since siblings
+// may have another version.
 var ways = [...]way{{}, {pastStore: true}, {pastStore: true, fromOrigin: true}}
 
-// finish sends what is missing of an answer that the store did not give back: it is
-// fetched anew, and must be the same as far as the client has it, by the sums of its
-// blocks. A sibling that asked is left to find the rest itself.
+// finish sends the missing rest of an answer. It fetches the body again, and compares it by the
+// checksums of its blocks as far as the client has it. A sibling gets no rest, since it
+// finds another source itself.
 func (c *Cache) finish(w io.Writer, r *request, cut cutAnswer, res *Result) {
 	if r.cc.OnlyIfCached {
 		return
@@ -56,10 +56,10 @@ func (c *Cache) finish(w io.Writer, r *request, cut cutAnswer, res *Result) {
 	}
 }
 
-// errSource is that of a rest whose source broke off.
+// errSource means that the source of a rest broke off.
 var errSource = errors.New("cache: the rest broke off")
 
-// A restReader notes whether reading failed.
+// A restReader notes whether reading has failed.
 type restReader struct {
 	io.Reader
 	failed bool
@@ -71,8 +71,8 @@ func (s *restReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// finishOnce fetches the body once. It reports whether the next way may help, if res.Err is still
-// that of the store, or errSource.
+// finishOnce fetches the body in one way. It reports whether the next way may help, provided that
+// res.Err is still that of the store, or errSource.
 func (c *Cache) finishOnce(w io.Writer, r *request, cut *cutAnswer, by way, res *Result) bool {
 	r2, key := asNobody(r), cut.id
 	if by.pastStore {
@@ -102,7 +102,7 @@ func (c *Cache) finishOnce(w io.Writer, r *request, cut *cutAnswer, by way, res 
 	case got.answer != nil && !joined:
 		repr, body = got.answer.representation(), got.answer.body
 	default:
-		return joined // what another request asked for is of no use here
+		return joined // the result of another request's fetch is of no use here
 	}
 	bySibling := anew.result.peer != ""
 	if repr.Status != cut.repr.Status || !repr.same(cut.repr) {
@@ -121,7 +121,7 @@ func (c *Cache) finishOnce(w io.Writer, r *request, cut *cutAnswer, by way, res 
 		res.Bytes += n
 	}
 	if errors.Is(err, store.ErrDiffers) {
-		return bySibling // as above, but nothing in its header said so
+		return bySibling // another version, as above, though its header did not show it
 	}
 	if res.Err = err; err == nil {
 		c.BodiesResumed.Add(1)

@@ -12,15 +12,16 @@ import (
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
-// Pass answers r as [Cache.Serve] does a request that no cache answers: by the origin.
+// Pass passes r to the origin, as [Cache.Serve] does with a request that can't be answered from a
+// cache.
 func (c *Cache) Pass(w http.ResponseWriter, r *http.Request) Result {
 	return c.pass(w, r, "bypass", nil)
 }
 
-// pass sends a request that the cache can't answer to the origin and its
-// response, unstored, to the client. reason is for Cache-Status. An unsafe method
-// that succeeds invalidates what is stored (RFC 9111 section 4.4). see, if not nil, is shown
-// the answer before the client gets it.
+// pass sends a request that the cache can't answer to the origin, and its
+// response to the client without storing it. reason is for Cache-Status. A successful request with
+// an unsafe method invalidates stored responses (RFC 9111 section 4.4). see, if not nil, is called
+// with the answer before the client gets it.
 func (c *Cache) pass(w http.ResponseWriter, r *http.Request, reason string, see func(*answer)) Result {
 	if rfc9111.RequestDirectives(r.Header).OnlyIfCached && rfc9111.IsSafe(r.Method) {
 		return c.notCached(w, r)
@@ -49,7 +50,7 @@ func (c *Cache) pass(w http.ResponseWriter, r *http.Request, reason string, see 
 			return Result{Outcome: ClientGone, Err: err}
 		}
 		if broken {
-			w.Header().Set("Connection", "close") // where the next request begins, nobody knows
+			w.Header().Set("Connection", "close") // the next request can't be located
 		}
 		told := c.failure(err)
 		st.Detail = told.detail
@@ -81,13 +82,13 @@ func (c *Cache) pass(w http.ResponseWriter, r *http.Request, reason string, see 
 	return res
 }
 
-// relay sends an answer to one client as it comes: its header together with the first
-// byte. It isn't ok, and nothing was sent, if that does not come (Result.Err). Where
-// nobody knows how much will come, as with events, the header waits for a second only.
+// relay sends an answer to one client as it arrives: its header together with the first
+// byte. It isn't ok, and nothing was sent, if that byte does not arrive (Result.Err). If the length
+// is unknown, as for server-sent events, the header waits for that byte for a second only.
 func (c *Cache) relay(w http.ResponseWriter, r *http.Request, a *answer, st rfc9111.Status) (res Result, ok bool) {
 	defer a.close()
 	bodiless := r.Method == http.MethodHead || noBody(a.status)
-	trailers := slices.Collect(maps.Keys(a.trailer)) // reading the body changes that
+	trailers := slices.Collect(maps.Keys(a.trailer)) // before reading the body changes the map
 	var buf []byte
 	var n int
 	var err error
@@ -121,7 +122,7 @@ func (c *Cache) relay(w http.ResponseWriter, r *http.Request, a *answer, st rfc9
 	return res, true
 }
 
-// relayEarly reads the first bytes of a body, and sends the header if they do not come within
+// relayEarly reads the first bytes of a body, and sends the header if they do not arrive within
 // a second; early reports that it did.
 func (c *Cache) relayEarly(w http.ResponseWriter, a *answer, trailers []string, st rfc9111.Status, buf []byte) (n int, early bool, err error) {
 	var begin sync.Once
@@ -134,7 +135,7 @@ func (c *Cache) relayEarly(w http.ResponseWriter, a *answer, trailers []string, 
 	})
 	n, err = a.body.Read(buf)
 	clock.Stop()
-	begin.Do(func() {}) // and waits for one that has begun
+	begin.Do(func() {}) // waits if the header is being sent
 	return n, early, err
 }
 
@@ -148,7 +149,7 @@ func (c *Cache) relayHeader(w http.ResponseWriter, a *answer, trailers []string,
 		w.WriteHeader(a.status)
 		return
 	}
-	delete(h, rfc9111.ClusterControl) // siblings are not answered so
+	delete(h, rfc9111.ClusterControl) // only siblings get it, and they are not answered here
 	if a.via != nil {
 		h["Cache-Status"] = a.via
 	}
@@ -160,10 +161,10 @@ func (c *Cache) relayHeader(w http.ResponseWriter, a *answer, trailers []string,
 	w.WriteHeader(a.status)
 }
 
-const heldBack = 4 << 10 // bytes that a ResponseWriter may keep until there are more
+const heldBack = 4 << 10 // bytes that a ResponseWriter may buffer
 
-// copyFlushing copies a body of length bytes (-1 = unknown), of which the first read
-// brought n bytes of buf, and err. What comes piece by piece is sent on so.
+// copyFlushing copies a body of length bytes (-1 = unknown). The first read has returned n bytes in
+// buf, and err. It flushes after each short piece.
 func copyFlushing(w http.ResponseWriter, body io.Reader, buf []byte, n int, err error, length int64) (done int64, _ error) {
 	flusher, _ := w.(http.Flusher)
 	for {

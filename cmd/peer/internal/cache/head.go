@@ -5,8 +5,8 @@ import (
 	"net/http"
 )
 
-// forwardHead passes a HEAD on. Its response may freshen or invalidate the stale response that is
-// stored for GET (RFC 9111 section 4.3.5); stored may be nil.
+// forwardHead passes a HEAD to the origin. Its response may freshen or invalidate the stale response
+// that is stored for GET (RFC 9111 section 4.3.5); stored may be nil.
 func (c *Cache) forwardHead(w http.ResponseWriter, r *request, stored *found, reason string) Result {
 	return c.pass(w, r.Request, reason, func(a *answer) {
 		if stored == nil || a.status != http.StatusOK || r.cc.NoStore {

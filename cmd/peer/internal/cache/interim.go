@@ -11,21 +11,20 @@ import (
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
-// maxInterim is how many 1xx responses (RFC 9110 section 15.2) a client gets, however many
-// an origin sends.
+// maxInterim limits the 1xx responses (RFC 9110 section 15.2) that a client gets for a request.
 const maxInterim = 8
 
-// interims passes 1xx responses of the origin on to the client that waits for its answer.
+// interims passes 1xx responses of the origin to the client that waits for its answer.
 // They are never stored.
 type interims struct {
-	trace httptrace.ClientTrace // without a hook, nobody wants them
+	trace httptrace.ClientTrace // without a hook, they are not passed on
 
 	mu   sync.Mutex
 	to   http.ResponseWriter // nil = the client no longer waits
 	sent int
 }
 
-// begin has them sent to the client of r, from requests that follow, until end.
+// begin passes 1xx responses to the client of r until end is called.
 func (is *interims) begin(w http.ResponseWriter, r *http.Request) {
 	if r.ProtoAtLeast(1, 1) { // older clients know no such responses
 		is.to, is.trace.Got1xxResponse = w, is.pass
@@ -39,7 +38,7 @@ func (is *interims) end() {
 	is.mu.Unlock()
 }
 
-// context has the 1xx responses passed on that requests under the returned context get.
+// context returns a context for requests whose 1xx responses are passed on.
 func (is *interims) context(ctx context.Context) context.Context {
 	if is.trace.Got1xxResponse == nil {
 		return ctx
@@ -47,7 +46,7 @@ func (is *interims) context(ctx context.Context) context.Context {
 	return httptrace.WithClientTrace(ctx, &is.trace)
 }
 
-// pass sends one, other than 100 and 101, and leaves what the final answer's header has so far.
+// pass sends a 1xx response, other than 100 and 101, and preserves the header of the final answer.
 func (is *interims) pass(code int, fields textproto.MIMEHeader) error {
 	is.mu.Lock()
 	defer is.mu.Unlock()

@@ -11,11 +11,11 @@ import (
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
-// writeWait is how long the answer to a write waits until its URL is removed everywhere. At
-// most, that is: a slower peer removes it after the answer.
+// writeWait is how long the answer to a write waits, at most, until its URL is removed everywhere.
+// A slower peer removes it after the answer.
 const writeWait = time.Second
 
-// invalidate removes every stored response of canonical URLs, here and at all others.
+// invalidate removes every stored response of canonical URLs, here and at all other peers.
 func (c *Cache) invalidate(ctx context.Context, urls []string) {
 	targets := make([]invalidation.Target, len(urls))
 	for i, url := range urls {
@@ -32,8 +32,8 @@ func (c *Cache) invalidate(ctx context.Context, urls []string) {
 	}
 }
 
-// TargetOf is what an invalidation is for that removes the responses of a canonical URL,
-// or of all that begin with it.
+// TargetOf returns the target of an invalidation of a canonical URL, or of all URLs that begin with
+// it.
 func TargetOf(url string, prefix bool) invalidation.Target {
 	t := invalidation.Target{Kind: invalidation.Identity, Name: rfc9111.Identity(url, nil, nil)}
 	if prefix {
@@ -42,9 +42,9 @@ func TargetOf(url string, prefix bool) invalidation.Target {
 	return t
 }
 
-// Invalidated removes what another peer, or this one, says is out of date, or makes it
-// stale if that is soft, and returns how many responses there were. What is being fetched
-// of it is not stored either, and siblings bring no older copies back.
+// Invalidated carries out an invalidation by this or another peer: it removes the responses or, if
+// the invalidation is soft, makes them stale. It returns their number. Responses being fetched are
+// not stored, and older copies of siblings are refused.
 func (c *Cache) Invalidated(t invalidation.Target) (n int) {
 	if t.Kind == invalidation.Tag {
 		c.tombstones.setTag(t.Name, c.now())
@@ -64,7 +64,7 @@ func (c *Cache) Invalidated(t invalidation.Target) (n int) {
 			n += c.retire(id, t.Soft)
 		}
 		return n
-	case t.Kind == invalidation.Identity: // nothing that is stored here
+	case t.Kind == invalidation.Identity: // this cache stores no such identities
 		return 0
 	case t.Kind == invalidation.Prefix && ours:
 	case t.Kind == invalidation.Prefix && !strings.HasPrefix(rfc9111.Identity("", nil, nil), t.Name):
@@ -82,10 +82,10 @@ func (c *Cache) Invalidated(t invalidation.Target) (n int) {
 	return n
 }
 
-// retire removes the response of an identity, or makes it stale, and returns 1 if there
-// was one that was of use.
+// retire removes the response of an identity or, if soft is set, makes it stale. It returns 1 if it
+// did, otherwise 0.
 func (c *Cache) retire(id string, soft bool) int {
-	for range 8 { // each time but the last somebody else has just changed it
+	for range 8 { // another round follows if the object was changed meanwhile
 		f := c.peek(id)
 		switch {
 		case f == nil || !soft:

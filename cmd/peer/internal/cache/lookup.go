@@ -11,9 +11,9 @@ import (
 
 // A request is a GET or HEAD on its way through the cache.
 type request struct {
-	*http.Request        // absolute URL; without connection fields
+	*http.Request        // with an absolute URL and without connection fields
 	plain         string // the identity of a response that does not vary
-	url           string // canonical: the end of plain
+	url           string // canonical; the end of plain
 	cc            rfc9111.Directives
 	now           moment // its arrival, or the end of its latest wait
 }
@@ -24,7 +24,7 @@ func (c *Cache) request(r *http.Request) request {
 	return q
 }
 
-// identity is that of a response to r that varies by these fields.
+// identity returns the identity of a response to r that varies by these fields.
 func (r *request) identity(fields []string) string {
 	if len(fields) == 0 {
 		return r.plain
@@ -32,7 +32,7 @@ func (r *request) identity(fields []string) string {
 	return rfc9111.Identity(r.url, fields, r.Header)
 }
 
-// obstacle returns what keeps the response to r out of the store; 0 = nothing.
+// obstacle returns why the response to r is not stored; 0 = it is.
 func (r *request) obstacle(resp *rfc9111.Response) rfc9111.Obstacle {
 	return resp.Obstacle(&r.cc, r.Header["Authorization"] != nil)
 }
@@ -46,11 +46,11 @@ func (r *request) mayStore(resp *rfc9111.Response) bool {
 type found struct {
 	obj   *store.Object
 	entry *entry
-	view  store.View // closed; it has what was read together with the entry
+	view  store.View // closed, but may have the body in memory
 }
 
-// lookup returns the stored response that r selects, if there is one: of several
-// the one generated last (RFC 9111 section 4). If there is none, miss says why.
+// lookup returns the stored response that r selects; of several, the one generated last
+// (RFC 9111 section 4). If there is none, miss says why.
 func (c *Cache) lookup(r *request) (best *found, miss string) {
 	best = c.peek(r.plain)
 	rules := c.variants.Rules(r.url)
@@ -66,7 +66,7 @@ func (c *Cache) lookup(r *request) (best *found, miss string) {
 	return best, "uri-miss"
 }
 
-// reuse says what may be done with a stored response, and why that is not a hit.
+// reuse says how a stored response may be used for r and, if that is no hit, why.
 func (e *entry) reuse(r *request) (use rfc9111.Use, reason string) {
 	if e.overdue(r.now) {
 		return rfc9111.Validate, "stale"
@@ -76,9 +76,9 @@ func (e *entry) reuse(r *request) (use rfc9111.Use, reason string) {
 	switch {
 	case !r.cc.OnlyIfCached:
 	case use == rfc9111.StaleWhileRevalidate:
-		use = rfc9111.Validate // which is not done here for others
+		use = rfc9111.Validate // siblings validate themselves
 	case use == rfc9111.Validate && r.cc.StaleIfError != rfc9111.Unset && e.StaleOnError(&r.cc, 0, age):
-		use = rfc9111.ServeStale // for a cache whose origin is down
+		use = rfc9111.ServeStale // for a sibling whose origin is down
 	}
 	return use, reason
 }
@@ -105,9 +105,9 @@ func (c *Cache) open(f *found, a store.Access) (store.View, error) {
 	return c.store.Open(f.obj, a)
 }
 
-// identities are those under which a sibling may list the response that r
-// selects: under the rules of the URL's stored responses, or else under those
-// that are likely. Identities by cookies are left out: siblings never get a client's cookies,
+// identities returns the identities under which a sibling may list the response that r
+// selects: by the fields that stored responses for the URL vary by or, if there are none, by likely
+// ones. Identities by cookies are left out, since siblings never get a client's cookies
 // and can't select by them.
 func (c *Cache) identities(r *request) []string {
 	rules := c.variants.Rules(r.url)
@@ -132,14 +132,14 @@ func (c *Cache) identities(r *request) []string {
 	return ids
 }
 
-// anyVariant is advertised with each response that varies. A cache that does not know yet by
-// which fields the responses of a host vary finds by it a sibling that may have the right one.
+// anyVariant is advertised with each response that varies. With it, a cache that does not know yet
+// by which fields the responses of a host vary finds a sibling that may have the right one.
 func anyVariant(url string) string { return "GET " + url + "\n*" }
 
-// withAnyVariant returns a function that calls tell with an identity, and with anyVariant if the
-// response varies. Responses that vary by cookies are left out, since siblings are not asked
-// for them; and so are those that vary as every cache guesses, which are most: digests would be
-// twice as large for nothing.
+// withAnyVariant returns a function that calls tell with an identity, and also with anyVariant if
+// the response varies. It does not do that for responses that vary by cookies, since siblings are
+// not asked for them. Neither does it for those that vary as every cache guesses, which are most:
+// digests would be twice as large for nothing.
 func withAnyVariant(tell func(string)) func(string) {
 	return func(identity string) {
 		tell(identity)

@@ -11,33 +11,32 @@ import (
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
-// A Range of what is not here is answered in one of two ways. If it begins near the
-// beginning of an object that is not known to be large, the whole is fetched, as for any
-// other request, and the range is sent as soon as it arrives. Else it is asked of siblings
-// and the origin as a range, and passed on; an object that turns out to be of moderate size
-// is then fetched whole in the background. So a digest lists only what is held as a whole:
-// parts of objects are neither stored nor advertised.
+// A range of an object that is not stored is answered in one of two ways. If it begins near the
+// beginning of an object that is not known to be large, the whole object is fetched, as for any
+// other request, and the range is sent as soon as it arrives. Otherwise the range is requested from
+// siblings and the origin, and passed on; an object of moderate size is then fetched completely
+// in the background. So parts of objects are neither stored nor advertised.
 const (
-	nearStart = 1 << 20  // bytes that a client waits for of what it does not want
-	maxLarge  = 16 << 10 // URLs known to be large
+	nearStart = 1 << 20  // bytes before a range that a client waits for, at most
+	maxLarge  = 16 << 10 // URLs of objects known to be large
 	largeTime = 10 * time.Minute
 )
 
-// errPart ends a fetch of the whole that was begun for a range: what comes can't be shared,
-// or is so large that it isn't fetched for the sake of a part.
-var errPart = errors.New("cache: to be asked for in part")
+// errPart ends the fetch of a whole object that was begun for a range: the response can't be
+// shared, or is too large to be fetched for a part of it.
+var errPart = errors.New("cache: only the range should be requested")
 
-// asPart reports whether r, which has a Range, is to be asked for in part.
+// asPart reports whether only the range should be requested for r, which has one.
 func (c *Cache) asPart(r *request) bool {
 	spec := r.Header.Get("Range")
 	unit, set, _ := strings.Cut(spec, "=")
 	first, _, _ := strings.Cut(strings.TrimSpace(set), "-")
 	n, err := strconv.ParseInt(first, 10, 64)
 	return err != nil || n > nearStart || strings.Contains(set, ",") || !strings.EqualFold(strings.TrimSpace(unit), "bytes") ||
-		r.cc.NoStore || r.Header["Authorization"] != nil || c.hitForMiss.is(r.url, r.now) || c.large.is(r.url, r.now)
+		r.cc.NoStore || r.Header["Authorization"] != nil || c.hitForMiss.has(r.url, r.now) || c.large.has(r.url, r.now)
 }
 
-// ofPart are the fields that ask for what the client wants a part of.
+// ofPart returns the fields that request the client's range.
 func ofPart(h http.Header) http.Header {
 	part := http.Header{"Range": h["Range"]}
 	if v := h["If-Range"]; v != nil {
@@ -46,26 +45,26 @@ func ofPart(h http.Header) http.Header {
 	return part
 }
 
-// betterInPart reports whether an answer is not worth fetching whole for the range that the
-// fetch was begun for, and remembers that.
+// betterInPart reports whether an answer should not be fetched completely for the range for which
+// the fetch was begun, and remembers that.
 func (c *Cache) betterInPart(f *fetch, a *answer) bool {
 	if f.part || f.r.Header["Range"] == nil || a.status != http.StatusOK {
 		return false
 	}
 	if !c.mayStore(f, a) {
-		c.hitForMiss.mark(f.r.url, c.now())
+		c.hitForMiss.add(f.r.url, c.now(), hitForMissTime)
 		return true
 	}
 	p := a.response().PartFor(f.r.Request, a.length)
 	if p.Status != http.StatusPartialContent || a.length-p.Offset-p.Length <= unattendedRest {
 		return false
 	}
-	c.large.set(f.r.url, c.now().steady+largeTime)
+	c.large.add(f.r.url, c.now(), largeTime)
 	return true
 }
 
-// complete fetches the whole of what an answer of the origin is a part of, in the
-// background, if it may be kept and is of moderate size.
+// complete fetches in the background the object of which the origin's answer is a part, if it may be
+// stored and is of moderate size.
 func (c *Cache) complete(r *request, a *answer) {
 	_, size, _ := strings.Cut(a.header.Get("Content-Range"), "/")
 	n, err := strconv.ParseInt(size, 10, 64)
@@ -73,7 +72,7 @@ func (c *Cache) complete(r *request, a *answer) {
 	case err != nil:
 		return
 	case n > unattendedRest:
-		c.large.set(r.url, c.now().steady+largeTime)
+		c.large.add(r.url, c.now(), largeTime)
 		return
 	case r.obstacle(whole) != 0:
 		return
@@ -81,15 +80,15 @@ func (c *Cache) complete(r *request, a *answer) {
 	c.fetchUnasked(r, c.fetchKey(r, nil, nil), nil)
 }
 
-// headElsewhere answers a HEAD for what is not here by a sibling that has it. It isn't ok
-// if no such sibling is known.
+// headElsewhere answers a HEAD for a response that is not stored, by a sibling that has it. It isn't
+// ok if there is no such sibling.
 func (c *Cache) headElsewhere(w http.ResponseWriter, r *request, reason string) (Result, bool) {
 	f := &fetch{r: *r, began: c.now()}
 	s := c.sources(f)
-	if s.inquiry == nil || s.inquiry.Left() == 0 {
+	if s.siblings == nil || s.siblings.Left() == 0 {
 		return Result{}, false
 	}
-	q := s.question
+	q := s.request
 	q.Method, q.Origin = http.MethodHead, nil
 	in := c.cfg.Siblings.Lookup(q)
 	ctx, cancel := context.WithCancelCause(r.Context())

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// recent remembers the values of the keys set last: at least limit and at most
-// twice as many. It keeps two generations and drops the older one when the
+// recent remembers the values of the keys set last, at least limit and at most
+// twice as many. It has two generations, and drops the older one when the
 // younger is full.
 type recent[V any] struct {
 	mu       sync.RWMutex
@@ -42,16 +42,13 @@ func (r *recent[V]) empty() bool {
 	return r.cur == nil
 }
 
-// hitForMiss remembers the URLs whose last response could not be shared, so that
-// requests for them don't wait for each other.
-type hitForMiss struct{ recent[time.Duration] }
+// recentURLs remembers about URLs that something holds until some time.
+type recentURLs struct{ recent[time.Duration] }
 
-// hitForMissTime is for how long such a response is remembered.
-const hitForMissTime = 30 * time.Second
+// add says that it holds for the time d from now on.
+func (u *recentURLs) add(url string, now moment, d time.Duration) { u.set(url, now.steady+d) }
 
-func (h *hitForMiss) mark(url string, now moment) { h.set(url, now.steady+hitForMissTime) }
-
-func (h *hitForMiss) is(url string, now moment) bool {
-	t, ok := h.get(url)
+func (u *recentURLs) has(url string, now moment) bool {
+	t, ok := u.get(url)
 	return ok && now.steady < t
 }

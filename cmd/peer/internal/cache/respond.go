@@ -9,14 +9,14 @@ import (
 )
 
 // serveStored answers r with a stored response: whole, in part, or by 304. via
-// is the Cache-Status of the caches that helped. It isn't ok, and nothing was
+// is the Cache-Status of a sibling that helped. It isn't ok, and nothing was
 // sent, if the response can't be read.
 func (c *Cache) serveStored(w http.ResponseWriter, r *request, f *found, st rfc9111.Status, via []string) (Result, bool) {
 	p := f.entry.PartFor(r.Request, f.obj.Size())
 	access := store.Describe
 	if p.Length > 0 && r.Method != http.MethodHead {
 		access = store.Serve
-		if r.cc.OnlyIfCached { // siblings ask so
+		if r.cc.OnlyIfCached { // as in requests of siblings
 			access = store.Share
 		}
 	}
@@ -52,8 +52,8 @@ func (c *Cache) serveStored(w http.ResponseWriter, r *request, f *found, st rfc9
 }
 
 // serveArriving answers r with a response whose body is still being received. It
-// isn't ok, and nothing was sent, if that is over already, or ends (Result.Err) before
-// the first byte that r wants: the header goes out together with it.
+// isn't ok, and nothing was sent, if the body can't be followed any more, or ends (Result.Err) before
+// the first byte that r wants: the header is sent together with that byte.
 func (c *Cache) serveArriving(w http.ResponseWriter, r *request, got *result, st rfc9111.Status, via []string) (Result, bool) {
 	body, ok := got.into.Follow(r.Context())
 	if !ok {
@@ -84,7 +84,7 @@ func (c *Cache) serveArriving(w http.ResponseWriter, r *request, got *result, st
 	if unread(res.Err) {
 		c.forget(got.body.f)
 		sums := body.Sums()
-		body.Close() // it keeps nobody waiting
+		body.Close() // so that it keeps no other follower waiting
 		c.finish(w, r, cutAnswer{got.id, got.entry.representation(got.length), sums, p}, &res)
 	}
 	res.Broken = res.Err != nil

@@ -14,64 +14,64 @@ import (
 )
 
 const (
-	stallTime     = time.Second             // without a byte, after which another source is sought
-	arrivingStall = 1500 * time.Millisecond // the same for a body that its sender is itself waiting for: that looks for another source first
-	aloneStall    = 10 * time.Second        // the same for an origin with a single client, if the rest can be requested; doubled for each fruitless attempt. And what an origin must gain on its own pace
-	crawlTime     = 500 * time.Millisecond  // over which a source's pace is measured, and what an origin must gain on a sibling
-	otherPatience = 4                       // times as patient is an attempt: an origin that always pauses there costs one request
-	maxFruitless  = 3                       // attempts in a row may be fruitless, once there is no source
+	stallTime     = time.Second             // without a byte, after which an attempt begins
+	arrivingStall = 1500 * time.Millisecond // the same if the sender is itself waiting for the body: it should begin an attempt first
+	aloneStall    = 10 * time.Second        // the same for an origin with a single client, if the rest can be requested; doubled for each fruitless attempt. Also the time that an origin must gain on its own pace
+	crawlTime     = 500 * time.Millisecond  // over which a source's pace is measured. Also the time that an origin must gain on a sibling
+	otherPatience = 4                       // an attempt is so many times as patient: an origin that always pauses at the same place costs one request
+	maxFruitless  = 3                       // fruitless attempts in a row, if there is no source
 	maxMeanwhile  = 256 << 10               // bytes that a source may send beside an attempt that must compare them
-	retryPause    = 100 * time.Millisecond  // before the second of these attempts; doubled for each further one
+	retryPause    = 100 * time.Millisecond  // before the second attempt without a source; doubled for each further one
 )
 
-// errUnattended ends a body that nobody reads and that isn't worth finishing.
+// errUnattended ends a body that no request waits for and that isn't worth finishing.
 var errUnattended = errors.New("cache: nobody waits for the rest")
 
 // errSuperseded ends a body that stalls when no other source can finish it.
 var errSuperseded = errors.New("cache: the origin may have another representation by now, and no source has the rest of this one")
 
-// A body is that of a response whose bytes come from one source after another. It
+// A body is the body of a response whose bytes come from one source after another. It
 // is read by one goroutine.
 //
 // If its source ends before the body does, Read waits for an attempt to find another source
-// that goes on at the same byte. If the source only makes no progress, an attempt runs beside
+// that continues at the same byte. If the source only makes no progress, an attempt runs beside
 // it, and the first to reach the next byte is the source from then on. There is one attempt
 // at a time, however many clients wait.
 //
-// A body may be a part of a whole. Then the rest of the part is requested.
+// A body may be a part of a representation. Then the rest of the part is requested.
 type body struct {
 	c    *Cache
 	f    *fetch
 	src  *sources
 	repr representation
-	w    *store.Writer // has the bytes so far; nil = nobody has
+	w    *store.Writer // receives the bytes; nil = they are not kept
 
-	first, size  int64           // of a part: where it begins in the whole, and the whole's length; else 0
-	severalParts bool            // in one body, which nobody can resume
-	passed       *store.Received // the checksums of the bytes so far, if nobody has them and there is no strong validator; else nil
+	first, size  int64           // of a part: its offset in the whole, and the length of the whole; otherwise 0
+	severalParts bool            // in one body, which can't be continued
+	passed       *store.Received // checksums of the bytes so far, if these are not kept and there is no strong validator; otherwise nil
 
 	mu         sync.Mutex
 	from       *answer       // the source
-	at         int64         // bytes that came
+	at         int64         // bytes received
 	reading    time.Time     // since when Read waits for the source; zero = it doesn't
-	waited     time.Duration // for how long it did before
+	waited     time.Duration // how long Read has waited before
 	resuming   bool          // Read waits for another source
-	patience   time.Duration // how long the source may pause until another is looked for
+	patience   time.Duration // how long the source may pause until an attempt begins
 	attempt    *attempt      // nil = none under way
-	retry      time.Time     // not before that is one looked for again
-	again      time.Time     // not before that is one looked for beside an origin that crawls
-	fruitless  int           // attempts since a byte came
+	retry      time.Time     // no attempt begins before
+	again      time.Time     // no attempt because of a crawling origin begins before
+	fruitless  int           // attempts since the last byte
 	helper     *given        // the first sibling that was a source; nil = none
-	superseded bool          // the URL has another representation by now: no source but the store may have the rest of this one
-	tried      *store.Object // the copy in the store that was the source, or could not be, last; nil = none
-	mark       progress
+	superseded bool          // the origin has another representation by now: only the store may have the rest of this one
+	tried      *store.Object // the last copy in the store that an attempt has tried; nil = none
+	mark       progress      // when the pace was last measured
 	ended      bool
 	err        error         // how it ended
-	changed    chan struct{} // closed when any of this changes for those in moving; nil = nobody is
-	watch      *alarm        // nil once the body ended
+	changed    chan struct{} // closed when any of this changes, for moving; nil = nobody waits
+	watch      *alarm        // nil once the body has ended
 }
 
-// progress is where a body was after so long a wait for its sources, in all.
+// progress is the position of a body after a total wait for its sources.
 type progress struct {
 	at     int64
 	waited time.Duration
@@ -89,7 +89,7 @@ func (c *Cache) newBody(f *fetch, src *sources, a *answer, w *store.Writer) *bod
 	if a.status == http.StatusPartialContent {
 		first, end, size := a.span()
 		if size >= 0 && (a.length < 0 || a.length == end-first) {
-			b.first, b.size, b.repr.length = first, size, end-first // which a chunked one does not say otherwise
+			b.first, b.size, b.repr.length = first, size, end-first // even if the answer is chunked
 		} else {
 			b.severalParts = true
 		}
@@ -98,20 +98,20 @@ func (c *Cache) newBody(f *fetch, src *sources, a *answer, w *store.Writer) *bod
 		b.passed = new(store.Received)
 	}
 	b.patience = b.stall()
-	b.mu.Lock() // wakeUp uses the alarm
+	b.mu.Lock() // wakeUp uses b.watch
 	b.watch = c.alarm(b, arrivingTime)
 	b.mu.Unlock()
 	return b
 }
 
-// given says which sibling was a source of the body; nil = none.
+// given returns the sibling that was a source of the body; nil = none was.
 func (b *body) given() *given {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.helper
 }
 
-// stall is how long the source may pause.
+// stall returns how long the source may pause.
 func (b *body) stall() time.Duration {
 	if b.from.arriving() {
 		return arrivingStall
@@ -119,7 +119,7 @@ func (b *body) stall() time.Duration {
 	return stallTime
 }
 
-// Read reads from whichever source is the body's. An error other than io.EOF is
+// Read reads from the current source. An error other than io.EOF is
 // final: no source can finish the body. Each round of the loop returns, or is
 // followed by one with another source.
 func (b *body) Read(p []byte) (int, error) {
@@ -134,12 +134,12 @@ func (b *body) Read(p []byte) (int, error) {
 		}
 		b.mu.Lock()
 		b.waitedLocked()
-		if b.from != from { // another was first
+		if b.from != from { // another source was faster
 			b.mu.Unlock()
 			from.close()
 			continue
 		}
-		if b.superseded && b.at == 0 { // the clients begin anew: what came too late must not be sent
+		if b.superseded && b.at == 0 { // the clients begin another fetch: these bytes must not be sent
 			n, err = 0, errSuperseded
 		}
 		b.advance(p[:n])
@@ -163,7 +163,7 @@ func (b *body) Read(p []byte) (int, error) {
 	}
 }
 
-// waitedLocked notes that Read waits no longer for the source. b.mu is held.
+// waitedLocked notes that Read has stopped waiting for the source. b.mu is held.
 func (b *body) waitedLocked() {
 	if !b.reading.IsZero() {
 		b.waited += time.Since(b.reading)
@@ -171,7 +171,7 @@ func (b *body) waitedLocked() {
 	}
 }
 
-// advance notes that p came. b.mu is held.
+// advance notes that the bytes p have arrived. b.mu is held.
 func (b *body) advance(p []byte) {
 	if len(p) == 0 {
 		return
@@ -187,7 +187,7 @@ func (b *body) advance(p []byte) {
 	b.wake()
 }
 
-// wake is called with b.mu held.
+// wake wakes the requests in moving. b.mu is held.
 func (b *body) wake() {
 	if b.changed != nil {
 		close(b.changed)
@@ -195,9 +195,9 @@ func (b *body) wake() {
 	}
 }
 
-// resume waits until the body has another source than one that ended, or returns
-// how that one did. Its loop ends: each round but the first follows an attempt, of
-// which only so many may bring nothing.
+// resume waits until the body has another source than from, which has ended, or returns
+// the error of from. Its loop ends: each round but the first follows an attempt, and
+// the number of fruitless ones is limited.
 func (b *body) resume(from *answer) error {
 	from.close()
 	for {
@@ -220,28 +220,26 @@ func (b *body) resume(from *answer) error {
 		}
 		done := b.attempt.done
 		b.mu.Unlock()
-		<-done // an attempt's waits are bounded, see there
+		<-done // the waits of an attempt are bounded
 	}
 }
 
-// mayResume reports whether another source may be asked: a client has a part of the body and
-// waits for more, and the new source can be compared with that part, or the validator is
-// strong. b.mu is held.
+// mayResume reports whether another source may be asked: a client waits for the rest, and there is a
+// strong validator or a part that the new source can be compared with. b.mu is held.
 func (b *body) mayResume() bool {
 	return b.f.delivered() && b.f.waiters.n.Load() > 0 && !b.ended && !b.severalParts && b.c.stopped.Err() == nil &&
 		((b.w != nil || b.passed != nil) && b.at > 0 && !b.superseded || b.repr.StrongValidator() != "")
 }
 
-// replaceable reports whether the clients can begin anew, header and all, with whatever the
-// origin has now: no byte was sent, and nothing would show that another body belongs to the
-// header. That ends after a while, for an origin that pauses each time. b.mu is held.
+// replaceable reports whether the clients can begin another fetch and use its header: no byte was
+// sent, and without a strong validator nothing would show that another source's body belongs to
+// this header. For an origin that pauses each time, that ends after a while. b.mu is held.
 func (b *body) replaceable() bool {
 	return (b.w != nil || b.size > 0) && b.at == 0 && b.f.delivered() && b.repr.StrongValidator() == "" &&
 		b.c.now().steady-b.f.r.now.steady < 2*b.c.cfg.BetweenBytesTimeout
 }
 
-// wakeUp has what is arriving advertised, and looks after a source that makes no progress, or
-// too little.
+// wakeUp advertises the arriving body, and acts if its source makes no progress or too little.
 func (b *body) wakeUp() {
 	b.c.advertiseArriving(b.f)
 	b.mu.Lock()
@@ -254,7 +252,7 @@ func (b *body) wakeUp() {
 		idle := now.Sub(b.reading)
 		limit := b.c.cfg.BetweenBytesTimeout
 		switch {
-		case b.superseded && idle >= b.patience && !b.alone(): // nobody has the rest
+		case b.superseded && idle >= b.patience && !b.alone(): // no other source has the rest
 			b.from.cancel(errSuperseded)
 		case idle >= limit:
 			b.from.cancel(errBetweenBytes)
@@ -274,16 +272,16 @@ func (b *body) wakeUp() {
 	b.watch.clock.Reset(next)
 }
 
-// alone reports whether the origin is the source of a single client.
+// alone reports whether the source is the origin and there is a single client.
 func (b *body) alone() bool { return b.from.sibling == nil && b.f.waiters.followers.Load() == 0 }
 
-// overtake looks for another source beside one that may still go on. An origin with a
-// single client may just be slow: it is asked for the rest much later, and never for the
-// whole body again. b.mu is held.
+// overtake begins an attempt beside a source that may still continue. An origin with a
+// single client may just be slow: the rest is requested from it much later, and the
+// whole body never again. b.mu is held.
 func (b *body) overtake(crawling bool) {
 	switch {
 	case b.attempt != nil, time.Now().Before(b.retry):
-	case !b.f.delivered(): // nobody has a byte: begin anew with the next
+	case !b.f.delivered(): // no client has the header: the fetch can use the next source
 		if b.from.sibling != nil {
 			b.from.cancel(sibling.ErrStalled)
 		}
@@ -298,22 +296,22 @@ func (b *body) overtake(crawling bool) {
 	}
 }
 
-// identity is that of the body's response in the store.
+// identity returns the identity of the response.
 func (b *body) identity() string { return b.f.r.identity(rfc9111.VaryFields(b.repr.Header)) }
 
-// stored reports whether another fetch has meanwhile stored what may be the same response: then
-// its source was faster than this body's. b.mu is held.
+// stored reports whether another fetch, whose source was faster, has meanwhile stored what may be
+// the same response. b.mu is held.
 func (b *body) stored() bool {
 	if b.repr.StrongValidator() == "" {
 		return false
 	}
-	obj, ok := b.c.store.Peek(b.identity()) // twice a second, which is no use of it
+	obj, ok := b.c.store.Peek(b.identity()) // which is repeated, and should not count as a use
 	return ok && obj != b.tried && (b.f.stored == nil || obj != b.f.stored.obj)
 }
 
-// crawls reports whether the rest would come so much sooner from the origin, at its recent
-// pace, that the source should not be waited for. An origin is compared with its own usual pace,
-// if more than one client waits, and only now and then: it may need its time for this body
+// crawls reports whether the rest would arrive so much sooner from the origin, at its recent
+// pace, that an attempt should begin. An origin is compared with its own usual pace only now and
+// then, and only if more than one client waits: it may need the same time for this body
 // however often it is asked. b.mu is held.
 func (b *body) crawls(now time.Time) bool {
 	waited := b.waited + now.Sub(b.reading)
@@ -336,7 +334,7 @@ func (b *body) crawls(now time.Time) bool {
 	return known && float64(b.repr.length-b.at)/float64(max(came, 1))*passed.Seconds() > seconds
 }
 
-// worth is how many seconds a source may take, if the origin would have to send so many bytes instead.
+// worth returns how many seconds a source may take if the origin would otherwise have to send bytes.
 func (b *body) worth(bytes int64, ahead time.Duration) (seconds float64, known bool) {
 	first, pace, known := b.c.cfg.Siblings.OriginPace(b.f.r.URL.Host)
 	return 4*(first.Seconds()+float64(bytes)*pace) + ahead.Seconds(), known
@@ -353,8 +351,8 @@ func (b *body) stalledLocked() bool {
 	return !b.ended && (b.resuming || !b.reading.IsZero() && time.Since(b.reading) >= b.stall())
 }
 
-// moving waits until the body makes progress. An error says that it ended, or that no source
-// can continue it: then nobody should begin with it.
+// moving waits until the body makes progress. An error means that it has ended, or that no source
+// can continue it.
 func (b *body) moving(ctx context.Context) error {
 	for {
 		b.mu.Lock()
@@ -384,7 +382,7 @@ func (b *body) moving(ctx context.Context) error {
 	}
 }
 
-// end says how the body ended, io.EOF if it is whole, and frees its source.
+// end ends the body, with io.EOF if it is complete, and closes its source.
 func (b *body) end(err error) {
 	b.mu.Lock()
 	b.ended, b.err = true, err

@@ -23,16 +23,16 @@ func (c *Cache) Serve(w http.ResponseWriter, r *http.Request) Result {
 	return c.get(w, &q)
 }
 
-// maxJoins bounds how often a request waits for a fetch that turns out to be of no
+// maxJoins bounds how often a request waits for a fetch whose result turns out to be of no
 // use to it.
 const maxJoins = 3
 
-// again says how a request goes on for which a fetch brought nothing.
+// again says how a request continues after a fetch whose result it could not use.
 type again struct {
-	fields   []string // join those that select the same variant by these fields, not by a guess
-	alone    bool     // join nobody
+	fields   []string // join a fetch for the variant that these fields select, not for a guessed one
+	alone    bool     // join no fetch
 	origin   bool     // ask no sibling
-	part     bool     // ask for the range that the client wants, alone
+	part     bool     // request only the client's range
 	pastDisk bool     // ask the origin, and hand its answer over without storing it
 }
 
@@ -55,7 +55,7 @@ func (c *Cache) get(w http.ResponseWriter, r *request) Result {
 					c.servedSibling(r)
 					return res
 				}
-				hit, reason = nil, "miss" // it left the store between finding and opening
+				hit, reason = nil, "miss" // it left the store before it was opened
 			} else if hit.entry.overdue(r.now) {
 				next.origin = true
 			}
@@ -70,7 +70,7 @@ func (c *Cache) get(w http.ResponseWriter, r *request) Result {
 				waited, sure, r.now = true, false, c.now()
 				continue
 			}
-			if !sure { // what was arriving may have come into the store since that was looked at
+			if !sure { // an arriving response may have been stored after the lookup
 				sure = true
 				continue
 			}
@@ -97,7 +97,7 @@ func (c *Cache) get(w http.ResponseWriter, r *request) Result {
 		more.origin = more.origin || next.origin
 		next, r.now = *more, c.now()
 		switch joins++; {
-		case joins >= 2*maxJoins: // the origin has another each time, and then stalls
+		case joins >= 2*maxJoins: // each time the origin has another representation, and then stalls
 			return c.insteadOf(w, r, Result{}, rfc9111.Status{Fwd: reason}, errSuperseded)
 		case joins >= maxJoins:
 			next.alone = true
@@ -111,7 +111,7 @@ func (c *Cache) notCached(w http.ResponseWriter, r *http.Request) Result {
 	return res
 }
 
-// servedSibling tells the coalescer of an answer to a sibling's question.
+// servedSibling reports an answer to a sibling's request to the coalescer.
 func (c *Cache) servedSibling(r *request) {
 	if c.cfg.Coalescer == nil || !r.cc.OnlyIfCached {
 		return
@@ -132,20 +132,20 @@ func (c *Cache) hit(w http.ResponseWriter, r *request, hit *found, v rfc9111.Use
 	return res, ok
 }
 
-// fetch answers r by a fetch: one of its own, or one that is under way. If that
-// brought nothing for r, it says how to go on.
+// fetch answers r by a fetch: one of its own, or one that is under way. If r can't use
+// the result, it returns how to continue.
 func (c *Cache) fetch(w http.ResponseWriter, r *request, stored *found, reason string, how again) (Result, *again) {
 	key := c.fetchKey(r, stored, how.fields)
-	if how.alone || r.cc.NoStore || r.cc.NoCache || c.hitForMiss.is(r.url, r.now) {
+	if how.alone || r.cc.NoStore || r.cc.NoCache || c.hitForMiss.has(r.url, r.now) {
 		key = ""
 	}
 	f, joined := c.newFetch(r, key, stored)
 	defer c.leave(f, joined)
 	if !joined {
-		if key != "" { // a fetch may have ended between our look-up and this one's start
+		if key != "" { // another fetch may have ended between the lookup and newFetch
 			if now, _ := c.lookup(r); now != nil && (stored == nil || now.obj != stored.obj) {
 				c.forget(f)
-				f.deliver(&result{err: context.Canceled}) // those that joined meanwhile look again
+				f.deliver(&result{err: context.Canceled}) // followers look up again
 				return Result{}, &again{}
 			}
 		}
@@ -153,7 +153,7 @@ func (c *Cache) fetch(w http.ResponseWriter, r *request, stored *found, reason s
 		f.interim.begin(w, r.Request)
 		c.lead(f)
 	}
-	late := joined && f.delivered() // the response is here, only not yet in the store
+	late := joined && f.delivered() // the response has arrived, but is not in the store yet
 	gone := false
 	select {
 	case <-f.ready():
@@ -172,9 +172,9 @@ func (c *Cache) fetch(w http.ResponseWriter, r *request, stored *found, reason s
 	return c.respond(w, r, f, reason, joined, late)
 }
 
-// fetchKey is the identity by which requests for the same response find the same fetch. For
-// a URL of which nothing is known it is the plain one: if the response then varies, those
-// that don't select it go by the fields that it named.
+// fetchKey returns the identity by which requests for the same response find the same fetch. For
+// an unknown URL it is the plain one. If the response then varies, requests that don't select it
+// use the fields by which it varies.
 func (c *Cache) fetchKey(r *request, stored *found, fields []string) string {
 	if stored != nil {
 		return stored.obj.Key()
@@ -188,7 +188,7 @@ func (c *Cache) fetchKey(r *request, stored *found, fields []string) string {
 	return r.identity(fields)
 }
 
-// unfit says how a follower goes on for which the result is of no use; nil = it is of use.
+// unfit returns how a follower continues that can't use the result; nil = it can.
 func (c *Cache) unfit(r *request, f *fetch) *again {
 	switch got := f.result; {
 	case got.answer != nil:
@@ -199,14 +199,14 @@ func (c *Cache) unfit(r *request, f *fetch) *again {
 		return &again{fields: got.fields}
 	case got.body != nil:
 		if err := got.body.moving(r.Context()); err != nil {
-			c.forget(f) // nobody else should join it
+			c.forget(f) // no other request should join it
 			return &again{fields: got.fields, origin: err == errSuperseded}
 		}
 	}
 	return nil
 }
 
-// describe returns what an answer to r by the result counts as, and its Cache-Status.
+// describe returns the outcome of an answer to r with the result, and its Cache-Status.
 func (got *result) describe(r *request, reason string, joined, late bool) (Result, rfc9111.Status) {
 	st := rfc9111.Status{Fwd: reason, FwdStatus: got.fwdStatus, Stored: got.storing, Collapsed: joined, Detail: got.obstacle.String()}
 	res := Result{Outcome: OriginFetch, Peer: got.peer, Stale: got.stale}
@@ -244,7 +244,7 @@ func (got *result) describe(r *request, reason string, joined, late bool) (Resul
 	return res, st
 }
 
-// respond answers r with what a fetch brought, late if it had before r came.
+// respond answers r with the result of a fetch. late means that there was a result before r joined.
 func (c *Cache) respond(w http.ResponseWriter, r *request, f *fetch, reason string, joined, late bool) (Result, *again) {
 	got := f.result
 	if joined {
@@ -275,7 +275,7 @@ func (c *Cache) respond(w http.ResponseWriter, r *request, f *fetch, reason stri
 		sent, ok = c.serveStored(w, r, got.obj, st, via)
 	default:
 		if sent, ok = c.serveArriving(w, r, got, st, via); !ok {
-			c.forget(f) // its beginning is gone, or it is in the store, or nobody has even that
+			c.forget(f) // the body passed through, or it is stored, or it was given up
 		}
 	}
 	res.Status, res.Bytes, res.Broken = sent.Status, sent.Bytes, sent.Broken
@@ -289,7 +289,7 @@ func (c *Cache) respond(w http.ResponseWriter, r *request, f *fetch, reason stri
 		return Result{}, &again{fields: got.fields}
 	case errors.Is(sent.Err, errSuperseded):
 		return Result{}, &again{fields: got.fields, origin: true}
-	case unread(sent.Err): // no byte was sent: any version will do, if the disk is left out
+	case unread(sent.Err): // no byte was sent: any version will do, but the disk must not be used
 		return Result{}, &again{pastDisk: true}
 	case r.Context().Err() != nil:
 		return Result{Outcome: ClientGone, Err: sent.Err}, nil
@@ -297,8 +297,8 @@ func (c *Cache) respond(w http.ResponseWriter, r *request, f *fetch, reason stri
 	return c.insteadOf(w, r, res, st, sent.Err), nil
 }
 
-// insteadOf answers a request whose answer broke off before its first byte: by a stale copy
-// that may stand in for an origin which can't be reached, or by the error.
+// insteadOf answers a request whose answer broke off before its first byte: with a stale copy,
+// if one may be served while the origin can't be reached, or with the error.
 func (c *Cache) insteadOf(w http.ResponseWriter, r *request, res Result, st rfc9111.Status, err error) Result {
 	r.now = c.now()
 	if hit, _ := c.lookup(r); hit != nil && !c.discredited(hit.entry) && hit.entry.StaleOnError(&r.cc, 0, hit.entry.age(r.now)) {
@@ -312,7 +312,7 @@ func (c *Cache) insteadOf(w http.ResponseWriter, r *request, res Result, st rfc9
 	return c.unanswered(w, r, res, st, err)
 }
 
-// unanswered refuses a request for which nobody had an answer.
+// unanswered refuses a request that no source has answered.
 func (c *Cache) unanswered(w http.ResponseWriter, r *request, res Result, st rfc9111.Status, err error) Result {
 	fail := c.failure(err)
 	st.Detail, st.Stored = fail.detail, false

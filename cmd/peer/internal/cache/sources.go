@@ -20,16 +20,16 @@ type answer struct {
 	header   http.Header
 	trailer  http.Header // filled when the body was read
 	body     io.ReadCloser
-	from     int64         // the first byte of a whole response's body that it gives
+	from     int64         // where the body begins in that of a whole response; only for copies from the store
 	length   int64         // of the body; -1 = unknown
 	delay    time.Duration // from the request to the header
 	received moment
 
 	sibling  *sibling.Answer // nil = from the origin
-	via      []string        // the sibling's Cache-Status, with its own member
-	given    *given          // by the sibling; nil = it is the origin's
+	via      []string        // the sibling's Cache-Status, including its own member
+	given    *given          // by a sibling; nil = it is the origin's
 	derived  *derived        // from another response; nil = it is not
-	unusable bool            // what the sibling states of it is broken
+	unusable bool            // the sibling's statement of the body is invalid
 
 	described *rfc9111.Response // see response
 	own       rfc9111.Response  // its memory
@@ -49,13 +49,13 @@ func (a *answer) response() *rfc9111.Response {
 
 func (a *answer) representation() representation { return representation{a.response(), a.length} }
 
-// close ends the answer, whether or not its body was read.
+// close ends the answer, even if its body was not read to the end.
 func (a *answer) close() {
 	a.body.Close()
 	a.cancel(nil)
 }
 
-// arriving reports whether the answer's sender is itself waiting for the body.
+// arriving reports whether the sender is itself waiting for the body.
 func (a *answer) arriving() bool {
 	return len(a.via) > 0 && strings.HasSuffix(a.via[len(a.via)-1], "detail=arriving")
 }
@@ -71,19 +71,19 @@ func (a *answer) peer() (string, []string) {
 	return a.sibling.Peer, a.via
 }
 
-// sources are where a fetch can get its response: the siblings whose digests
-// match, best first, then the origin. They are asked by one goroutine at a time.
+// sources are the sources of a fetch: the siblings whose digests
+// match, best first, then the origin. They are used by one goroutine at a time.
 type sources struct {
 	c         *Cache
 	f         *fetch
-	inquiry   *sibling.Lookup       // nil = no siblings for this request
-	header    http.Header           // of questions to siblings; nil = none
-	question  sibling.LookupRequest // what inquiry asks
-	accepted  *answer               // of the sibling whose answer was accepted last
-	begun     int                   // the status of the response whose rest is wanted; 0 = a whole one is
-	coalesced bool                  // the coalescer was asked for another fetch
-	exchange  exchange              // the memory of the first with the origin
-	taken     atomic.Bool           // it is
+	siblings  *sibling.Lookup       // nil = siblings are not asked
+	header    http.Header           // of requests to siblings; nil = none
+	request   sibling.LookupRequest // of siblings
+	accepted  *answer               // the sibling's answer that was accepted last
+	begun     int                   // status of the response whose rest is requested; 0 = a whole response is
+	coalesced bool                  // the coalescer was asked for a fetch of another peer
+	exchange  exchange              // memory for the first exchange with the origin
+	taken     atomic.Bool           // it is used
 }
 
 func (c *Cache) sources(f *fetch) *sources {
@@ -93,7 +93,7 @@ func (c *Cache) sources(f *fetch) *sources {
 		s.begun = http.StatusOK
 	}
 	r := &f.r
-	if f.origin || !c.asksSiblings(r) || c.isDerived(r) { // siblings are asked for what it is derived from
+	if f.origin || !c.asksSiblings(r) || c.isDerived(r) { // for a derived response, the fetch of the plain one asks siblings
 		return s
 	}
 	header := c.siblingHeader(r)
@@ -101,7 +101,7 @@ func (c *Cache) sources(f *fetch) *sources {
 		return s
 	}
 	s.header = header
-	s.question = sibling.LookupRequest{
+	s.request = sibling.LookupRequest{
 		URL:        r.URL,
 		Host:       r.Host,
 		Header:     header,
@@ -114,19 +114,18 @@ func (c *Cache) sources(f *fetch) *sources {
 			return s.fromOrigin(ctx, func(error) {}, conditions) // ctx is what next ends
 		},
 	}
-	s.inquiry = c.cfg.Siblings.Lookup(s.question)
+	s.siblings = c.cfg.Siblings.Lookup(s.request)
 	return s
 }
 
-// asksSiblings reports whether siblings may be asked. They answer for what the
-// client may get from a cache; a request with credentials stays between the
-// client and the origin.
+// asksSiblings reports whether siblings may be asked for the response to r. They may not if the
+// client accepts no cached response, or if the request has credentials, which only the origin gets.
 func (c *Cache) asksSiblings(r *request) bool {
 	return c.cfg.Siblings != nil && !r.cc.NoCache && r.cc.MaxAge != 0 && r.Header["Authorization"] == nil
 }
 
-// siblingHeader is the header of a question to siblings, by what the responses of
-// the host are known to vary too.
+// siblingHeader returns the header of a request to siblings. It includes the fields by which
+// responses of the host are known to vary.
 func (c *Cache) siblingHeader(r *request) http.Header {
 	fields := make([]string, 0, 8)
 	for _, sets := range [...][][]string{c.variants.Rules(r.url), c.hints.Guesses(r.url)} {
@@ -139,9 +138,8 @@ func (c *Cache) siblingHeader(r *request) http.Header {
 	return h
 }
 
-// next returns the next sibling's answer that will do, or the origin's, which is
-// asked by each call once no sibling is left.
-// The answer ends with ctx.
+// next returns the next acceptable answer of a sibling. Once no sibling is left, each call asks the
+// origin. The answer ends with ctx.
 func (s *sources) next(ctx context.Context, conditions http.Header) (*answer, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	a, err := s.ask(ctx, cancel, conditions)
@@ -155,7 +153,7 @@ func (s *sources) next(ctx context.Context, conditions http.Header) (*answer, er
 
 func (s *sources) ask(ctx context.Context, cancel context.CancelCauseFunc, conditions http.Header) (*answer, error) {
 	c := s.c
-	if s.inquiry == nil {
+	if s.siblings == nil {
 		start := time.Now()
 		resp, err := s.fromOrigin(ctx, cancel, conditions)
 		if err != nil {
@@ -163,14 +161,14 @@ func (s *sources) ask(ctx context.Context, cancel context.CancelCauseFunc, condi
 		}
 		return c.fromOrigin(resp, time.Since(start), c.now()), nil
 	}
-	if coalescer := c.cfg.Coalescer; coalescer != nil && !s.coalesced && s.inquiry.Left() == 0 && s.f.key != "" && s.f.stored == nil && s.begun == 0 {
+	if coalescer := c.cfg.Coalescer; coalescer != nil && !s.coalesced && s.siblings.Left() == 0 && s.f.key != "" && s.f.stored == nil && s.begun == 0 {
 		s.coalesced = true
 		first, _, _ := c.cfg.Siblings.OriginPace(s.f.r.URL.Host)
 		if first, ok := coalescer.InFlight(ctx, s.f.key, first); ok {
-			s.inquiry.Also(first)
+			s.siblings.Also(first)
 		}
 	}
-	got, err := s.inquiry.Next(ctx, conditions)
+	got, err := s.siblings.Next(ctx, conditions)
 	switch {
 	case err != nil:
 		return nil, err
@@ -180,17 +178,16 @@ func (s *sources) ask(ctx context.Context, cancel context.CancelCauseFunc, condi
 	return c.fromOrigin(got.Response, got.Arrived.Sub(got.Requested), c.now().ago(time.Since(got.Arrived))), nil
 }
 
-// acceptable reports whether a sibling's copy is one that we would serve
-// ourselves: usable, and fresh by our clock.
+// acceptable reports whether a sibling's copy is usable, and fresh by our clock.
 func (s *sources) acceptable(a *answer, sent http.Header) bool {
 	resp, ok := s.usable(a, sent)
 	use, _ := resp.Reuse(&s.f.r.cc, resp.InitialAge)
 	return ok && a.given.left > 0 && use == rfc9111.ServeFresh
 }
 
-// usable reports whether a sibling's copy, which it describes, can be shared, is the variant that
-// the client selects, and is not older than what an unsafe request removed here. sent is the header
-// of the question.
+// usable reports whether a sibling's copy, which it describes as resp, can be shared, is the variant
+// that the client selects, and is not older than an invalidation here. sent is the header
+// of the request to the sibling.
 func (s *sources) usable(a *answer, sent http.Header) (resp *rfc9111.Response, ok bool) {
 	r := &s.f.r
 	resp = s.whole(a)
@@ -199,7 +196,7 @@ func (s *sources) usable(a *answer, sent http.Header) (resp *rfc9111.Response, o
 		rfc9111.SameVariant(rfc9111.VaryFields(a.header), sent, r.Header) // and not selected by a field that we didn't pass on
 }
 
-// whole describes the response that an answer confirms or is a part of, or is itself.
+// whole describes the response that an answer is or, for a 304 or a part, the one that it refers to.
 func (s *sources) whole(a *answer) *rfc9111.Response {
 	status := a.status
 	switch {
@@ -214,8 +211,8 @@ func (s *sources) whole(a *answer) *rfc9111.Response {
 	return rfc9111.NewResponse(status, a.header, a.delay, a.received.wall)
 }
 
-// fromSibling takes a sibling's answer. Its own member of Cache-Status is about this exchange
-// and isn't kept with the response.
+// fromSibling makes an answer of a sibling's. The sibling's member of Cache-Status describes this
+// exchange and isn't stored with the response.
 func (c *Cache) fromSibling(got *sibling.Answer) *answer {
 	h := got.Header
 	rfc9111.RemoveHopByHop(h)
@@ -251,16 +248,14 @@ func (s *sources) fromOrigin(ctx context.Context, cancel context.CancelCauseFunc
 	*out = *r.WithContext(s.f.interim.context(ctx)) // with the client's address, for a transport that tells the origin of it
 	out.Method, out.Header, out.Body, out.RequestURI, out.Close = http.MethodGet, h, nil, "", false
 	out.Proto, out.ProtoMajor, out.ProtoMinor = "HTTP/1.1", 1, 1
-	if c.cfg.Recode != nil {
-		if recode := c.cfg.Recode(out, out.Header); recode != nil {
-			return s.derive(out, cancel, recode)
-		}
+	if recode := c.cfg.Recode(out, out.Header); recode != nil {
+		return s.derive(out, cancel, recode)
 	}
 	c.addVia(h, r.ProtoMajor, r.ProtoMinor)
 	return c.send(out, x, cancel)
 }
 
-// noUserAgent keeps net/http from adding one.
+// noUserAgent keeps net/http from adding a User-Agent.
 var noUserAgent = []string{""}
 
 // send sends a request to the origin, and makes x the body of the response. The transport sees to
@@ -279,7 +274,7 @@ func (c *Cache) send(out *http.Request, x *exchange, cancel context.CancelCauseF
 	switch {
 	case err == nil:
 		n := &c.BytesFromOrigins
-		if counts, ok := resp.Body.(interface{ CountTo(*atomic.Uint64) }); ok { // it is not read as it came
+		if counts, ok := resp.Body.(interface{ CountTo(*atomic.Uint64) }); ok { // it counts the bytes itself, before they are recoded
 			counts.CountTo(n)
 			n = new(atomic.Uint64)
 		}
@@ -291,7 +286,7 @@ func (c *Cache) send(out *http.Request, x *exchange, cancel context.CancelCauseF
 	case context.Cause(out.Context()) == errSend:
 		err = errSend
 		c.OriginErrors.Add(1)
-	case out.Context().Err() != nil: // nobody wants the answer any more
+	case out.Context().Err() != nil: // the answer is no longer wanted
 	default:
 		c.OriginErrors.Add(1)
 	}
@@ -299,10 +294,10 @@ func (c *Cache) send(out *http.Request, x *exchange, cancel context.CancelCauseF
 	return nil, &originError{host: out.URL.Host, err: err}
 }
 
-// fromOrigin takes the origin's answer.
+// fromOrigin makes an answer of the origin's response.
 func (c *Cache) fromOrigin(resp *http.Response, delay time.Duration, received moment) *answer {
 	rfc9111.RemoveHopByHop(resp.Header)
-	delete(resp.Header, statementField)                           // no origin's to make
+	delete(resp.Header, statementField)                           // only siblings may send it
 	if _, ok := rfc9111.ParseDate(resp.Header.Get("Date")); !ok { // RFC 9110 section 6.6.1
 		resp.Header["Date"] = []string{received.wall.UTC().Format(http.TimeFormat)}
 	}

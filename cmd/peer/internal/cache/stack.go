@@ -1,6 +1,6 @@
 package cache
 
-// growStack grows the stack of a goroutine that is to run a fetch to the 16 KiB that a fetch needs.
+// growStack grows the stack of a new goroutine to the 16 KiB that a fetch needs.
 // At the beginning there is nothing to copy. Growing in steps, each of which adjusts all frames so
 // far, took nearly a tenth of the processor time of a miss (BENCHMARKS.md).
 //

@@ -11,31 +11,31 @@ import (
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
-// While the origin is down and nothing here may be served stale, all siblings are asked for a
-// stale copy. No digest has those: only asking finds them. That costs nothing while origins are
-// up, which is nearly always. A digest of stale objects would double the traffic of digests all
-// the time, and stale objects in the usual digest would cause false hits. The cost of asking is
-// bounded by these.
+// If the origin is down and no stored response may be served stale, all siblings are asked for a
+// stale copy. Stale copies are in no digest, so all siblings must be asked. That costs nothing while
+// origins are up, which is nearly always. A digest of stale objects would double the traffic of
+// digests all the time, and stale objects in the usual digest would cause false hits. These
+// constants bound the cost.
 //
-// While the origin answers, siblings are not asked for what they may serve by
+// While the origin answers, siblings are not asked for responses that they may serve by
 // stale-while-revalidate: that would cost a request to each sibling at every miss, and save only
-// the wait for an origin that answers.
+// the wait for the origin's answer.
 const (
-	staleAtOnce    = 16              // siblings asked at a time, for one response
-	staleInquiries = 64              // responses asked for at a time
+	staleAtOnce    = 16              // siblings asked at a time for one response
+	staleLookups = 64              // responses at a time for which siblings are asked
 	staleTime      = 2 * time.Second // for all siblings
-	staleNowhere   = 5 * time.Second // for which nobody is asked again for a URL that nobody had
-	maxNowhere     = 16 << 10        // URLs
+	staleNowhere   = 5 * time.Second // after which siblings are asked again for a URL that none had
+	maxNowhere     = 16 << 10        // URLs that no sibling had
 )
 
-// staleElsewhere returns a sibling's response that may be served in the place of the
-// origin's, which can't be reached, status 0, or answered an error. nil = there is none.
-// Config.SiblingMaxAge does not forbid it, as it does not forbid one of this cache's own: it
-// bounds what is served without asking the origin, and the origin cannot be asked.
-// With conditions it may be the rest of one.
+// staleElsewhere returns a sibling's response that may be served in place of the
+// origin's, if the origin can't be reached (status 0) or answered with an error. nil = there is none.
+// Config.SiblingMaxAge does not forbid it, as it does not forbid a stale response of this cache: it
+// bounds what is served without asking the origin, and the origin can't be asked.
+// With conditions, the response may be the requested rest of a body.
 func (c *Cache) staleElsewhere(ctx context.Context, s *sources, status int, conditions http.Header) *answer {
 	r := &s.f.r
-	if c.cfg.Others == nil || s.header == nil || c.nowhere.is(r.url, r.now) {
+	if c.cfg.Others == nil || s.header == nil || c.nowhere.has(r.url, r.now) {
 		return nil
 	}
 	select {
@@ -70,15 +70,15 @@ func (c *Cache) staleElsewhere(ctx context.Context, s *sources, status int, cond
 	}
 	all.Wait()
 	if found.Load() == nil && ctx.Err() == nil {
-		c.nowhere.set(r.url, r.now.steady+staleNowhere)
+		c.nowhere.add(r.url, r.now, staleNowhere)
 	}
 	return found.Load()
 }
 
-// errElsewhere ends the question to a sibling where another had an answer, or time was up.
+// errElsewhere ends the request to a sibling when another has answered, or time is up.
 var errElsewhere = errors.New("cache: no longer wanted")
 
-// staleAt asks one sibling, for as long as asking does not end. The answer ends with ctx.
+// staleAt asks one sibling, until asking ends. The answer ends with ctx.
 func (c *Cache) staleAt(ctx, asking context.Context, s *sources, other sibling.Peer, header http.Header, status int, conditions http.Header) *answer {
 	r := &s.f.r
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -105,7 +105,7 @@ func (c *Cache) staleAt(ctx, asking context.Context, s *sources, other sibling.P
 	return a
 }
 
-// takeStale delivers a sibling's stale response; false = there is none.
+// takeStale delivers a sibling's stale response, and reports whether there is one.
 func (c *Cache) takeStale(f *fetch, src *sources, status int) bool {
 	switch status {
 	case 0, http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:

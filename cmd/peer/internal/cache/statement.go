@@ -15,16 +15,16 @@ import (
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
-// statementField goes with a body from one cache to the next: gossip/PROTOCOL.md, section 13.
+// statementField is sent with a body from one cache to another: gossip/PROTOCOL.md, section 13.
 const statementField = "Summarycache-Body"
 
-// maxStated is of how many blocks a body has such a field.
+// maxStated is the number of blocks up to which a body has such a field.
 const maxStated = 16 << 10
 
-// A statement is what the field says.
+// A statement is the decoded field.
 type statement struct {
-	sums []byte        // 8 for each block
-	left time.Duration // for which a sibling's answer may be served; < 0 = it is the origin's own
+	sums []byte        // 8 bytes for each block
+	left time.Duration // how long a response that a sibling gave may still be served; < 0 = it is the origin's own
 }
 
 // append appends the field's value to b.
@@ -41,7 +41,7 @@ func (s statement) append(b []byte) []byte {
 
 var errStatement = errors.New("cache: a sibling's answer with a broken " + statementField)
 
-// parseStatement reads the field of a header. It is nil if there is none.
+// parseStatement parses the field in a header. It returns nil if there is none.
 func parseStatement(h http.Header) (*statement, error) {
 	lines, ok := h[statementField]
 	if !ok {
@@ -65,7 +65,7 @@ func parseStatement(h http.Header) (*statement, error) {
 	return s, nil
 }
 
-// state sends with an answer to a sibling the checksums of its body. body is nil with a 304.
+// state adds the statement to the header of an answer to a sibling. body is nil for a 304.
 func (c *Cache) state(h http.Header, e *entry, body *store.View) {
 	s := statement{left: -1}
 	if body != nil {
@@ -81,8 +81,8 @@ func (c *Cache) state(h http.Header, e *entry, body *store.View) {
 	h[statementField] = []string{string(s.append(nil))}
 }
 
-// stated takes what a sibling stated of its answer out of its header, and has the body
-// checked against that.
+// stated removes the statement from the header of a sibling's answer, and checks the body by it as
+// it is read.
 func (c *Cache) stated(a *answer) {
 	s, err := parseStatement(a.header)
 	delete(a.header, statementField)
@@ -106,10 +106,10 @@ func (c *Cache) stated(a *answer) {
 		a.unusable = true
 		return
 	}
-	a.body = &checkedBody{a.body, sums.Check(a.body, from, to), func() { c.accuse(a.sibling.Peer, "a body is not what it was where it was stored first") }}
+	a.body = &checkedBody{a.body, sums.Check(a.body, from, to), func() { c.accuse(a.sibling.Peer, "a body does not match its checksums") }}
 }
 
-// span is which part of the whole body an answer has: from an offset on, up to another;
+// span returns which part of the whole body an answer has: from one offset up to another.
 // size is that of the whole, -1 = unknown.
 func (a *answer) span() (from, to, size int64) {
 	if a.status != http.StatusPartialContent {
@@ -126,7 +126,7 @@ func (a *answer) span() (from, to, size int64) {
 	return from, to + 1, size
 }
 
-// A checkedBody is a sibling's, of which nothing is read but blocks that are right.
+// A checkedBody is a sibling's body whose blocks are checked before they are returned.
 type checkedBody struct {
 	io.ReadCloser
 	checked *store.Checked
@@ -136,7 +136,7 @@ type checkedBody struct {
 func (b *checkedBody) Read(p []byte) (int, error) {
 	n, err := b.checked.Read(p)
 	if errors.Is(err, io.ErrUnexpectedEOF) {
-		return n, io.ErrUnexpectedEOF // it ended early; what came was right
+		return n, io.ErrUnexpectedEOF // it ended early; the blocks before were right
 	}
 	if errors.Is(err, store.ErrDiffers) {
 		b.wrong()
@@ -152,8 +152,9 @@ type given struct {
 	left time.Duration
 }
 
-// remaining is how much longer; negative or 0 = no longer. If it was received in the future, by a
-// clock since put right, that is over: nobody knows when it began.
+// remaining returns how much longer it may be served; negative or 0 = no longer. It returns 0 if the
+// response was received in the future by a wall clock that was corrected since: its true age is
+// unknown.
 func (g *given) remaining(now moment) time.Duration {
 	since, known := now.since(g.at)
 	if !known {
@@ -162,11 +163,11 @@ func (g *given) remaining(now moment) time.Duration {
 	return g.left - since
 }
 
-// overdue reports whether a response was given by a sibling so long ago that the origin
-// must be asked, for the whole: a 304 would say nothing of the body.
+// overdue reports whether a response was given by a sibling so long ago that the whole must be
+// requested from the origin: a 304 would not confirm the body.
 func (e *entry) overdue(now moment) bool { return e.given != nil && e.given.remaining(now) <= 0 }
 
-// discredited reports whether a response was given by a sibling that was since found to lie.
+// discredited reports whether a response was given by a sibling that was found to lie afterwards.
 func (c *Cache) discredited(e *entry) bool {
 	if e.given == nil {
 		return false
@@ -175,8 +176,8 @@ func (c *Cache) discredited(e *entry) bool {
 	return ok && (e.given.at.clock != c.clock || e.given.at.steady <= at)
 }
 
-// standsIn reports whether the stale copy of a fetch may be served since the origin gave no
-// answer, status 0, or an error. An overdue one may be while it is fresh by its own header.
+// standsIn reports whether the stale copy of a fetch may be served because the origin gave no
+// answer (status 0) or an error. An overdue copy may be served while it is fresh by its own header.
 func (c *Cache) standsIn(f *fetch, status int) bool {
 	e, now := f.stored.entry, c.now()
 	age := e.age(now)

@@ -11,7 +11,7 @@ import (
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
-// The field is read and written as PROTOCOL.md has it.
+// The field is read and written as in PROTOCOL.md.
 func TestStatementVectors(t *testing.T) {
 	b, err := os.ReadFile("testdata/statements.json")
 	if err != nil {
@@ -50,7 +50,7 @@ func TestStatementVectors(t *testing.T) {
 	}
 }
 
-// FuzzStatement: whatever a sibling states is refused, or bounded and the same when it is
+// FuzzStatement: any statement of a sibling is refused, or is within bounds and the same when it is
 // written again.
 func FuzzStatement(f *testing.F) {
 	for _, s := range []string{"::", ":o22fiH2CxyY=:", ":pBVX8andg1kw5yEbgSdBig==:;left=3600", "::;left=-1", ":;left"} {

@@ -7,24 +7,24 @@ import (
 	"strings"
 )
 
-// tagFields are the response fields that tag a response for purging: Fastly's, that of
-// Cloudflare and Akamai, and that of Varnish's module xkey. Clients get them, as a cache
-// in front of this one needs them, too.
+// tagFields are the response fields with tags for purging: those of Fastly, of
+// Cloudflare and Akamai, and of Varnish's module xkey. They are passed to clients, since a cache
+// in front of this one may need them, too.
 var tagFields = []string{"Surrogate-Key", "Cache-Tag", "Xkey"}
 
-// maxTags is how many tags of a response are told apart. One that has more counts as
-// tagged by every tag: it has anyTag in their place, which is none, having a space.
+// maxTags is the number of tags that a response may have. A response with more counts as
+// tagged with every tag: it has anyTag in their place, which can't be a tag since it has a space.
 const (
 	maxTags = 1024
 	anyTag  = " any"
 )
 
-// SplitTags returns the tags in the value of such a field: what spaces and commas divide.
+// SplitTags returns the tags in the value of such a field, which spaces and commas separate.
 func SplitTags(value string) []string {
 	return strings.FieldsFunc(value, func(r rune) bool { return r == ' ' || r == '\t' || r == ',' })
 }
 
-// Tags returns the tags of a response, each once, or of a PURGE.
+// Tags returns the tags of a response or of a PURGE, each once.
 func Tags(h http.Header) (tags []string) {
 	for _, field := range tagFields {
 		for _, line := range h[field] {
@@ -34,7 +34,7 @@ func Tags(h http.Header) (tags []string) {
 	return distinct(tags)
 }
 
-// tagsOfEntry returns those of what entry.encode wrote, without reading the rest of it.
+// tagsOfEntry returns the tags in an encoded entry, without decoding the rest of it.
 func tagsOfEntry(data []byte) (tags []string) {
 	for line := range bytes.Lines(data) {
 		for _, field := range tagFields {
@@ -55,7 +55,7 @@ func distinct(tags []string) []string {
 	return tags
 }
 
-// hasTag reports whether a response is to be purged with a tag.
+// hasTag reports whether a purge of a tag applies to a response.
 func hasTag(h http.Header, tag string) bool {
 	own := Tags(h)
 	return slices.Contains(own, tag) || slices.Contains(own, anyTag)

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// tombstones remember when URLs and tags were invalidated or purged. A sibling may hold an
-// older copy for as long as it is fresh; it must not bring it back.
+// tombstones remember when URLs and tags were invalidated or purged. A sibling may still hold an
+// older copy while that is fresh, but this cache must not take it.
 type tombstones struct {
 	recent[time.Duration] // by the steady clock
 	tags                  recent[time.Duration]
@@ -23,8 +23,8 @@ type prefixTombstone struct {
 	at     time.Duration
 }
 
-// maxPrefixTombstones is how many purges by prefix are remembered: operators make
-// them, one at a time.
+// maxPrefixTombstones is the number of purges by prefix that are remembered. Only operators make
+// these, one at a time.
 const maxPrefixTombstones = 1024
 
 // setPrefix invalidates everything under a prefix.
@@ -42,8 +42,8 @@ func (t *tombstones) setTag(tag string, now moment) {
 	t.tags.set(anyTag, now.steady)
 }
 
-// invalidated reports whether a response generated then, with that header, is one that
-// was invalidated since.
+// invalidated reports whether a response with this URL and header, generated at that time, was
+// invalidated since.
 func (t *tombstones) invalidated(url string, h http.Header, generated moment) bool {
 	if at, ok := t.get(url); ok && generated.steady <= at {
 		return true

@@ -96,7 +96,7 @@ var mutations = []mutation{
 	}},
 	{name: "late-commit", what: "what was under way when its URL was written to is stored", edits: []edit{
 		{cacheDir + "fetch.go", "	if c.outdated(f, res.entry.Response) {\n		w.Abort()", "	if false {\n		w.Abort()"},
-		{cacheDir + "fetch.go", "	if c.outdated(f, res.entry.Response) { // by now", "	if false { // by now"},
+		{cacheDir + "fetch.go", "	if c.outdated(f, res.entry.Response) { // meanwhile", "	if false { // by now"},
 	}},
 	{name: "digest-leak", what: "what leaves the store stays in the digest", edits: []edit{
 		{storePkg + "object.go", "	s.exp.remove(o)\n	s.unlist(o)", "	s.exp.remove(o)"},
