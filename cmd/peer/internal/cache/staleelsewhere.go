@@ -21,11 +21,11 @@ import (
 // stale-while-revalidate: that would cost a request to each sibling at every miss, and save only
 // the wait for the origin's answer.
 const (
-	staleAtOnce    = 16              // siblings asked at a time for one response
+	staleAtOnce  = 16              // siblings asked at a time for one response
 	staleLookups = 64              // responses at a time for which siblings are asked
-	staleTime      = 2 * time.Second // for all siblings
-	staleNowhere   = 5 * time.Second // after which siblings are asked again for a URL that none had
-	maxNowhere     = 16 << 10        // URLs that no sibling had
+	staleTime    = 2 * time.Second // for all siblings
+	staleNowhere = 5 * time.Second // after which siblings are asked again for a URL that none had
+	maxNowhere   = 16 << 10        // URLs that no sibling had
 )
 
 // staleElsewhere returns a sibling's response that may be served in place of the
