@@ -89,9 +89,8 @@ func unreachable(err error) error {
 
 // pool keeps idle connections for later requests.
 type pool struct {
-	mu     sync.Mutex
-	idle   []idleWire // oldest first
-	closed bool
+	mu   sync.Mutex
+	idle []idleWire // oldest first
 }
 
 type idleWire struct {
@@ -128,7 +127,7 @@ func (p *pool) put(addr string, w *wire, now *ring) {
 			same++
 		}
 	}
-	keep := same < poolPerPeer && len(p.idle) < poolSize && !p.closed && w.under == now
+	keep := same < poolPerPeer && len(p.idle) < poolSize && w.under == now
 	if keep {
 		p.idle = append(p.idle, idleWire{addr, w, time.Now()})
 	}
@@ -157,14 +156,6 @@ func (p *pool) prune(before time.Time) {
 
 // empty closes all idle connections.
 func (p *pool) empty() { p.prune(time.Now().Add(time.Second)) }
-
-// close closes all idle connections, and keeps none from then on.
-func (p *pool) close() {
-	p.mu.Lock()
-	p.closed = true
-	p.mu.Unlock()
-	p.empty()
-}
 
 // request sends a frame to the peer called name at addr and reads its answer. If the stream breaks,
 // it returns the part that arrived with the error. The other side may have closed a connection

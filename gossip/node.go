@@ -36,7 +36,7 @@ type Node struct {
 	acceptor   *acceptor
 	memberlist *memberlist.Memberlist
 	pool       pool
-	bodies     *bodies
+	bodies     bodies
 	serving    chan struct{} // a place for each body being served
 
 	index       *index.Index             // of the others' digests
@@ -120,7 +120,7 @@ func newNode(cfg Config, advertise netip.AddrPort) *Node {
 		log:          cfg.Logger,
 		quiet:        newLimiter(cfg.Logger),
 		digestLimits: digest.Limits{Bytes: cfg.Limits.DigestBytes, Memory: digestMemory},
-		bodies:       newBodies(bodiesMax),
+		bodies:       bodies{known: make(map[exchange.AnswerKey]func() []byte)},
 		index:        index.New(),
 		serving:      make(chan struct{}, servesMost),
 		datagrams:    make(chan []byte, datagramBacklog),
@@ -280,8 +280,8 @@ func (n *Node) Close() error {
 		n.cancel()
 		err = n.memberlist.Shutdown()
 		n.acceptor.close()
-		n.pool.close()
 		n.wg.Wait()
+		n.pool.empty()
 		if n.cfg.StateFile != "" {
 			if e := n.save(); e != nil {
 				err = errors.Join(err, fmt.Errorf("gossip: %w: %w", ErrStateFile, e))

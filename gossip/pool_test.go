@@ -25,7 +25,6 @@ func TestPoolIsFreeWhileAStreamCloses(t *testing.T) {
 		"prune": func(p *pool, _ *wire) { p.prune(time.Now().Add(time.Second)) },
 		"empty": func(p *pool, _ *wire) { p.empty() },
 		"put":   func(p *pool, w *wire) { p.put("a", w, new(ring)) },
-		"close": func(p *pool, _ *wire) { p.close() },
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			p := new(pool)
