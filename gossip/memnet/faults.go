@@ -6,20 +6,20 @@ import (
 )
 
 const (
-	firstResend = 200 * time.Millisecond // before lost stream data is sent again, doubled each time
+	firstResend = 200 * time.Millisecond // before lost stream data is resent, doubled each time
 	mostResends = 6
 )
 
-// SetConditions applies to packets and stream data sent from now on, on every link
-// that [Network.SetLink] was not called for.
+// SetConditions sets the conditions of all links without conditions of their own
+// ([Network.SetLink]), for packets and stream data sent from now on.
 func (n *Network) SetConditions(c Conditions) {
 	n.mu.Lock()
 	n.conditions = c
 	n.mu.Unlock()
 }
 
-// SetLink gives the link from one host to another, one way, conditions of its own in
-// place of those of [Network.SetConditions]. It panics if one is not an IP address.
+// SetLink gives the link from one host to another, one way, conditions of its own instead of those of
+// [Network.SetConditions]. It panics if one is not an IP address.
 func (n *Network) SetLink(from, to string, c Conditions) {
 	n.mu.Lock()
 	n.links[linkOf(from, to)] = c
@@ -51,28 +51,26 @@ func (n *Network) Partition(groups ...[]string) {
 // Heal undoes every [Network.Cut] and [Network.Partition].
 func (n *Network) Heal() { n.changeLinks(func() { clear(n.cut) }) }
 
-// ResetAfter breaks one stream that carries data from one host to another: the next one
-// that does, after this many more bytes; 0 = before the first. If it is called twice and
-// both calls meet the same stream, the sooner break happens. Bytes on their way are lost, as with a
-// reset. It panics if one is not an IP address.
+// ResetAfter resets one stream from one host to another: the next one that sends data, after this many
+// more bytes (0 means before the first). If two calls apply to the same stream, the earlier reset
+// happens. Bytes on their way are lost. It panics if one is not an IP address.
 func (n *Network) ResetAfter(from, to string, bytes int64) {
 	n.mu.Lock()
 	n.resets[linkOf(from, to)] = bytes
 	n.mu.Unlock()
 }
 
-// Freeze stops the host as SIGSTOP stops a process, seen from the network: data for it
-// waits in buffers until these are full; connections to it are made and not accepted;
-// what it sends on streams waits, and its packets are lost. Unlike a stopped process it
-// continues to compute, and its timers run. [Host.Thaw] and [Host.Kill] end it.
+// Freeze makes the host look like a process stopped by SIGSTOP, seen from the network: data for it
+// waits in buffers until these are full; connections to it succeed but are not accepted; its stream
+// writes wait, and its packets are lost. Unlike a stopped process, its code and timers continue to run.
+// [Host.Thaw] and [Host.Kill] end that.
 func (h *Host) Freeze() { h.net.changeLinks(func() { h.frozen = true }) }
 
 // Thaw lets a frozen host continue.
 func (h *Host) Thaw() { h.net.changeLinks(func() { h.frozen = false }) }
 
-// Kill closes every socket of the host at once, as the death of a process does:
-// those connected to it read a reset, and new connections are refused until
-// something listens again.
+// Kill closes every socket of the host at once, as the death of a process does: its peers read a reset,
+// and new connections are refused until the host listens again.
 func (h *Host) Kill() {
 	h.net.mu.Lock()
 	defer h.net.mu.Unlock()
@@ -88,7 +86,7 @@ func (h *Host) Kill() {
 	}
 }
 
-// changeLinks makes a change and wakes everybody who may wait for a link.
+// changeLinks makes a change and wakes all goroutines that may wait for a link.
 func (n *Network) changeLinks(change func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -23,24 +23,22 @@ type Conditions struct {
 	Rate   int64   // bytes per second that one stream carries; 0 = unlimited
 }
 
-// Traffic counts packets since the network was made.
+// Traffic counts lost packets since the network was created.
 type Traffic struct {
-	Packets int64 // handed to WriteTo
-	Bytes   int64 // in them
 	Lost    int64 // by Conditions.Loss or a cut link
-	Dropped int64 // because nobody listened or the receiver's queue was full
+	Dropped int64 // because no socket listened or its queue was full
 }
 
 // Network connects hosts.
 type Network struct {
-	mu         sync.Mutex // guards everything: also hosts, sockets and streams
+	mu         sync.Mutex // guards everything, including hosts, sockets and streams
 	rng        *rand.Rand
-	conditions Conditions          // of the links that have none of their own
-	links      map[link]Conditions // of those that have
+	conditions Conditions          // of links without conditions of their own
+	links      map[link]Conditions // conditions of single links
 	resets     map[link]int64      // see ResetAfter
 	hosts      map[netip.Addr]*Host
 	cut        map[link]bool
-	changed    chan struct{} // closed when links are cut or healed
+	changed    chan struct{} // closed when links or hosts change
 	traffic    Traffic
 }
 
@@ -48,8 +46,8 @@ type link struct{ from, to netip.Addr }
 
 func linkOf(from, to string) link { return link{netip.MustParseAddr(from), netip.MustParseAddr(to)} }
 
-// New returns a perfect network without hosts. The seed decides which packets
-// are lost once Conditions say so.
+// New returns a perfect network without hosts. The seed determines which packets are lost under
+// [Conditions].
 func New(seed uint64) *Network {
 	return &Network{
 		rng:     rand.New(rand.NewPCG(seed, 0x6d656d6e6574)),
@@ -61,8 +59,7 @@ func New(seed uint64) *Network {
 	}
 }
 
-// Host returns the host at ip, and makes it at the first call. It panics if ip
-// is not an IP address.
+// Host returns the host at ip, which the first call creates. It panics if ip is not an IP address.
 func (n *Network) Host(ip string) *Host {
 	addr := netip.MustParseAddr(ip)
 	n.mu.Lock()
@@ -104,14 +101,14 @@ type Host struct {
 // IP returns the host's address.
 func (h *Host) IP() string { return h.addr.String() }
 
-// Open returns how many sockets of the host are open.
+// Open returns the number of open sockets of the host.
 func (h *Host) Open() int {
 	h.net.mu.Lock()
 	defer h.net.mu.Unlock()
 	return len(h.packets) + len(h.listeners) + len(h.conns)
 }
 
-// port resolves the address to listen on. It is called with net.mu held.
+// port returns the port to listen on for an address. It is called with net.mu held.
 func (h *Host) port(network, addr string, taken func(uint16) bool) (uint16, error) {
 	host, service, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -165,7 +162,7 @@ type textAddr struct{ network, addr string }
 func (a textAddr) Network() string { return a.network }
 func (a textAddr) String() string  { return a.addr }
 
-// A deadline belongs to a condition variable, which it wakes, and is guarded by its lock.
+// A deadline wakes a condition variable, whose lock guards it.
 type deadline struct {
 	expired bool
 	timer   *time.Timer
@@ -181,7 +178,7 @@ func (d *deadline) set(t time.Time, ready *sync.Cond) {
 		timer = time.AfterFunc(time.Until(t), func() {
 			ready.L.Lock()
 			defer ready.L.Unlock()
-			if d.timer == timer { // it was not set again meanwhile
+			if d.timer == timer { // it has not been set again
 				d.expired = true
 				ready.Broadcast()
 			}

@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// packetQueue is how many packets a socket holds for its reader before it drops
-// what arrives.
+// packetQueue is how many packets a socket holds for its reader. More are dropped.
 const packetQueue = 4096
 
 // maxPacket is the length of the longest packet, in bytes.
@@ -26,7 +25,7 @@ type packetConn struct {
 	host  *Host
 	local netip.AddrPort
 
-	ready  sync.Cond // of Network.mu, which guards what follows
+	ready  sync.Cond // of Network.mu, which guards the following fields
 	queue  []packet
 	closed bool
 	read   deadline
@@ -45,7 +44,7 @@ func (h *Host) ListenPacket(addr string) (net.PacketConn, error) {
 	return p, nil
 }
 
-// WriteTo sends a packet. It never blocks, and it is no error if nobody receives it.
+// WriteTo sends a packet. It never blocks, and returns no error if the packet is lost.
 func (p *packetConn) WriteTo(b []byte, to net.Addr) (int, error) {
 	dst, err := netip.ParseAddrPort(to.String())
 	n := p.host.net
@@ -62,7 +61,7 @@ func (p *packetConn) WriteTo(b []byte, to net.Addr) (int, error) {
 		return 0, opError("write", "udp", to.String(), err)
 	}
 	pk := packet{bytes.Clone(b), net.UDPAddrFromAddrPort(p.local)}
-	for _, delay := range n.schedule(link{p.local.Addr(), dst.Addr()}, len(b)) {
+	for _, delay := range n.schedule(link{p.local.Addr(), dst.Addr()}) {
 		if delay <= 0 {
 			n.deliver(pk, dst)
 			continue
@@ -76,11 +75,9 @@ func (p *packetConn) WriteTo(b []byte, to net.Addr) (int, error) {
 	return len(b), nil
 }
 
-// schedule decides how often and after what delays a packet arrives. It is called with
-// n.mu held, like deliver.
-func (n *Network) schedule(l link, size int) []time.Duration {
-	n.traffic.Packets++
-	n.traffic.Bytes += int64(size)
+// schedule returns the delays after which a packet arrives: none if it is lost, two if it is
+// duplicated. It is called with n.mu held.
+func (n *Network) schedule(l link) []time.Duration {
 	c := n.conditionsOf(l)
 	if n.cut[l] || n.frozen(l.from) || c.Loss > 0 && n.rng.Float64() < c.Loss {
 		n.traffic.Lost++
@@ -99,6 +96,7 @@ func (n *Network) schedule(l link, size int) []time.Duration {
 	return delays
 }
 
+// deliver queues a packet at its destination. It is called with n.mu held.
 func (n *Network) deliver(pk packet, dst netip.AddrPort) {
 	var p *packetConn
 	if h := n.hosts[dst.Addr()]; h != nil {
@@ -112,7 +110,7 @@ func (n *Network) deliver(pk packet, dst netip.AddrPort) {
 	p.ready.Broadcast()
 }
 
-// ReadFrom waits for a packet. What does not fit b is lost.
+// ReadFrom waits for a packet. Bytes that do not fit b are lost.
 func (p *packetConn) ReadFrom(b []byte) (int, net.Addr, error) {
 	n := p.host.net
 	n.mu.Lock()
@@ -143,7 +141,7 @@ func (p *packetConn) Close() error {
 	return nil
 }
 
-// close is called with Network.mu held.
+// close closes the socket. It is called with Network.mu held.
 func (p *packetConn) close() {
 	p.closed, p.queue = true, nil
 	p.read.stop()

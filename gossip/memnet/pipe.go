@@ -12,28 +12,27 @@ import (
 	"time"
 )
 
-// window is how many bytes a stream holds in one direction before its writer
-// waits.
+// window is how many bytes a stream holds in one direction before its writer waits.
 const window = 256 << 10
 
-// A pipe is one direction of a stream: bytes on their way, each chunk readable
-// once it has arrived. Its methods are called with net.mu held.
+// A pipe is one direction of a stream. It holds the bytes on their way in chunks, which can be read when
+// they have arrived. Its methods are called with net.mu held.
 type pipe struct {
 	net  *Network
 	link link
 
 	ready    sync.Cond // of net.mu
 	chunks   []chunk
-	size     int  // bytes in chunks
-	finished bool // the writer is done; the end of the stream follows the chunks
-	end      time.Time
-	readErr  error // what reads return, whatever is queued
-	writeErr error // what writes return
+	size     int       // bytes in chunks
+	finished bool      // the writer is done; the end of the stream follows the chunks
+	end      time.Time // arrival of the last byte
+	readErr  error     // returned by reads, whatever is queued
+	writeErr error     // returned by writes
 	readBy   deadline
 	writeBy  deadline
 	alarm    *time.Timer // wakes the reader when the first chunk arrives
 	back     *pipe       // the other direction
-	left     int64       // bytes until the stream is reset; -1 = it is not
+	left     int64       // bytes until the stream is reset; -1 if it is not
 }
 
 type chunk struct {
@@ -85,8 +84,8 @@ func (p *pipe) write(b []byte) (written int, err error) {
 	}
 }
 
-// arrival is when n bytes that are sent now have arrived: never before what was sent
-// earlier, and after it by as long as the stream's rate makes it.
+// arrival returns when n bytes that are sent now will have arrived: never before earlier bytes, and as
+// long after them as the stream's rate requires.
 func (p *pipe) arrival(n int) time.Time {
 	c := p.net.conditionsOf(p.link)
 	delay := c.Latency
@@ -128,8 +127,8 @@ func (p *pipe) read(b []byte) (int, error) {
 	}
 }
 
-// arrived reports whether the next chunk, or the end, is there to read. If it is
-// still on its way, arrived sets a timer that wakes the reader in time.
+// arrived reports whether the next chunk, or the end, can be read. If it is on its way, arrived sets a
+// timer that wakes the reader in time.
 func (p *pipe) arrived() bool {
 	at := p.end
 	if len(p.chunks) > 0 {
@@ -155,7 +154,7 @@ func (p *pipe) arrived() bool {
 	return false
 }
 
-// finish is called when the writer has nothing to add.
+// finish ends the stream after the bytes written so far.
 func (p *pipe) finish() {
 	if !p.finished {
 		p.finished = true
@@ -164,15 +163,15 @@ func (p *pipe) finish() {
 	p.ready.Broadcast()
 }
 
-// closeWriter makes further writes fail as those to a closed connection do.
+// closeWriter makes further writes fail, as on a closed connection.
 func (p *pipe) closeWriter() {
 	p.writeErr = cmp.Or[error](p.writeErr, net.ErrClosed)
 	p.writeBy.stop()
 	p.ready.Broadcast()
 }
 
-// abandon ends the stream for its reader: reads and writes return these errors,
-// unless they return others already, and bytes on their way are lost.
+// abandon ends the stream for its reader: reads and writes return these errors, unless they return
+// others already. Bytes on their way are lost.
 func (p *pipe) abandon(reads, writes error) {
 	p.readErr, p.writeErr = cmp.Or(p.readErr, reads), cmp.Or(p.writeErr, writes)
 	p.chunks, p.size = nil, 0
@@ -186,13 +185,13 @@ func (p *pipe) abandon(reads, writes error) {
 // reset makes both ends fail at once.
 func (p *pipe) reset() { p.abandon(syscall.ECONNRESET, syscall.ECONNRESET) }
 
-// What follows is called with n.mu held.
-
+// frozen is called with n.mu held.
 func (n *Network) frozen(a netip.Addr) bool {
 	h := n.hosts[a]
 	return h != nil && h.frozen
 }
 
+// conditionsOf is called with n.mu held.
 func (n *Network) conditionsOf(l link) Conditions {
 	if c, ok := n.links[l]; ok {
 		return c
@@ -200,9 +199,9 @@ func (n *Network) conditionsOf(l link) Conditions {
 	return n.conditions
 }
 
-// room returns how many bytes of a stream arrive together, and how many may be on their way:
-// under a rate, what it carries in a tenth of a second and in a second, so that the rate
-// does not matter for long after it ends.
+// room returns how many bytes of a stream arrive together, and how many may be on their way. Under a
+// rate these are the bytes of a tenth of a second and of a second, so that the rate ends soon after it
+// is lifted. room is called with n.mu held.
 func (n *Network) room(l link) (piece, all int) {
 	if c := n.conditionsOf(l); c.Rate > 0 {
 		return int(c.Rate/10) + 1, int(min(c.Rate, window))

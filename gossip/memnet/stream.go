@@ -11,14 +11,14 @@ import (
 	"time"
 )
 
-// backlog is how many connections wait to be accepted before more are refused.
+// backlog is how many connections may wait to be accepted. More are refused.
 const backlog = 512
 
 type listener struct {
 	host  *Host
 	local netip.AddrPort
 
-	ready  sync.Cond // of Network.mu, which guards what follows
+	ready  sync.Cond // of Network.mu, which guards the following fields
 	queue  []*conn
 	closed bool
 }
@@ -60,7 +60,7 @@ func (l *listener) Close() error {
 	return nil
 }
 
-// close is called with Network.mu held.
+// close closes the listener. It is called with Network.mu held.
 func (l *listener) close() {
 	for _, c := range l.queue {
 		c.reset()
@@ -164,7 +164,7 @@ func (c *conn) Write(b []byte) (n int, err error) {
 	return n, err
 }
 
-// CloseWrite ends what the other side reads.
+// CloseWrite ends the stream for the reader at the other side.
 func (c *conn) CloseWrite() error { return c.locked(c.out.finish) }
 
 func (c *conn) Close() error {
@@ -176,7 +176,7 @@ func (c *conn) Close() error {
 	})
 }
 
-// reset breaks the stream for both ends at once. It is called with Network.mu held.
+// reset resets the stream for both ends at once. It is called with Network.mu held.
 func (c *conn) reset() {
 	c.in.reset()
 	c.out.reset()
