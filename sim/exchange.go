@@ -13,14 +13,14 @@ var _ = experiments.add(Experiment{
 	Seconds: -1,
 	Flags: func(flags *flag.FlagSet) runner {
 		o := exchangeDefaults()
-		numberFlag(flags, &o.peers, "peers", "how many peers; without it 10, 100 and 1,000, and then bytes against lag, for 1,000 peers of 10,000 objects at several waits", 2, 10_000)
-		numberFlag(flags, &o.objects, "objects", "how many each peer holds", 1000, 1_000_000)
-		numberFlag(flags, &o.churn, "churn", "share of them replaced in a minute", 1e-6, 10)
+		numberFlag(flags, &o.peers, "peers", "number of peers; without it 10, 100 and 1,000, and then bytes against lag, for 1,000 peers of 10,000 objects at several waits", 2, 10_000)
+		numberFlag(flags, &o.objects, "objects", "number of objects of each peer", 1000, 1_000_000)
+		numberFlag(flags, &o.churn, "churn", "share of the objects that a peer replaces in a minute", 1e-6, 10)
 		numberFlag(flags, &o.loss, "loss", "share of datagrams lost; without it both 0 and 0.3", 0, 0.9)
-		numberFlag(flags, &o.time, "time", "virtual time that is measured; without it 20 s, or 5 s above 1,000 peers", time.Millisecond, time.Hour)
+		numberFlag(flags, &o.time, "time", "measured virtual time; without it 20 s, or 5 s above 1,000 peers", time.Millisecond, time.Hour)
 		numberFlag(flags, &o.delay, "delay", "mean delay of the network one way", 0, time.Second)
-		numberFlag(flags, &o.observed, "observed", "how many peers know all others; the rest know only these. Without it all for up to 300 peers, 32 above", 2, 1000)
-		numberFlag(flags, &o.contents, "contents", "how many different caches there are; the other peers have copies of their contents", 1, 1000)
+		numberFlag(flags, &o.observed, "observed", "number of peers that know all others; the rest know only these. Without it all for up to 300 peers, 32 above", 2, 1000)
+		numberFlag(flags, &o.contents, "contents", "number of different caches; the other peers have copies of their contents", 1, 1000)
 		numberFlag(flags, &o.wait, "wait", "time between publications; without it 10 ms for each peer, 0.1 to 1 s", time.Millisecond, time.Minute)
 		return func(ctx context.Context, job *Job) error { return runExchange(ctx, job, o) }
 	},

@@ -17,7 +17,7 @@ var _ = experiments.add(Experiment{
 	Flags: func(flags *flag.FlagSet) runner {
 		peers := listFlag(flags, "peers", "`LIST` of numbers of peers, for each of --keys; without it those of RESULTS.md, which need 1 GB", 1, 60_000, []int(nil))
 		keys := listFlag(flags, "keys", "`LIST` of numbers of keys that each peer holds", 100, 100_000_000, []int{10_000, 100_000})
-		how := flags.String("contents", string(zipf), "contents of the peers: zipf, objects of one catalogue by popularity; sizes, likewise, in caches of a quarter to four times the mean, no two equal; or disjoint (default zipf)")
+		how := flags.String("contents", string(zipf), "`KIND` of the peers' contents: zipf, objects of one catalogue by popularity; sizes, likewise, in caches of a quarter to four times the mean, no two equal; or disjoint (default zipf)")
 		return func(ctx context.Context, job *Job) error {
 			clusters, err := lookupClusters(*peers, *keys, contents(*how))
 			if err != nil {

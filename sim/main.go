@@ -89,11 +89,11 @@ func (o *options) define(job *Job) *flag.FlagSet {
 	flags.SetOutput(io.Discard)
 	flags.BoolVar(&o.json, "json", false, "print JSON instead of tables")
 	flags.BoolVar(&o.csv, "csv", false, "print CSV: a line \"# title\" before each table, values not rounded")
-	flags.Uint64Var(&job.Seed, "seed", 1, "`N` that seeds everything random (default 1)")
+	flags.Uint64Var(&job.Seed, "seed", 1, "`N`, the seed of all random numbers (default 1)")
 	o.seeds = 1
-	numberFlag(flags, &o.seeds, "seeds", "run with `N` seeds, from --seed on: the means, with confidence intervals", 1, 1000)
-	numberFlag(flags, &job.Trials, "trials", "`N` filters or lookups, in counters, hashing, tables and trials", 1, 1_000_000_000)
-	flags.StringVar(&job.Out, "out", "sim", "`DIR` for experiments that write files (default sim)")
+	numberFlag(flags, &o.seeds, "seeds", "run with `N` seeds, from --seed on, and print means with confidence intervals", 1, 1000)
+	numberFlag(flags, &job.Trials, "trials", "number of filters or lookups in counters, hashing, tables and trials", 1, 1_000_000_000)
+	flags.StringVar(&job.Out, "out", "sim", "`DIR` in which experiments write files (default sim)")
 	return flags
 }
 
@@ -110,7 +110,7 @@ func (o *options) print(job *Job, w io.Writer) error {
 // usage lists the common flags and the experiments.
 func usage() string {
 	var b strings.Builder
-	b.WriteString("usage: sim NAME [flags]\n       sim help NAME    its own flags, how long it took, and its chapter\n\n")
+	b.WriteString("usage: sim NAME [flags]\n       sim help NAME    an experiment's flags, run time and chapter\n\n")
 	b.WriteString(flagsHelp(new(options).define(new(Job))))
 	b.WriteString("\nexperiments:\n")
 	experiments.list(&b)

@@ -19,14 +19,14 @@ var _ = experiments.add(Experiment{
 	Flags: func(flags *flag.FlagSet) runner {
 		o := &systemsOptions{caches: ownCaches[0], capacity: 0.1, evict: "lru"}
 		o.model = workload.Model{Requests: 1_000_000, Objects: 20_000, Exponent: 0.8, Rate: 100, Clients: 256, Private: 0.2, Churn: 0.5}
-		numberFlag(flags, &o.caches, "caches", "how many caches cooperate", 2, 64)
+		numberFlag(flags, &o.caches, "caches", "number of caches", 2, 64)
 		numberFlag(flags, &o.capacity, "capacity", "size of each cache, as a share of the bytes of all objects, or of their number if the trace has no sizes", 1e-9, 1)
-		flags.StringVar(&o.evict, "evict", o.evict, "eviction policy: lru, or otter, which is that library's W-TinyLFU; it hashes with a random seed, so equal runs differ a little (default lru)")
+		flags.StringVar(&o.evict, "evict", o.evict, "eviction `POLICY`: lru, or otter, which is that library's W-TinyLFU; it hashes with a random seed, so equal runs differ a little (default lru)")
 		flags.BoolVar(&o.skip, "skip", false, "skip broken lines of the trace")
 		flags.BoolVar(&o.generate, "synthetic", false, "generate a trace of 256 clients and 100 requests a second, by --requests, --objects, --zipf, --private and --churn")
-		numberFlag(flags, &o.model.Requests, "requests", "how many", 1, 100_000_000)
-		numberFlag(flags, &o.model.Objects, "objects", "how many objects all clients share, and how many each client has for itself", 1, 100_000_000)
-		numberFlag(flags, &o.model.Exponent, "zipf", "exponent of the Zipf law of their popularity", 0, 10)
+		numberFlag(flags, &o.model.Requests, "requests", "number of requests", 1, 100_000_000)
+		numberFlag(flags, &o.model.Objects, "objects", "number of objects that all clients share, and of those that each client has for itself", 1, 100_000_000)
+		numberFlag(flags, &o.model.Exponent, "zipf", "exponent of the Zipf law of the objects' popularity", 0, 10)
 		numberFlag(flags, &o.model.Private, "private", "share of the requests for their client's own objects", 0, 1)
 		numberFlag(flags, &o.model.Churn, "churn", "how often each object is replaced during the trace, on average", 0, 1000)
 		return func(ctx context.Context, job *Job) error { return runSystems(ctx, job, *o) }
