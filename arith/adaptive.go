@@ -2,9 +2,9 @@ package arith
 
 import "math/bits"
 
-// The adaptive method is told how many positions are in the set and how many are not,
-// and draws them like balls from an urn: the odds of the next one follow from what is
-// left. So it spends no bits on learning the density.
+// The adaptive method knows how many positions are in the set and how many are not, and draws
+// them like balls from an urn: the probability of the next one follows from what is left. So it
+// spends no bits on learning the density.
 //
 // If at least one in sparseFactor of the bits is of the rarer kind, it codes bit by bit (this
 // file), otherwise gap by gap (adaptive_gaps.go).

@@ -40,7 +40,6 @@
 // request names that are false positives every time.
 //
 // Encodings reveal a tag of the seed, not the seed; a secret that can be guessed
-// can be tested against it. The state hash and the checksum find mistakes, not
-// lies: a peer can say of its own contents what it likes, and what it says of
-// [Filter.Keys] nobody can check.
+// can be tested against it. The state hash and the checksum find mistakes, not lies: a peer
+// can claim any contents of its own, and nobody can check its [Filter.Keys].
 package digest

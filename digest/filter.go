@@ -31,8 +31,8 @@ func (f *Filter) Version() Version { return f.version }
 // Ones returns the number of positions that are set, 0 to Geometry().Bits.
 func (f *Filter) Ones() uint64 { return f.ones }
 
-// Keys returns how many keys the publisher claims that the filter stands for. The claim
-// cannot be checked: where a false one would do harm, use [Filter.Ones].
+// Keys returns how many keys the filter has, as its publisher claims. The claim cannot be
+// checked: use [Filter.Ones] where a false one would do harm.
 func (f *Filter) Keys() uint64 { return f.keys }
 
 // MayContain reports whether every position of k is set. False means that the

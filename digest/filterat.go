@@ -17,7 +17,7 @@ type FilterAt struct {
 	index  pieceIndex
 }
 
-// firstRead is how many bytes OpenFilter asks for. Most indexes fit.
+// firstRead is how many bytes OpenFilter reads first. Most indexes fit.
 const firstRead = 4 << 10
 
 // OpenFilter reads the index of what [Filter.AppendPieces] wrote: the first 4 KiB and, if the

@@ -152,7 +152,7 @@ func (l *form) at(p uint64) (i, bucket uint64) {
 	return i, bucket - i*l.buckets
 }
 
-// span is how many positions a piece stands for; the last may stand for fewer.
+// span is how many positions a piece covers; the last may cover fewer.
 func (l *form) span() uint64 { return l.buckets << l.shift }
 
 // lowWords is how many words the low bits of a piece take. The high parts follow.

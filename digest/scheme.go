@@ -76,9 +76,9 @@ func (g Geometry) AppendPositions(dst []uint64, k Key) []uint64 {
 	return append(dst, g.positions(&buf, k)...)
 }
 
-// positions fills buf with the key's distinct positions and returns them. A
-// position that comes twice counts once: a counter then says how many keys stand
-// on it, and removing a key undoes exactly what adding it did.
+// positions fills buf with the key's distinct positions and returns them. A position that comes
+// twice counts once. So a counter says how many keys have its position, and removing a key
+// exactly undoes its addition.
 func (g *Geometry) positions(buf *[MaxHashes]uint64, k Key) []uint64 {
 	all := g.draws(buf, k)
 	n := 1

@@ -6,10 +6,9 @@ import (
 	"unsafe"
 )
 
-// maxCount is where a counter stops. A counter that has reached it no longer
-// knows how many keys stand on its position, so it is never decremented again:
-// the position stays set until the filter is rebuilt, which costs false
-// positives and never a false negative.
+// maxCount is where a counter stops. A counter that has reached it no longer knows how many
+// keys have its position, so it is never decremented again. The position stays set until the
+// filter is rebuilt, which costs false positives but never a false negative.
 const maxCount = 15
 
 // A shard counts the keys on each position of one range; its positions are relative to the
@@ -51,7 +50,7 @@ func (s *shard) rarely() *rareState {
 // watched reports whether a rebuild is recording the keys that change.
 func (s *shard) watched() bool { return s.rare != nil && s.rare.touched != nil }
 
-// count returns how many keys stand on rel.
+// count returns how many keys have position rel.
 func (s *shard) count(c *counters, rel uint32) uint8 {
 	if s.isArray {
 		return s.arrayCount(rel)

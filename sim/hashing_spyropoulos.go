@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"strings"
@@ -34,13 +35,7 @@ func spyropoulos(job *Job) {
 	table := job.Table(fmt.Sprintf("Spyropoulos's example: h1 = x mod m, h2 = 5x+4 mod m; as printed for m = 10, and for m = %d, the first prime from 3·%d on", prime, members),
 		Column{Name: "step"}, Column{Name: "x"}, Column{Name: "published"}, Column{Name: "computed"}, Column{Name: "agrees"},
 		Column{Name: "filter", Head: "m = 10"}, Column{Name: "prime_positions", Head: "mod prime"}, Column{Name: "prime_filter", Head: "m prime"})
-	ten, other := make([]byte, 10), make([]byte, prime)
-	for i := range ten {
-		ten[i] = '0'
-	}
-	for i := range other {
-		other[i] = '0'
-	}
+	ten, other := bytes.Repeat([]byte("0"), 10), bytes.Repeat([]byte("0"), int(prime))
 	answer := func(filter []byte, positions [2]uint64) string {
 		if filter[positions[0]] == '1' && filter[positions[1]] == '1' {
 			return "yes"

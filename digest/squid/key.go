@@ -12,13 +12,10 @@ type Key [md5.Size]byte
 // A Method is a request method, as a byte of a key's input.
 type Method byte
 
-// The methods whose responses a Squid digests. A response to HEAD has a key of
-// its own.
+// Methods, with Squid's numbers. A response to HEAD has a key of its own.
 const (
-	Get Method = iota + 1
-	Post
-	Put
-	Head
+	Get  Method = 1
+	Head Method = 4
 )
 
 // KeyOf returns the key of the response to a canonical URL (see [CanonicalURL]). mark is its
