@@ -215,7 +215,7 @@ func (n *Node) heldSince() time.Time {
 	if n.proxy == nil {
 		return time.Time{}
 	}
-	return n.proxy.Newest()
+	return n.proxy.Store().Newest()
 }
 
 // digests returns the file in which digests survive a restart; "" if the store can't be opened,

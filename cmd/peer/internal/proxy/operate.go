@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
 	"github.com/summarycache/summarycache/cmd/peer/internal/rules"
@@ -93,10 +92,6 @@ func (h *Handler) invalidates(method string, target *url.URL, status int, header
 	}
 	return urls
 }
-
-// Newest returns when the newest response was stored that was found at the start; the zero Time
-// if none was found.
-func (h *Handler) Newest() time.Time { return h.cache.Store().Newest() }
 
 // Explain returns what this peer would do with a request for a URL, and which rules decide that.
 // At a reverse proxy for one origin the URL may be a path. Nothing is changed.

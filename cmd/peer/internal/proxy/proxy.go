@@ -3,8 +3,6 @@ package proxy
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"iter"
 	"log/slog"
 	"net"
@@ -46,12 +44,9 @@ type Handler struct {
 	watching  sync.WaitGroup
 }
 
-// New opens the store and returns a Handler, or every mistake in c at once.
-func New(c Config) (*Handler, error) {
-	if err := c.check(); err != nil {
-		return nil, err
-	}
-	var err error
+// New opens the store and returns a Handler.
+func New(c Config) (_ *Handler, err error) {
+	c.setDefaults()
 	h := &Handler{cfg: c}
 	h.bySchemes = c.TrustedProxies != nil || c.ClientTLS
 	h.failing = &failings{log: c.Logger, forget: c.Origin == nil && c.Sites == nil}
@@ -120,40 +115,18 @@ func (h *Handler) openOrigins(c *Config) {
 	h.origins = ruled{h.origins, h}
 }
 
-// check reports every mistake and fills in the defaults.
-func (c *Config) check() error {
-	var errs []error
-	if err := sibling.CheckName(c.Name); err != nil {
-		errs = append(errs, fmt.Errorf("proxy: %w", err))
+// setDefaults replaces zero values. It checks nothing: package config has validated the settings.
+func (c *Config) setDefaults() {
+	for _, d := range []*time.Duration{&c.ConnectTimeout, &c.FirstByteTimeout, &c.BetweenBytesTimeout, &c.SendTimeout} {
+		*d = cmp.Or(*d, time.Minute)
 	}
-	switch {
-	case c.Origin != nil && c.Sites != nil:
-		errs = append(errs, errors.New("proxy: an origin and sites"))
-	case c.Origin != nil:
-		errs = append(errs, (&Site{Origins: []*url.URL{c.Origin}}).check())
-	}
-	for i := range c.Sites {
-		errs = append(errs, c.Sites[i].check())
-	}
-	deadlines := []*time.Duration{&c.ConnectTimeout, &c.FirstByteTimeout, &c.BetweenBytesTimeout, &c.SendTimeout}
-	for _, d := range deadlines {
-		if *d == 0 {
-			*d = time.Minute
-		}
-	}
-	if slices.ContainsFunc(deadlines, func(d *time.Duration) bool { return *d < 0 }) || c.SiblingTimeout < 0 || c.SiblingMaxAge < 0 || c.Compare < 0 {
-		errs = append(errs, errors.New("proxy: a negative setting"))
-	}
-	if c.SiblingTimeout == 0 {
-		c.SiblingTimeout = 500 * time.Millisecond
-	}
+	c.SiblingTimeout = cmp.Or(c.SiblingTimeout, 500*time.Millisecond)
 	if c.Dial == nil {
 		c.Dial = (&net.Dialer{KeepAlive: 30 * time.Second}).DialContext
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	return errors.Join(errs...)
 }
 
 // newOriginTransport returns a transport to origins. It also gives up an origin that reads nothing

@@ -3,7 +3,6 @@ package proxy
 import (
 	"cmp"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -44,19 +43,6 @@ type Site struct {
 	ConnectTimeout, FirstByteTimeout time.Duration // 0 = those of [Config]
 
 	alone bool // it is Config.Origin: it has all hosts, and responses are stored under the origin's URL
-}
-
-func (s *Site) check() error {
-	var errs []error
-	for _, o := range s.Origins {
-		if o.Scheme != "http" && o.Scheme != "https" || o.Host == "" || o.RawQuery != "" || o.Fragment != "" || o.User != nil {
-			errs = append(errs, fmt.Errorf("proxy: %q is not an origin: want http://HOST[:PORT][/PATH] or https", o))
-		}
-	}
-	if len(s.Origins) == 0 {
-		errs = append(errs, errors.New("proxy: a site without an origin"))
-	}
-	return errors.Join(errs...)
 }
 
 // serves reports whether the site has a host and a path: those of a request or, if key is true,
