@@ -13,7 +13,7 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/config"
 )
 
-// grammar is the command line, of which kong makes the parser and the help.
+// grammar is the command line, from which kong makes the parser and the help.
 type grammar struct {
 	Run      runCommand      `cmd:"" help:"Run a peer until it is stopped."`
 	Demo     demoCommand     `cmd:"" help:"Run a whole cluster on this machine, send a workload through it and show the result."`
@@ -27,7 +27,7 @@ type grammar struct {
 	Validate validateCommand `cmd:"" help:"Check the configuration that run would use, and show it."`
 	Version  versionCommand  `cmd:"" help:"Print the build."`
 
-	Completion kongcompletion.Completion `cmd:"" help:"Print how to have a shell complete commands and flags: bash, zsh or fish."`
+	Completion kongcompletion.Completion `cmd:"" help:"Print how to set up completion of commands and flags in bash, zsh or fish."`
 
 	ShowVersion kong.VersionFlag `name:"version" help:"Print the build."`
 	Man         manFlag          `name:"man" help:"Print the manual page, for man -l -."`
@@ -46,7 +46,7 @@ func (m manFlag) BeforeApply(app *kong.Kong) error {
 	return mangokong.ManFlag(m).BeforeApply(app)
 }
 
-// An environment is what a command works with.
+// An environment is the context of a command.
 type environment struct {
 	ctx            context.Context
 	args           []string // the command line
@@ -58,12 +58,11 @@ type misuse struct{ error }
 
 func (m misuse) Unwrap() error { return m.error }
 
-// leave is the value that kong's exit function panics with: the help must end the
-// parse, and only main may end the process.
+// leave is the value with which kong's exit function panics: the help must end the parse, but only main
+// may end the process.
 type leave int
 
-// run is the program: it parses args and runs the command until it is done or
-// ctx ends.
+// run is the program: it parses args and runs the command until it is done or ctx ends.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
 	defer func() {
 		switch r := recover().(type) {
@@ -78,7 +77,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	if err != nil {
 		return err
 	}
-	kongcompletion.Register(parser) // a shell asks by its environment
+	kongcompletion.Register(parser) // a shell requests completions by variables
 	if len(args) == 0 {
 		parser.Parse([]string{"--help"})
 	}
@@ -92,8 +91,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	return command.Run(&environment{ctx, args, stdout, stderr}, flags)
 }
 
-// newParser makes the parser of a command line, and the decoder of its flags. The parser panics
-// with leave instead of ending the process.
+// newParser returns the parser of a command line and the decoder of its flags. The parser panics with
+// leave instead of ending the process.
 func newParser(g *grammar, stdout, stderr io.Writer) (*kong.Kong, *config.Flags, error) {
 	flags, options := config.NewFlags()
 	parser, err := kong.New(g, append(options,
@@ -113,7 +112,7 @@ func newParser(g *grammar, stdout, stderr io.Writer) (*kong.Kong, *config.Flags,
 	return parser, flags, err
 }
 
-// help prints kong's help. That of the whole program ends with where to begin.
+// help prints kong's help. For the whole program it adds a first step for newcomers.
 func help(options kong.HelpOptions, ctx *kong.Context) error {
 	if err := kong.DefaultHelpPrinter(options, ctx); err != nil {
 		return err
@@ -124,7 +123,7 @@ func help(options kong.HelpOptions, ctx *kong.Context) error {
 	return nil
 }
 
-// hint names the command that prints the help for a mistyped one.
+// hint returns a hint at the help for a mistyped command.
 func hint(err error) string {
 	command := "peer"
 	var parse *kong.ParseError
@@ -134,8 +133,7 @@ func hint(err error) string {
 	return fmt.Sprintf("Try %q.", command+" --help")
 }
 
-// complain prints err and returns the exit code: 0 for none, 1 for
-// failure, 2 for misuse.
+// complain prints err and returns the exit code: 0 for no error, 1 for a failure, 2 for misuse.
 func complain(w io.Writer, err error) int {
 	if err == nil {
 		return 0
@@ -156,7 +154,7 @@ func complain(w io.Writer, err error) int {
 	return code
 }
 
-// leaves takes joined errors apart.
+// leaves splits joined errors.
 func leaves(err error) (each []error) {
 	switch e := err.(type) {
 	case misuse:

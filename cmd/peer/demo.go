@@ -37,10 +37,9 @@ func (c *demoCommand) Run(e *environment) error {
 	if err != nil {
 		return err
 	}
-	o.Version, o.Progress, o.Live = thisBuild().Version, e.stderr, isTerminal(e.stderr)
+	o.Version, o.Progress, o.Live, o.Logger = thisBuild().Version, e.stderr, isTerminal(e.stderr) && !c.Verbose, slog.New(slog.DiscardHandler)
 	if c.Verbose {
 		o.Logger = slog.New(slog.NewTextHandler(e.stderr, nil))
-		o.Live = false
 	}
 	printed := false
 	print := func(r *demo.Result) error {
@@ -55,7 +54,7 @@ func (c *demoCommand) Run(e *environment) error {
 		}
 	}
 	result, err := demo.Run(e.ctx, o)
-	if result != nil && !printed { // an interrupted run has the result of what was done
+	if result != nil && !printed { // an interrupted run has a result as well
 		err = errors.Join(err, print(result))
 	}
 	if err != nil {
@@ -67,7 +66,7 @@ func (c *demoCommand) Run(e *environment) error {
 	return nil
 }
 
-// options makes the workload.
+// options makes the options of the demo, with its workload.
 func (c *demoCommand) options() (o demo.Options, err error) {
 	o = demo.Options{Peers: c.Peers, Seed: c.Seed, Rate: c.Rate, Publish: c.Publish, Forward: c.Forward}
 	if c.Trace == "" {
@@ -92,7 +91,7 @@ func (c *demoCommand) options() (o demo.Options, err error) {
 	return o, nil
 }
 
-// invite shows how to look at the running cluster.
+// invite shows what to try with the running cluster.
 func invite(w io.Writer, a demo.Addresses, forward bool) {
 	fmt.Fprintf(w, "\nThe cluster is up; Ctrl-C stops it. The origin is %s\n\n", a.Origin)
 	for i, p := range a.Peers {
@@ -100,20 +99,20 @@ func invite(w io.Writer, a demo.Addresses, forward bool) {
 	}
 	if e := a.Example; e.Target != "" {
 		fmt.Fprintf(w, `
-peer-%d has %s and peer-%d lacks it. Ask that one, twice, and look at Cache-Status:
+peer-%d has %s and peer-%d lacks it. Fetch it there twice, and compare Cache-Status:
   curl -so /dev/null -D - %s
-`, e.Holder+1, e.Target, e.Other+1, howToAsk(a, e, forward))
+`, e.Holder+1, e.Target, e.Other+1, curlArguments(a, e, forward))
 	}
 	fmt.Fprintf(w, `
-See how they do:
+Look at the cluster:
   peer status --admin %s
   peer members --admin %[1]s
   curl http://%[1]s/metrics
 `, a.Peers[0].Admin)
 }
 
-// howToAsk are curl's arguments for the example.
-func howToAsk(a demo.Addresses, e demo.Example, forward bool) string {
+// curlArguments returns the arguments of curl for the example.
+func curlArguments(a demo.Addresses, e demo.Example, forward bool) string {
 	peer := a.Peers[e.Other].Listen
 	if forward {
 		return fmt.Sprintf("-x '%s' '%s%s'", peer, a.Origin, e.Target)

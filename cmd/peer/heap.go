@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// collectAfter is the least that a peer allocates between two garbage collections.
-// Go's default is as much as the live heap: a peer with few hot objects would collect
-// twenty times a second under load.
+// collectAfter is the least that a peer allocates between two garbage collections. Go's default is as
+// much as the live heap, with which a peer with few hot objects would collect twenty times a second
+// under load.
 const collectAfter = 32 << 20
 
-// tuneHeap keeps the distance between garbage collections at collectAfter or the size of the
-// live heap, whichever is more, and returns memory to the system at rest, until ctx ends. GOGC
-// replaces this, and GOMEMLIMIT still bounds the whole.
+// tuneHeap keeps the allocation between garbage collections at collectAfter or the size of the live
+// heap, whichever is more, and returns memory to the system while the peer is at rest, until ctx ends.
+// GOGC in the environment disables both. GOMEMLIMIT still applies.
 func tuneHeap(ctx context.Context) {
 	if os.Getenv("GOGC") != "" {
 		return
@@ -41,33 +41,32 @@ func tuneHeap(ctx context.Context) {
 	})
 }
 
-// afterCollection calls f once, on a goroutine of the runtime, after the next
-// garbage collection.
+// afterCollection calls f once, on a goroutine of the runtime, after the next garbage collection.
 func afterCollection(f func()) {
 	type canary struct{ _ [32]byte }
 	runtime.SetFinalizer(&canary{}, func(*canary) { f() })
 }
 
 const (
-	restLook  = time.Second / 2
-	restAlloc = 2 << 20  // most bytes that a peer at rest allocates between two looks
-	restSlack = 16 << 20 // least bytes of unused memory that it keeps
+	restCheck = time.Second / 2 // between two checks
+	restAlloc = 2 << 20         // bytes; a peer that allocates less between two checks is at rest
+	restSlack = 16 << 20        // bytes of unused memory that it keeps at least
 )
 
-// giveBack calls free, which collects and returns memory to the system, whenever a peer is
-// at rest and holds more memory than it uses. Otherwise the garbage of a busy time would stay
-// until the next one, since only allocations trigger collections. A peer at rest is collected
-// at most twice for each restSlack, or quarter of its memory, that it allocates.
+// giveBack calls free, which collects and returns memory to the system, whenever a peer is at rest and
+// holds more memory than it uses. Otherwise the garbage of a busy time would remain, since allocations
+// trigger collections. A peer at rest collects at most twice for each restSlack, or quarter of its
+// memory, that it allocates.
 func giveBack(ctx context.Context, free func()) {
-	look := time.NewTicker(restLook)
-	defer look.Stop()
+	tick := time.NewTicker(restCheck)
+	defer tick.Stop()
 	heap := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}, {Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/free:bytes"}}
 	allocated := uint64(0)
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-look.C:
+		case <-tick.C:
 		}
 		metrics.Read(heap)
 		value := func(i int) uint64 { return heap[i].Value.Uint64() }

@@ -21,7 +21,7 @@ func TestGivesBack(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var calls atomic.Int32
 		go giveBack(ctx, func() { calls.Add(1); debug.FreeOSMemory() })
-		rest := func(times int) { time.Sleep(time.Duration(times)*restLook + time.Millisecond); synctest.Wait() }
+		rest := func(times int) { time.Sleep(time.Duration(times)*restCheck + time.Millisecond); synctest.Wait() }
 		rest(3)
 		if n := calls.Load(); n != 0 {
 			t.Fatalf("%d calls, with nothing to give", n)

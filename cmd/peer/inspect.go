@@ -20,9 +20,9 @@ import (
 const maxDigest = 64 << 20 // bytes of a file that may be a digest
 
 type inspectCommand struct {
-	What   string `arg:"" name:"file|peer" help:"A file with a digest or a delta; the directory of a store; the admin address, HOST:PORT, of a peer; or the name of one that the peer at --admin knows. A name with a slash, or of a regular file, is a file."`
+	What   string `arg:"" name:"file|peer" help:"A file with a digest or a delta; the directory of a store; the admin address, HOST:PORT, of a peer; or the name of a peer that the one at --admin knows. A name with a slash, or of a regular file, is a file."`
 	Fields bool   `name:"fields" help:"Show every field, with its offset and bytes."`
-	Save   string `name:"save" placeholder:"FILE" help:"Write the bytes to a file too."`
+	Save   string `name:"save" placeholder:"FILE" help:"Also write the bytes to a file."`
 	target `embed:""`
 }
 
@@ -44,7 +44,6 @@ type inspected struct {
 	BitsPerKey        float64         `json:"bits_per_key"`   // on the wire
 	FalsePositiveRate float64         `json:"false_positive_rate,omitempty"`
 	MemoryBytes       int             `json:"memory_bytes,omitempty"`
-	Pieces            int             `json:"pieces,omitempty"` // of a filter in pieces
 	Fields            []string        `json:"fields,omitempty"`
 }
 
@@ -63,7 +62,7 @@ func (c *inspectCommand) Run(e *environment) error {
 	}
 	out, broken := c.describe(b)
 	if broken != nil && !c.Fields {
-		return fmt.Errorf("%s is not a valid digest: %w (--fields shows what there is of it)", c.What, broken)
+		return fmt.Errorf("%s is not a valid digest: %w (--fields shows its valid part)", c.What, broken)
 	}
 	return errors.Join(broken, show(e, c.JSON, out, func(out inspected) string {
 		text := strings.Join(append(out.Fields, ""), "\n")
@@ -74,7 +73,7 @@ func (c *inspectCommand) Run(e *environment) error {
 	}))
 }
 
-// store lists what a store holds, an object a line.
+// store lists the objects of a store, one per line.
 func (c *inspectCommand) store(e *environment) error {
 	var all []store.Held
 	var errs []error
@@ -94,8 +93,8 @@ func (c *inspectCommand) store(e *environment) error {
 	return errors.Join(errs...)
 }
 
-// bytes returns what is to be inspected. An argument with a slash, or the name of a regular
-// file, is a file; any other is a peer.
+// bytes returns the bytes to inspect. An argument with a slash, or the name of a regular file, is a
+// file; any other is a peer.
 func (c *inspectCommand) bytes(e *environment) ([]byte, error) {
 	st, err := os.Stat(c.What)
 	if err == nil && st.Mode().IsRegular() || strings.ContainsAny(c.What, "/\\") {
@@ -135,13 +134,6 @@ func (c *inspectCommand) describe(b []byte) (out inspected, err error) {
 			return out, err
 		}
 		out.FalsePositiveRate, out.MemoryBytes = f.FalsePositiveRate(), f.MemoryBytes()
-		if h.Kind == digest.KindPieces {
-			at, err := digest.OpenFilter(bytes.NewReader(b), digest.Limits{})
-			if err != nil {
-				return out, err
-			}
-			out.Pieces = at.Pieces()
-		}
 	case digest.KindCounting:
 		c, err := digest.DecodeCountingFilter(b, digest.Limits{})
 		if err != nil {
@@ -162,9 +154,6 @@ func (o *inspected) table() *table.Table {
 	t.Row("version", fmt.Sprintf("%d.%d, state %016x", o.Version.Epoch, o.Version.Sequence, o.Version.State))
 	if o.Base != nil {
 		t.Row("base", fmt.Sprintf("%d.%d, state %016x", o.Base.Epoch, o.Base.Sequence, o.Base.State))
-	}
-	if o.Pieces > 0 {
-		t.Row("pieces", fmt.Sprintf("%s, about %s each", table.Count(uint64(o.Pieces)), table.Bytes(o.Bytes/o.Pieces)))
 	}
 	if o.MemoryBytes > 0 {
 		t.Row("false positives", fmt.Sprintf("%.3g %%", 100*o.FalsePositiveRate))

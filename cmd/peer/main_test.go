@@ -97,7 +97,7 @@ func TestUsage(t *testing.T) {
 		"validate":          {[]string{"validate", "--name", "a"}, 0, "The configuration is good.", ""},
 		"validate bad":      {[]string{"validate", "--drain", "x"}, 2, "", `--drain "x" is not a time`},
 		"validate two":      {[]string{"validate", "--drain", "x", "--objects", "y"}, 2, "", "peer: 2 mistakes:\n  --objects \"y\""},
-		"run bad":           {[]string{"run", "--name", "a b"}, 2, "", `--name "a b" holds ' '`},
+		"run bad":           {[]string{"run", "--name", "a b"}, 2, "", `--name "a b" contains ' '`},
 		"status of nobody":  {[]string{"status", "--admin", "127.0.0.1:1"}, 1, "", "no peer answers at 127.0.0.1:1"},
 		"members of nobody": {[]string{"members", "--admin", "127.0.0.1:1"}, 1, "", "connection refused"},
 		"version":           {[]string{"version"}, 0, "peer ", ""},

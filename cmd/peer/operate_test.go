@@ -89,7 +89,7 @@ func TestOperate(t *testing.T) {
 	} else if err := os.WriteFile(pieces, f.AppendPieces(nil, 10), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	holds(t, words(t, 0, "inspect", pieces), "kind filter in pieces", "objects 20", "pieces ", "false positives")
+	holds(t, words(t, 0, "inspect", pieces), "kind filter in pieces", "objects 20", "false positives")
 	holds(t, words(t, 0, "inspect", pieces, "--fields"), "53 43 50 magic", "head checksum")
 	counting := filepath.Join(t.TempDir(), "counting")
 	saved, err := digest.NewCountingFilter(digest.Geometry{Bits: 4800, Hashes: 3}, 1)
@@ -146,7 +146,7 @@ func must[T any](v T, err error) T {
 func TestForwardProxiesNeedABase(t *testing.T) {
 	a := inProcess(t, local(t, "a"))
 	requests := write(t, "trace", "0 c /object/1 100\n")
-	holds(t, words(t, 2, "replay", requests, "--admin", a.admin), "a is a forward proxy: --base must say")
+	holds(t, words(t, 2, "replay", requests, "--admin", a.admin), "a is a forward proxy: --base must name")
 	s := newSite(t, 2, 100)
 	holds(t, words(t, 0, "replay", requests, "--admin", a.admin, "--base", s.url, "--check"), "1 0 0 0 1 0 0 100 B")
 	holds(t, words(t, 1, "purge", "/object/1", "--admin", a.admin), "is not an absolute URL")

@@ -18,12 +18,12 @@ type planCommand struct {
 	Churn           float64       `name:"churn" placeholder:"RATE" default:"0" type:"number" max:"1e12" help:"Objects that one peer replaces in a second. Default: ${default}."`
 	Interval        time.Duration `name:"interval" placeholder:"TIME" default:"0s" type:"time" max:"1000h" help:"Time between updates. Default: 0s, as the share says."`
 	Share           float64       `name:"share" placeholder:"SHARE" default:"0" type:"number" max:"1" help:"Share of the objects, 0 to 1, that is replaced before an update. Default: 0, a hundredth or what the bandwidth allows."`
-	Resend          float64       `name:"resend" placeholder:"SHARE" default:"0" type:"number" max:"1" help:"Share of the updates that are sent as snapshots, since the receiver missed too much. Default: ${default}."`
-	FalseCandidates *float64      `name:"false-candidates" placeholder:"RATE" type:"number" min:"1e-12" max:"1e6" help:"Average number of peers whose digest claims an object that nobody has, at most. Default: 0.001 for each other peer, unless --memory or --digest-size says how far to go."`
+	Resend          float64       `name:"resend" placeholder:"SHARE" default:"0" type:"number" max:"1" help:"Share of the updates that are sent as snapshots, because the receiver has missed too much. Default: ${default}."`
+	FalseCandidates *float64      `name:"false-candidates" placeholder:"RATE" type:"number" min:"1e-12" max:"1e6" help:"Average number of peers whose digest claims an object that nobody has, at most. Default: 0.001 for each other peer, unless --memory or --digest-size limits the plan."`
 	Bandwidth       int64         `name:"bandwidth" placeholder:"SIZE" type:"size" help:"Bytes of digests that one peer receives in a second from all others, at most."`
 	Memory          int64         `name:"memory" placeholder:"SIZE" type:"size" help:"Memory for the digests of all others, at most."`
-	Snapshot        int64         `name:"digest-size" placeholder:"SIZE" type:"size" help:"A snapshot, the digest whole, on the wire, at most."`
-	Certainty       float64       `name:"certainty" placeholder:"ODDS" default:"0.999" type:"number" min:"0.5" max:"0.999999999999" help:"Odds that a digest keeps within --digest-size. Default: ${default}."`
+	Snapshot        int64         `name:"digest-size" placeholder:"SIZE" type:"size" help:"Size of a snapshot, the whole digest, on the wire, at most."`
+	Certainty       float64       `name:"certainty" placeholder:"ODDS" default:"0.999" type:"number" min:"0.5" max:"0.999999999999" help:"Probability that a digest stays within --digest-size. Default: ${default}."`
 	JSON            bool          `name:"json" help:"Print JSON."`
 }
 
@@ -34,7 +34,7 @@ Example: 200,000 objects in each of 8 peers, 20 replaced a second, 16 KiB/s to s
   peer plan --objects 200000 --peers 8 --churn 20 --bandwidth 16KiB`
 }
 
-// flagOf is the flag behind each field of a digest.Goal that can bind.
+// flagOf maps the budgets of a digest.Goal to their flags.
 var flagOf = map[string]string{
 	"FalseCandidates": "--false-candidates", "BytesPerSecond": "--bandwidth", "MemoryBytes": "--memory", "SnapshotBytes": "--digest-size",
 }
@@ -55,16 +55,16 @@ type planned struct {
 	MemoryBytes       float64  `json:"memory_bytes"`
 	Waits             []waited `json:"waits"`
 	Binding           string   `json:"binding"` // the flag; "" = none
-	Run               string   `json:"run"`     // the settings that make a peer do this
+	Run               string   `json:"run"`     // the settings of peer run for this plan
 }
 
-// A waited is the cost of publishing after a wait.
+// A waited is the cost if changes are published after a wait.
 type waited struct {
 	Seconds        float64 `json:"seconds"`
 	BytesPerSecond float64 `json:"bytes_per_second"`
 }
 
-// waits are compared by a plan, if anything changes.
+// waits are compared in a plan, if objects change.
 var waits = []time.Duration{100 * time.Millisecond, time.Second, 10 * time.Second}
 
 func compareWaits(g digest.Goal) (out []waited) {
@@ -101,7 +101,7 @@ func (c *planCommand) Run(e *environment) error {
 	return show(e, c.JSON, p, func(p planned) string { return p.text(goal) })
 }
 
-// goal is what the flags ask for.
+// goal returns the goal that the flags state.
 func (c *planCommand) goal() digest.Goal {
 	g := digest.Goal{
 		Hashes:  1, // as run has it
@@ -117,15 +117,15 @@ func (c *planCommand) goal() digest.Goal {
 	return g
 }
 
-// settings are the flags of run for a design's digest. From the objects and the
-// false positives run computes the same number of bits.
+// settings returns the flags of peer run for a design. From the objects and the false positives, run
+// computes the same number of bits.
 func settings(g digest.Goal, d digest.Design) string {
 	publish := ""
 	if d.Interval > 0 {
 		publish = fmt.Sprintf(" --publish %v", min(max(d.Interval.Round(10*time.Millisecond), 10*time.Millisecond), time.Hour))
 	}
 	rate := min(max(d.FalsePositiveRate, 1e-9), 0.5)
-	if g.FalseCandidates == 0 { // rounded up to what is printed, so that the digest keeps within the budgets
+	if g.FalseCandidates == 0 { // round up to the printed digits, so that the digest stays within the budgets
 		unit := math.Pow(10, math.Floor(math.Log10(rate))-2)
 		rate = math.Ceil(rate/unit) * unit
 	}
@@ -158,7 +158,7 @@ func (p *planned) text(g digest.Goal) string {
 	return text + "\nAs settings: peer run " + p.Run + "\n"
 }
 
-// shape writes a geometry.
+// shape formats a geometry.
 func shape(bits uint64, hashes int) string {
 	if hashes == 1 {
 		return table.Count(bits) + " bits, 1 hash"
@@ -166,7 +166,7 @@ func shape(bits uint64, hashes int) string {
 	return fmt.Sprintf("%s bits, %d hashes", table.Count(bits), hashes)
 }
 
-// amount writes a budget in its unit.
+// amount formats a budget in its unit.
 func amount(budget string, x float64) string {
 	if budget == "FalseCandidates" {
 		return fmt.Sprintf("%.3g", x)

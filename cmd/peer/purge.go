@@ -13,13 +13,13 @@ type purgeCommand struct {
 	Prefix     bool     `name:"prefix" help:"Remove everything whose URL begins with it."`
 	Tags       []string `name:"tag" placeholder:"TAG" help:"Instead of a URL: remove everything with that tag (Surrogate-Key, Cache-Tag or xkey); repeat it."`
 	Soft       bool     `name:"soft" help:"Make it stale instead of removing it: it is validated before its next use, and may be served while the origin is down."`
-	Everywhere bool     `name:"everywhere" help:"At every peer of the cluster, also those that are away now and come back."`
+	Everywhere bool     `name:"everywhere" help:"Purge at every peer of the cluster, also at those that are away now and return later."`
 	TokenFile  string   `name:"token-file" placeholder:"FILE" help:"The peer's --admin-token-file, if it has one."`
 	target     `embed:""`
 }
 
 func (c *purgeCommand) Help() string {
-	return `Removes every stored response of a URL, all variants, or with a tag, from a running peer. A fetch under way is not stored, and no sibling brings an older copy back. The exit code is 1 if a peer has not done so within a second; it does so when it receives the purge.`
+	return `Removes every stored response of a URL, all variants, or with a tag, from a running peer. A fetch under way is not stored, and no sibling supplies an older copy. The exit code is 1 if a peer has not confirmed within a second; it purges when it receives the message.`
 }
 
 func (c *purgeCommand) Run(e *environment) error {

@@ -66,9 +66,9 @@ func (r *reloader) read() (config.Config, []config.Effective, error) {
 	return g.Run.Config, settings, err
 }
 
-// changed names the settings that differ from those last applied, separated by
-// whether they are applied now; those of applied are. A default that follows from another
-// setting does not count as changed.
+// changed returns the settings that differ from those last applied: those that are applied now, which
+// include applied, and those that wait for the next start. A default that follows from another setting
+// does not count as changed.
 func (r *reloader) changed(applied []string, settings []config.Effective) (_, waiting []string) {
 	for i, s := range settings {
 		was := r.settings[i]

@@ -11,13 +11,13 @@ import (
 
 type replayCommand struct {
 	Trace  string   `arg:"" name:"trace" help:"Request trace, plain or gzip: lines of SECONDS CLIENT KEY SIZE, or an access log, Squid's or in Common Log Format."`
-	To     []string `name:"to" sep:"," placeholder:"ADDR,..." type:"address" example:"3128" help:"Where peers take requests, HOST:PORT; repeat it or separate by commas. Default: every living peer that the one at --admin knows, and itself."`
-	Base   *url.URL `name:"base" placeholder:"URL" type:"origin" exact:"yes" help:"Origin to ask for the trace's keys at, by forward proxies. Default: the peers are reverse proxies."`
+	To     []string `name:"to" sep:"," placeholder:"ADDR,..." type:"address" example:"3128" help:"Addresses of peers for requests, HOST:PORT; repeat it or separate them by commas. Default: the peer at --admin and every live peer that it knows."`
+	Base   *url.URL `name:"base" placeholder:"URL" type:"origin" exact:"yes" help:"Origin of the trace's keys, if the peers are forward proxies. Default: the peers are reverse proxies."`
 	Rate   float64  `name:"rate" placeholder:"RATE" default:"100" type:"number" max:"1e6" help:"Requests a second in all; 0 is as fast as answers come. Default: ${default}."`
-	Speed  float64  `name:"speed" placeholder:"FACTOR" default:"0" type:"number" max:"1e9" help:"Keep the trace's own times, this many times as fast, instead of --rate. Default: 0, don't."`
+	Speed  float64  `name:"speed" placeholder:"FACTOR" default:"0" type:"number" max:"1e9" help:"Keep the trace's own times, this many times as fast, instead of --rate. Default: 0, use --rate."`
 	Limit  int      `name:"requests" placeholder:"COUNT" default:"0" type:"count" max:"2147483647" help:"Send only the first ones. Default: 0, all."`
-	Seed   uint64   `name:"seed" placeholder:"NUMBER" default:"1" type:"count" help:"For the peers that requests of unknown clients go to. Default: ${default}."`
-	Check  bool     `name:"check" help:"Compare every body with its URL; only for the origin of peer demo."`
+	Seed   uint64   `name:"seed" placeholder:"NUMBER" default:"1" type:"count" help:"Seed for assigning requests of unknown clients to peers. Default: ${default}."`
+	Check  bool     `name:"check" help:"Verify every body by its URL; only for the origin of peer demo."`
 	target `embed:""`
 }
 
@@ -58,7 +58,7 @@ func (c *replayCommand) Run(e *environment) (err error) {
 	return err
 }
 
-// peers are where the requests go.
+// peers returns the addresses to send requests to.
 func (c *replayCommand) peers(e *environment) ([]string, error) {
 	if len(c.To) > 0 {
 		return c.To, nil
@@ -69,7 +69,7 @@ func (c *replayCommand) peers(e *environment) ([]string, error) {
 	}
 	switch {
 	case s.Origin == "" && c.Base == nil:
-		return nil, misuse{fmt.Errorf("%s is a forward proxy: --base must say which origin to ask for", s.Name)}
+		return nil, misuse{fmt.Errorf("%s is a forward proxy: --base must name the origin of the trace", s.Name)}
 	case s.Origin != "" && c.Base != nil:
 		return nil, misuse{fmt.Errorf("%s is a reverse proxy for %s: leave --base out", s.Name, s.Origin)}
 	}

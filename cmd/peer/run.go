@@ -37,7 +37,7 @@ Flags override PEER_* variables, which override the file of --config.`
 }
 
 func (c *runCommand) Run(e *environment, ctx *kong.Context, flags *config.Flags) error {
-	hangup := make(chan os.Signal, 1) // a signal during the start is handled after it, and does not end the process
+	hangup := make(chan os.Signal, 1) // a signal during the start must not end the process; it is handled afterwards
 	signal.Notify(hangup, syscall.SIGHUP)
 	defer signal.Stop(hangup)
 	settings, err := flags.Load(ctx, &c.Config)
@@ -51,7 +51,7 @@ func (c *runCommand) Run(e *environment, ctx *kong.Context, flags *config.Flags)
 	level := new(slog.LevelVar)
 	level.Set(cfg.LogLevel)
 	log := newLogger(e.stderr, cfg, level)
-	// net/http's client writes to package log what belongs to no request.
+	// net/http's client logs errors that belong to no request with package log.
 	stdlog.SetFlags(0)
 	stdlog.SetOutput(slog.NewLogLogger(log.Handler(), slog.LevelDebug).Writer())
 	n, err := node.Start(e.ctx, node.Options{Config: cfg, Logger: log, Version: thisBuild().Version, Stdout: e.stdout})
@@ -78,12 +78,12 @@ func (c *runCommand) Run(e *environment, ctx *kong.Context, flags *config.Flags)
 	return errors.Join(failure, within(r.drain+stopGrace, func() error { return n.Shutdown(drain) }))
 }
 
-// stopGrace is how long a peer may take to stop after the requests under way have
-// ended or were cut off.
+// stopGrace is how long a peer may take to stop after the requests under way have ended or were cut
+// off.
 const stopGrace = 10 * time.Second
 
-// within returns the result of f, or gives up waiting for it: a part that hangs must not
-// keep the process alive.
+// within returns the result of f, or an error if f takes too long: a part that hangs must not keep the
+// process alive.
 func within(limit time.Duration, f func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- f() }()
@@ -95,8 +95,8 @@ func within(limit time.Duration, f func() error) error {
 	}
 }
 
-// watch waits until ctx ends or a listener fails. Meanwhile it reloads on SIGHUP and
-// reports to the service manager.
+// watch waits until ctx ends or a listener fails. Meanwhile it reloads on SIGHUP and reports to the
+// service manager.
 func watch(ctx context.Context, r *reloader, manager *sd.Notifier, hangup <-chan os.Signal) error {
 	var alive <-chan time.Time
 	if every := manager.Watchdog(); every > 0 {
@@ -124,7 +124,7 @@ func watch(ctx context.Context, r *reloader, manager *sd.Notifier, hangup <-chan
 	}
 }
 
-// tell logs that a notification of the service manager failed.
+// tell logs a failed notification of the service manager.
 func tell(log *slog.Logger, err error) {
 	if err != nil {
 		log.Warn("the service manager does not accept notifications", "err", err)

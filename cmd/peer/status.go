@@ -2,19 +2,19 @@ package main
 
 import "github.com/summarycache/summarycache/cmd/peer/internal/admin"
 
-// target is the running peer that a command asks.
+// target is the running peer that a command talks to.
 type target struct {
 	Admin string `name:"admin" env:"PEER_ADMIN" placeholder:"ADDR" default:"127.0.0.1:3129" help:"The peer's admin address. Default: ${default}."`
 	JSON  bool   `name:"json" help:"Print JSON."`
 }
 
 type statusCommand struct {
-	Cluster bool `name:"cluster" help:"Show all peers of its cluster, which it asks, and the sums of their figures."`
+	Cluster bool `name:"cluster" help:"Show the statistics of all peers in its cluster, and their sums."`
 	target  `embed:""`
 }
 
 func (c *statusCommand) Help() string {
-	return `With --cluster, each peer's figures since it started: requests of clients, the share of hits, the share that siblings answered (a part of the hits), requests to origins, and body bytes to clients that came from no origin. Below are the peers that are dead, do not answer within a second, are alone, or lack digests of others.`
+	return `With --cluster, the peer asks all others for their statistics since they started: requests of clients, the share of hits, the share answered by siblings (a part of the hits), requests to origins, and body bytes to clients that did not come from an origin. Peers that are dead, do not answer within a second, are alone, or lack digests of others are listed below.`
 }
 
 func (c *statusCommand) Run(e *environment) error {

@@ -15,11 +15,11 @@ import (
 type validateCommand struct {
 	config.Config `embed:""`
 	JSON          bool `name:"json" xor:"form" help:"Print JSON."`
-	Try           bool `name:"try" xor:"form" help:"Also take the ports, the store and the files that run would take, give them back, and then connect to the origins, Squids and peers that are named. Stop the peer of this configuration first."`
+	Try           bool `name:"try" xor:"form" help:"Also open the ports, the store and the files that run would use, close them, and then connect to the configured origins, Squids and peers. Stop the peer of this configuration first."`
 }
 
 func (c *validateCommand) Help() string {
-	return "Takes the flags, variables and file of run, and starts nothing. With --try, exit code 1 means that run lacks something that it needs; peers that do not answer yet do not count."
+	return "Accepts the flags, variables and file of run, and starts nothing. With --try, exit code 1 means that run would lack something that it needs. Peers that do not answer yet are no error."
 }
 
 func (c *validateCommand) Run(e *environment, ctx *kong.Context, flags *config.Flags) error {
@@ -50,7 +50,7 @@ func settingsText(settings []config.Effective) string {
 	return t.Text("") + "\nThe configuration is good.\n"
 }
 
-// try takes what run would take, and shows the result.
+// try opens what run would open, and shows the results.
 func try(e *environment, cfg config.Config) error {
 	t := table.New("SETTING", "VALUE", "TRIED")
 	missing := 0
@@ -68,7 +68,7 @@ func try(e *environment, cfg config.Config) error {
 	if _, err := fmt.Fprint(e.stdout, "\n", t.Text("")); err != nil || missing == 0 {
 		return err
 	}
-	return fmt.Errorf("run would not have all that it needs: %d missing", missing)
+	return fmt.Errorf("run would not get everything that it needs: %d missing", missing)
 }
 
 func warnStrays(e *environment) {

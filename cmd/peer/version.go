@@ -11,10 +11,10 @@ type versionCommand struct {
 	JSON bool `name:"json" help:"Print JSON."`
 }
 
-// A build says what was built, of which source.
+// A build describes the program and its source.
 type build struct {
 	Version  string `json:"version"`  // module version, or "devel"
-	Revision string `json:"revision"` // of the source; "" = not known
+	Revision string `json:"revision"` // of the source; "" = unknown
 	Modified bool   `json:"modified"` // the source differed from the revision
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
@@ -56,7 +56,7 @@ func (c *versionCommand) Run(e *environment) error {
 	return show(e, c.JSON, thisBuild(), func(b build) string { return b.String() + "\n" })
 }
 
-// show prints v as JSON, or as text for people.
+// show prints v as JSON or as text.
 func show[T any](e *environment, asJSON bool, v T, text func(T) string) error {
 	if !asJSON {
 		_, err := io.WriteString(e.stdout, text(v))

@@ -14,7 +14,7 @@ type whyCommand struct {
 }
 
 func (c *whyCommand) Help() string {
-	return `Asks a running peer what it would do with a request now: what it holds for the URL, what each other peer's digest says, with which odds of being wrong, and which peers it would ask. It also asks each other peer, for up to a second, which version it stores for the URL and how old that is. Nothing is fetched or changed. Cookies and credentials of --header are sent to no other peer.`
+	return `Shows what a running peer would do with a request now: what it stores for the URL, what each other peer's digest says and with which probability it is wrong, and to which peers it would send lookups. It also asks each other peer, for up to a second, which version it stores for the URL and how old that is. Nothing is fetched or changed. Cookies and credentials of --header are not sent to other peers.`
 }
 
 func (c *whyCommand) Run(e *environment) error {

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/http"
 	"net/url"
@@ -23,8 +22,7 @@ import (
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
-// A cluster is an origin and peers on loopback, with their files in one
-// temporary directory.
+// A cluster is an origin and peers on loopback, with their files in one temporary directory.
 type cluster struct {
 	dir      string
 	origin   *origin.Handler
@@ -33,17 +31,17 @@ type cluster struct {
 	nodes    []*node.Node
 	counters []counters // by node
 
-	seen atomic.Pointer[replay.Counts] // by the clients so far
+	seen atomic.Pointer[replay.Counts] // the clients' counts so far
 }
 
-// counters count what neither the peers nor their clients can know: origin fetches of
-// objects that a sibling held at that moment.
+// counters count origin fetches of objects that a sibling held at that moment, which neither peers nor
+// clients can know.
 type counters struct {
 	missed, missedBytes atomic.Int64
 }
 
-// startCluster starts everything and waits until every peer knows every other.
-func startCluster(ctx context.Context, o Options, log *slog.Logger) (c *cluster, err error) {
+// startCluster starts everything and waits until every peer has the digests of all others.
+func startCluster(ctx context.Context, o Options) (c *cluster, err error) {
 	c = &cluster{origin: &origin.Handler{Sizes: o.Trace.Sizes}, counters: make([]counters, o.Peers)}
 	c.seen.Store(new(replay.Counts))
 	defer func() {
@@ -66,7 +64,7 @@ func startCluster(ctx context.Context, o Options, log *slog.Logger) (c *cluster,
 	secret := make([]byte, 32)
 	rand.Read(secret)
 	for i := range o.Peers {
-		n, err := node.Start(ctx, node.Options{Config: c.config(o, i, secret), Version: o.Version, Logger: log})
+		n, err := node.Start(ctx, node.Options{Config: c.config(o, i, secret), Version: o.Version, Logger: o.Logger})
 		if err != nil {
 			return c, fmt.Errorf("cannot start %s: %w", name(i), err)
 		}
@@ -82,7 +80,7 @@ func (c *cluster) config(o Options, i int, secret []byte) config.Config {
 	cfg := config.Config{
 		Name: name(i), Listen: "127.0.0.1:0", Admin: "127.0.0.1:0", Gossip: "127.0.0.1:0", Secret: secret, Origin: base,
 		Store: filepath.Join(c.dir, name(i)), StoreSize: storeSize(o), MemorySize: 16 << 20,
-		Objects: uint64(max(len(o.Trace.Sizes), 1000)), FalsePositives: o.FalsePositives, Publish: o.Publish,
+		Objects: uint64(max(len(o.Trace.Sizes), 1000)), FalsePositives: 0.001, Publish: o.Publish,
 		JoinTimeout: 10 * time.Second,
 	}
 	if o.Forward {
@@ -94,8 +92,8 @@ func (c *cluster) config(o Options, i int, secret []byte) config.Config {
 	return cfg
 }
 
-// storeSize has room for every object, because the demo shows cooperation and not
-// eviction. It has room for the largest one, which may take a quarter of a store.
+// storeSize returns a size with room for every object, because the demo shows cooperation and not
+// eviction. A single object may take at most a quarter of a store.
 func storeSize(o Options) int64 {
 	var largest int64
 	for _, size := range o.Trace.Sizes {
@@ -105,7 +103,7 @@ func storeSize(o Options) int64 {
 	return max(2*(o.Trace.Bytes()+blocks), 8*largest, 64<<20)
 }
 
-// settle waits until every peer has every other's digest.
+// settle waits until every peer has the digests of all others.
 func (c *cluster) settle(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
@@ -136,30 +134,28 @@ func (c *cluster) settled() bool {
 	return true
 }
 
-// fetched is called by the origin. If another peer holds the object at this moment,
-// the digests should have shown it.
+// fetched is called by the origin for each fetch. If another peer holds the object at this moment, the
+// digests should have shown it.
 func (c *cluster) fetched(r *http.Request) {
-	asking := c.asking(r)
-	if asking < 0 {
+	sender := c.sender(r)
+	if sender < 0 {
 		return
 	}
 	identity := c.identity(r.URL.RequestURI())
 	for i, n := range c.nodes {
-		if i != asking && n.Holds(identity) {
-			c.counters[asking].missed.Add(1)
-			c.counters[asking].missedBytes.Add(c.origin.Sizes[r.URL.RequestURI()])
+		if i != sender && n.Holds(identity) {
+			c.counters[sender].missed.Add(1)
+			c.counters[sender].missedBytes.Add(c.origin.Sizes[r.URL.RequestURI()])
 			return
 		}
 	}
 }
 
-// identity is package cache's name for the response to a GET of the origin without a
-// Vary field.
+// identity returns the key, as in package cache, of the origin's response to a GET without Vary.
 func (c *cluster) identity(target string) string { return "GET " + c.base + target }
 
-// asking returns the number of the peer that sent a request to the origin, from its Via
-// field, or -1.
-func (c *cluster) asking(r *http.Request) int {
+// sender returns the number of the peer that sent a request to the origin, by its Via field, or -1.
+func (c *cluster) sender(r *http.Request) int {
 	via := rfc9111.Via(r.Header)
 	for i := range c.nodes {
 		if slices.Contains(via, name(i)) {
@@ -169,21 +165,18 @@ func (c *cluster) asking(r *http.Request) int {
 	return -1
 }
 
-// icpBytes is the UDP payload of one query and one reply of ICP (RFC 2186). Each has a
-// header of 20 bytes and the URL with a zero byte at its end. The query has the
-// requester's address of 4 bytes before the URL.
+// icpBytes returns the UDP payload of a query and its reply in ICP (RFC 2186). Each has a header of 20
+// bytes and the URL with a zero byte at its end. The query also has the requester's address, 4 bytes.
 func icpBytes(url int) int64 { return int64(20+4+url+1) + int64(20+url+1) }
 
 // close stops everything and removes the files.
 func (c *cluster) close() error {
-	var errs []error
+	errs := make([]error, len(c.nodes))
 	var all sync.WaitGroup
-	failed := make([]error, len(c.nodes))
 	for i, n := range c.nodes {
-		all.Go(func() { failed[i] = n.Close() })
+		all.Go(func() { errs[i] = n.Close() })
 	}
 	all.Wait()
-	errs = append(errs, failed...)
 	if c.server != nil {
 		errs = append(errs, c.server.Close())
 	}

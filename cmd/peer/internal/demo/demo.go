@@ -14,57 +14,45 @@ import (
 	"github.com/summarycache/summarycache/sim/workload"
 )
 
-// Options say what to run.
+// Options are the options of [Run].
 type Options struct {
-	Peers          int // at least 1
-	Trace          *workload.Trace
-	Rate           float64       // requests a second in all; 0 = as fast as answers come
-	Seed           uint64        // for the peers that requests of unknown clients go to
-	FalsePositives float64       // of the peers' digests; 0 = 0.001
-	Forward        bool          // the peers are forward proxies; else reverse proxies
-	Publish        time.Duration // as the setting of that name
+	Peers   int // at least 1
+	Trace   *workload.Trace
+	Rate    float64       // requests a second in all; 0 = as fast as answers come
+	Seed    uint64        // for assigning requests of unknown clients to peers
+	Forward bool          // run forward proxies instead of reverse proxies
+	Publish time.Duration // the setting of that name
 
-	TempDir  string       // where the files go meanwhile; "" = the system's
+	TempDir  string       // for temporary files; "" = the system's
 	Version  string       // of the program
-	Progress io.Writer    // gets the progress; nil = none
+	Progress io.Writer    // for progress messages
 	Live     bool         // Progress is a terminal: rewrite one line
-	Logger   *slog.Logger // of the peers; nil = discard
-	// Serve, if not nil, is called with the running cluster after the workload;
-	// the cluster stops when it returns.
+	Logger   *slog.Logger // of the peers
+	// Serve, if not nil, is called after the workload. The cluster runs until it returns.
 	Serve func(context.Context, *Result, Addresses)
 }
 
-// Addresses are where a running demo can be reached.
+// Addresses are the addresses of a running demo.
 type Addresses struct {
 	Origin  string // URL
 	Peers   []admin.Addresses
 	Example Example
 }
 
-// Example is an object that peer number Holder has and number Other does not. A
-// request for it to Other shows cooperation. Target is "" if there is none.
+// An Example is an object that peer number Holder has and number Other lacks, so that a request to
+// Other shows cooperation. Target "" = there is none.
 type Example struct {
 	Target        string
 	Holder, Other int
 }
 
-// Run starts a cluster, sends it the trace, and stops it. It always removes its files.
-// Errors of requests are counted in the result; Run returns errors of the demo itself.
-// If ctx ends early, the result covers the requests that were answered until then, and
-// is nil without any.
+// Run starts a cluster, sends it the trace, stops it and removes its files. Failed requests are counted
+// in the result; the error is for the demo itself. If ctx ends early, the result is for the requests
+// that were answered by then, and nil if there were none.
 func Run(ctx context.Context, o Options) (result *Result, err error) {
-	if o.FalsePositives == 0 {
-		o.FalsePositives = 0.001
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
-	if o.Progress == nil {
-		o.Progress = io.Discard
-	}
 	began := time.Now()
 	fmt.Fprintf(o.Progress, "Starting an origin and %d peers on loopback ...", o.Peers)
-	c, err := startCluster(ctx, o, o.Logger)
+	c, err := startCluster(ctx, o)
 	if err != nil {
 		fmt.Fprintln(o.Progress)
 		return nil, interrupted(ctx, err)
@@ -72,7 +60,12 @@ func Run(ctx context.Context, o Options) (result *Result, err error) {
 	defer func() { err = errors.Join(err, c.close()) }()
 	fmt.Fprintf(o.Progress, " they know each other after %.1f s\n", time.Since(began).Seconds())
 
-	send := replay.Options{Trace: o.Trace, Peers: c.listens(), Rate: o.Rate, Seed: o.Seed, Check: true, Progress: func(all replay.Counts) { c.seen.Store(&all) }}
+	a := c.addresses()
+	var peers []string
+	for _, p := range a.Peers {
+		peers = append(peers, p.Listen)
+	}
+	send := replay.Options{Trace: o.Trace, Peers: peers, Rate: o.Rate, Seed: o.Seed, Check: true, Progress: func(all replay.Counts) { c.seen.Store(&all) }}
 	if o.Forward {
 		send.Base, _ = url.Parse(c.base)
 	}
@@ -88,13 +81,14 @@ func Run(ctx context.Context, o Options) (result *Result, err error) {
 	}
 	result = c.result(o, seen)
 	if o.Serve != nil {
-		o.Serve(ctx, result, c.addresses())
+		a.Example = c.example()
+		o.Serve(ctx, result, a)
 		fmt.Fprintln(o.Progress, "Stopping and removing the files ...")
 	}
 	return result, nil
 }
 
-// interrupted replaces an error that the end of ctx caused.
+// interrupted returns err, or another error if the end of ctx caused it.
 func interrupted(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return errors.New("interrupted")
@@ -102,19 +96,15 @@ func interrupted(ctx context.Context, err error) error {
 	return err
 }
 
-// listens returns the addresses at which the peers take requests.
-func (c *cluster) listens() (list []string) {
-	for _, n := range c.nodes {
-		list = append(list, n.Addresses().Listen)
-	}
-	return list
-}
-
 func (c *cluster) addresses() Addresses {
 	a := Addresses{Origin: c.base}
 	for _, n := range c.nodes {
 		a.Peers = append(a.Peers, n.Addresses())
 	}
+	return a
+}
+
+func (c *cluster) example() Example {
 	for target := range c.origin.Sizes {
 		holder, other := -1, -1
 		for i, n := range c.nodes {
@@ -125,9 +115,8 @@ func (c *cluster) addresses() Addresses {
 			}
 		}
 		if holder >= 0 && other >= 0 {
-			a.Example = Example{target, holder, other}
-			break
+			return Example{target, holder, other}
 		}
 	}
-	return a
+	return Example{}
 }

@@ -2,6 +2,8 @@ package demo
 
 import (
 	"context"
+	"io"
+	"log/slog"
 	"os"
 	"regexp"
 	"strings"
@@ -30,7 +32,7 @@ func TestRun(t *testing.T) {
 	dir := t.TempDir()
 	tr := workload.Synthetic(workload.Model{Requests: 600, Objects: 150, Exponent: 0.9, Seed: 2})
 	var progress strings.Builder
-	r, err := Run(t.Context(), Options{Peers: 3, Trace: tr, Rate: 200, Seed: 2, TempDir: dir, Progress: &progress})
+	r, err := Run(t.Context(), Options{Peers: 3, Trace: tr, Rate: 200, Seed: 2, TempDir: dir, Progress: &progress, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,17 +40,17 @@ func TestRun(t *testing.T) {
 	if r.Errors != 0 || total.Requests != 600 {
 		t.Errorf("%d errors of %d requests: %s", r.Errors, total.Requests, r.FirstError)
 	}
-	if sum := total.LocalHits + total.SiblingHits + total.Collapsed + total.OriginFetches; sum != total.Requests+total.Overtaken {
+	if sum := total.Local + total.Sibling + total.Shared + total.OriginFetches; sum != total.Requests+total.Overtaken {
 		t.Errorf("the outcomes sum to %d of %d requests: %+v", sum, total.Requests, total)
 	}
 	if r.Compare[0].OriginFetches != total.OriginFetches {
 		t.Errorf("peers count %d origin fetches, the comparison %d", total.OriginFetches, r.Compare[0].OriginFetches)
 	}
 	checkOrigin(t, r)
-	if total.SiblingHits+total.FalseHits+total.SiblingErrors > total.SiblingRequests {
+	if total.Sibling+total.FalseHits+total.SiblingErrors > total.SiblingRequests {
 		t.Errorf("more answers of siblings than questions: %+v", total)
 	}
-	if total.SiblingHits < 10 || total.BytesSent == 0 || total.BytesReceived == 0 || total.DeltasSent == 0 {
+	if total.Sibling < 10 || total.BytesSent == 0 || total.BytesReceived == 0 || total.DeltasReceived == 0 {
 		t.Errorf("hardly any cooperation: %+v", total)
 	}
 	floor, icp, none := r.Compare[3], r.Compare[1], r.Compare[2]
@@ -56,7 +58,7 @@ func TestRun(t *testing.T) {
 		icp.OriginFetches+total.Missed != total.OriginFetches {
 		t.Errorf("comparison %+v does not fit %+v", r.Compare, total)
 	}
-	if want := 2 * 2 * (total.SiblingHits + total.OriginFetches - total.Overtaken); icp.Messages != want {
+	if want := 2 * 2 * (total.Sibling + total.OriginFetches - total.Overtaken); icp.Messages != want {
 		t.Errorf("ICP would have sent %d datagrams, want %d", icp.Messages, want)
 	}
 	if names := left(t, dir); len(names) > 0 {
@@ -97,7 +99,7 @@ func TestInterruptedRunLeavesNothing(t *testing.T) {
 		if starting {
 			cancel()
 		}
-		r, err := Run(ctx, Options{Peers: 2, Trace: tr, Rate: 500, TempDir: dir, Progress: canceller{cancel}, Live: true})
+		r, err := Run(ctx, Options{Peers: 2, Trace: tr, Rate: 500, TempDir: dir, Progress: canceller{cancel}, Live: true, Logger: slog.New(slog.DiscardHandler)})
 		cancel()
 		if err == nil || err.Error() != "interrupted" {
 			t.Errorf("starting = %v: Run = %v, want interrupted", starting, err)
@@ -118,11 +120,11 @@ func TestInterruptedRunLeavesNothing(t *testing.T) {
 func TestRunForward(t *testing.T) {
 	t.Parallel()
 	tr := workload.Synthetic(workload.Model{Requests: 300, Objects: 50, Exponent: 0.9, Seed: 2})
-	r, err := Run(t.Context(), Options{Peers: 2, Trace: tr, Rate: 200, Seed: 2, TempDir: t.TempDir(), Forward: true})
+	r, err := Run(t.Context(), Options{Peers: 2, Trace: tr, Rate: 200, Seed: 2, TempDir: t.TempDir(), Forward: true, Progress: io.Discard, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Errors != 0 || r.Total.Requests != 300 || r.Total.SiblingHits == 0 {
+	if r.Errors != 0 || r.Total.Requests != 300 || r.Total.Sibling == 0 {
 		t.Errorf("%d errors, the first: %s; %+v", r.Errors, r.FirstError, r.Total)
 	}
 	checkOrigin(t, r)

@@ -7,9 +7,8 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/table"
 )
 
-// report prints the progress of the clients until the function that it returns is
-// called: on a terminal in one line that is rewritten, elsewhere in a new line every
-// two seconds.
+// report prints the clients' progress until stop is called: on a terminal in one line that is
+// rewritten, elsewhere a new line every two seconds.
 func report(o Options, c *cluster) (stop func()) {
 	interval, begin, end := 2*time.Second, "", "\n"
 	if o.Live {

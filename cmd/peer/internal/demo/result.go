@@ -1,26 +1,24 @@
 package demo
 
 import (
-	"time"
-
 	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
 	"github.com/summarycache/summarycache/cmd/peer/internal/replay"
 	"github.com/summarycache/summarycache/gossip/exchange"
 )
 
-// Result is the outcome of a demo. Bytes of messages are payload, without the
-// headers of TLS, TCP, UDP and IP.
+// Result is the result of a demo. Bytes of messages are payload, without the headers of TLS, TCP,
+// UDP and IP.
 type Result struct {
 	Workload Workload      `json:"workload"`
-	Seconds  float64       `json:"seconds"` // that the requests took
+	Seconds  float64       `json:"seconds"` // for all requests
 	Peers    []Row         `json:"peers"`
 	Total    Row           `json:"total"`
 	Compare  []Alternative `json:"comparison"` // "summarycache", "icp", "none", "floor"
-	// OverFloor is the relative excess of origin fetches over one for each
-	// object. FalseShare is the share of false hits in the requests to siblings.
+	// OverFloor is by which share the origin fetches exceed one per object. FalseShare is the share
+	// of false hits among the requests to siblings.
 	OverFloor  float64 `json:"origin_fetches_over_floor"`
 	FalseShare float64 `json:"false_hits_per_sibling_request"`
-	Wait       float64 `json:"publish_wait_seconds"`    // the longest that a change waits for others before it is published
+	Wait       float64 `json:"publish_wait_seconds"`    // the longest time until a change is published
 	LagMean    float64 `json:"digest_lag_mean_seconds"` // from the advert of a version until it is applied
 	LagMax     float64 `json:"digest_lag_max_seconds"`
 	Membership int64   `json:"membership_bytes"`       // of gossip datagrams other than adverts
@@ -36,37 +34,31 @@ type Workload struct {
 	Requests int     `json:"requests"`
 	Objects  int     `json:"objects"` // distinct ones requested
 	Bytes    int64   `json:"bytes"`   // of all objects once
-	Clients  int     `json:"clients"` // 0 = unknown, requests were assigned at random
+	Clients  int     `json:"clients"` // 0 = unknown, so that requests are assigned at random
 	Rate     float64 `json:"rate"`    // requests a second; 0 = unbounded
 	Seed     uint64  `json:"seed"`
 }
 
-// Row is what one peer did.
+// Row has the numbers of one peer.
 type Row struct {
 	Name            string `json:"name"`
-	Requests        int64  `json:"requests"`
-	LocalHits       int64  `json:"local_hits"`
-	SiblingHits     int64  `json:"sibling_hits"`
-	Collapsed       int64  `json:"collapsed"` // answered by the fetch of another request
+	replay.Counts          // as its clients saw them
 	OriginFetches   int64  `json:"origin_fetches"`
 	SiblingRequests int64  `json:"sibling_requests"` // including those to peers with a fetch of the object in progress
 	FalseHits       int64  `json:"false_hits"`
 	SiblingErrors   int64  `json:"sibling_errors"`
-	Hedges          int64  `json:"hedges"`    // requests to another source, because a sibling was late
-	Overtaken       int64  `json:"overtaken"` // origin fetches started because a sibling was late, where the sibling then answered first
-	// Missed counts origin fetches of objects that a sibling's store held when the
-	// origin was asked.
+	Hedges          int64  `json:"hedges"`    // further requests, to another source, because a sibling was late
+	Overtaken       int64  `json:"overtaken"` // hedges to the origin that the late sibling overtook
+	// Missed counts origin fetches of objects that a sibling's store held at that moment.
 	Missed            int64 `json:"missed_opportunities"`
 	BytesSent         int64 `json:"digest_bytes_sent"`
 	BytesReceived     int64 `json:"digest_bytes_received"`
-	SnapshotsSent     int64 `json:"snapshots_sent"`
 	SnapshotsReceived int64 `json:"snapshots_received"`
-	DeltasSent        int64 `json:"deltas_sent"`
 	DeltasReceived    int64 `json:"deltas_received"`
 	AdvertsSent       int64 `json:"adverts_sent"`
 }
 
-// Alternative is what the same requests cost, or would have cost.
+// Alternative is the cost of the same requests in one way of cooperating.
 type Alternative struct {
 	Name          string `json:"name"`
 	OriginFetches int64  `json:"origin_fetches"`
@@ -80,17 +72,14 @@ func (r *Result) Late() bool {
 	return r.Workload.Rate > 0 && r.Seconds > 1+1.1*float64(r.Workload.Requests)/r.Workload.Rate
 }
 
-// counts are all that rows add up.
-func (r *Row) counts() []*int64 {
-	return []*int64{&r.Requests, &r.LocalHits, &r.SiblingHits, &r.Collapsed, &r.OriginFetches, &r.SiblingRequests, &r.FalseHits,
-		&r.SiblingErrors, &r.Hedges, &r.Overtaken, &r.Missed, &r.BytesSent, &r.BytesReceived, &r.SnapshotsSent, &r.SnapshotsReceived,
-		&r.DeltasSent, &r.DeltasReceived, &r.AdvertsSent}
-}
-
 func (r *Row) add(o Row) {
-	more := o.counts()
-	for i, n := range r.counts() {
-		*n += *more[i]
+	r.Counts.Add(o.Counts)
+	of := func(r *Row) []*int64 {
+		return []*int64{&r.OriginFetches, &r.SiblingRequests, &r.FalseHits, &r.SiblingErrors, &r.Hedges, &r.Overtaken, &r.Missed,
+			&r.BytesSent, &r.BytesReceived, &r.SnapshotsReceived, &r.DeltasReceived, &r.AdvertsSent}
+	}
+	for i, n := range of(r) {
+		*n += *of(&o)[i]
 	}
 }
 
@@ -100,7 +89,7 @@ func (c *cluster) result(o Options, seen *replay.Result) *Result {
 			Name: o.Trace.Name, Requests: len(o.Trace.Requests), Objects: len(o.Trace.Sizes), Bytes: o.Trace.Bytes(),
 			Clients: o.Trace.Clients(), Rate: o.Rate, Seed: o.Seed,
 		},
-		Wait:    wait(o).Seconds(),
+		Wait:    exchange.Publishing{Interval: o.Publish}.For(o.Peers - 1).Interval.Seconds(),
 		Seconds: seen.Seconds, Total: Row{Name: "total"}, Checked: seen.Total.Bytes, Errors: seen.Total.Failed, FirstError: seen.FirstError,
 	}
 	var statuses []admin.Status
@@ -114,8 +103,7 @@ func (c *cluster) result(o Options, seen *replay.Result) *Result {
 		r.LagMax = max(r.LagMax, s.Exchange.LagMax)
 		r.Membership += s.Exchange.MembershipBytesSent
 	}
-	tally := c.origin.Tally()
-	r.OriginSeen = tally.Requests
+	r.OriginSeen = c.origin.Tally().Requests
 	r.Compare = c.compare(o, statuses, seen.Ways)
 	if r.Workload.Objects > 0 {
 		r.OverFloor = float64(r.Total.OriginFetches)/float64(r.Workload.Objects) - 1
@@ -126,34 +114,26 @@ func (c *cluster) result(o Options, seen *replay.Result) *Result {
 	return r
 }
 
-// wait is the longest time that a change waits.
-func wait(o Options) time.Duration {
-	return exchange.Publishing{Interval: o.Publish}.For(o.Peers - 1).Interval
-}
-
 func (c *cluster) row(i int, s admin.Status, seen replay.Counts) Row {
 	t, x := s.Traffic, s.Exchange
 	return Row{
-		Name: s.Name, Requests: seen.Requests, LocalHits: seen.Local,
-		SiblingHits: seen.Sibling, Collapsed: seen.Shared, OriginFetches: int64(t.OriginRequests),
-		SiblingRequests: int64(t.SiblingRequests + t.FetchersFound), FalseHits: int64(t.FalseHits), SiblingErrors: int64(t.SiblingErrors), Overtaken: int64(t.OriginsOutrun),
-		Hedges: int64(t.Hedges), Missed: c.counters[i].missed.Load(),
+		Name: s.Name, Counts: seen, OriginFetches: int64(t.OriginRequests),
+		SiblingRequests: int64(t.SiblingRequests + t.FetchersFound), FalseHits: int64(t.FalseHits), SiblingErrors: int64(t.SiblingErrors),
+		Hedges: int64(t.Hedges), Overtaken: int64(t.OriginsOutrun), Missed: c.counters[i].missed.Load(),
 		BytesSent: x.BytesSent(), BytesReceived: x.BytesReceived(),
-		SnapshotsSent: x.SnapshotsSent, SnapshotsReceived: x.SnapshotsReceived, DeltasSent: x.DeltasSent, DeltasReceived: x.DeltasReceived,
-		AdvertsSent: x.AdvertsSent,
+		SnapshotsReceived: x.SnapshotsReceived, DeltasReceived: x.DeltasReceived, AdvertsSent: x.AdvertsSent,
 	}
 }
 
-// lookupBytes is about the size of a lookup of a fetch in progress at the key's owner, with
-// the answer.
+// lookupBytes is roughly the size of a lookup at the key's owner for a fetch in progress, with the
+// answer.
 const lookupBytes = 160
 
-// compare computes what other ways of cooperating would have cost.
+// compare computes the cost of other ways of cooperating.
 //
-// With ICP every miss queries all siblings and waits for their answers, so the
-// origin is asked only for objects that no sibling holds: our fetches without the
-// missed ones. Without cooperation each peer fetches each requested object once. The
-// stores of the demo evict nothing.
+// With ICP every miss queries all siblings and waits for their answers, so that only objects that no
+// sibling holds are fetched from the origin: our fetches without the missed ones. Without cooperation
+// each peer fetches each requested object once, since the stores of the demo evict nothing.
 func (c *cluster) compare(o Options, statuses []admin.Status, ways []replay.Way) []Alternative {
 	ours := Alternative{Name: "summarycache", OriginBytes: c.origin.Tally().Bytes}
 	icp := Alternative{Name: "icp", OriginBytes: ours.OriginBytes}

@@ -2,13 +2,12 @@ package demo
 
 import (
 	"fmt"
-	"math"
 	"strings"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/table"
 )
 
-// Text is r for people, in at most 80 columns.
+// Text returns r as text of at most 80 columns.
 func Text(r *Result) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n%s\nin %.1f s: %s objects of %s in all,\n%s\n", r.Workload.Name, r.Seconds,
@@ -17,20 +16,20 @@ func Text(r *Result) string {
 	b.WriteString("\nHow the requests were answered\n")
 	t := table.New("peer", ">requests", ">local hits", ">sibling hits", ">origin", ">collapsed", ">false hits", ">missed")
 	r.eachRow(t, func(p Row) {
-		t.Row(p.Name, table.Count(p.Requests), table.Count(p.LocalHits), table.Count(p.SiblingHits), table.Count(p.OriginFetches),
-			table.Count(p.Collapsed), table.Count(p.FalseHits), table.Count(p.Missed))
+		t.Row(p.Name, table.Count(p.Requests), table.Count(p.Local), table.Count(p.Sibling), table.Count(p.OriginFetches),
+			table.Count(p.Shared), table.Count(p.FalseHits), table.Count(p.Missed))
 	})
 	b.WriteString(t.Text("  "))
 
 	b.WriteString("\nWhat the digests cost\n")
-	t = table.New("peer", ">sent", ">received", ">snapshots sent", ">received", ">deltas sent", ">received", ">adverts")
+	t = table.New("peer", ">sent", ">received", ">snapshots", ">deltas", ">adverts")
 	r.eachRow(t, func(p Row) {
-		t.Row(p.Name, table.Bytes(p.BytesSent), table.Bytes(p.BytesReceived), table.Count(p.SnapshotsSent), table.Count(p.SnapshotsReceived),
-			table.Count(p.DeltasSent), table.Count(p.DeltasReceived), table.Count(p.AdvertsSent))
+		t.Row(p.Name, table.Bytes(p.BytesSent), table.Bytes(p.BytesReceived),
+			table.Count(p.SnapshotsReceived), table.Count(p.DeltasReceived), table.Count(p.AdvertsSent))
 	})
 	b.WriteString(t.Text("  "))
 
-	fmt.Fprintf(&b, "\nWhat the same requests cost at %s a second, here and elsewhere\n", table.Count(int64(r.pace())))
+	fmt.Fprintf(&b, "\nWhat the same requests cost at %s a second, by way of cooperation\n", table.Count(int64(r.pace())))
 	t = table.New("", ">origin fetches", ">origin bytes", ">messages", ">message bytes")
 	titles := map[string]string{
 		"summarycache": "summarycache and membership", "icp": "ICP, asking all at each miss", "none": "no cooperation", "floor": "the floor, each object once",
@@ -46,7 +45,7 @@ func Text(r *Result) string {
 	return b.String() + notes(r)
 }
 
-// eachRow adds the row of each peer to t, and that of all together below a rule.
+// eachRow adds a row for each peer to t and, below a rule, one for all of them.
 func (r *Result) eachRow(t *table.Table, row func(Row)) {
 	for _, p := range r.Peers {
 		row(p)
@@ -55,23 +54,8 @@ func (r *Result) eachRow(t *table.Table, row func(Row)) {
 	row(r.Total)
 }
 
-// pace is how many requests came a second.
+// pace returns the requests per second.
 func (r *Result) pace() float64 { return float64(r.Workload.Requests) / max(r.Seconds, 1) }
-
-// smallSite is a rate of requests that small sites have: about a million a day.
-const smallSite = 13.3
-
-// slower says how to run the same at the pace of a small site, if this was faster.
-func slower(r *Result) string {
-	if r.pace() <= 2*smallSite {
-		return ""
-	}
-	return fmt.Sprintf(". A small site's: --rate %g, with which these take %s", smallSite, minutes(float64(r.Workload.Requests)/smallSite))
-}
-
-func minutes(seconds float64) string {
-	return table.Of(int64(max(1, math.Round(seconds/60))), "minute")
-}
 
 func assigned(r *Result) string {
 	if r.Workload.Clients > 0 {
@@ -80,17 +64,17 @@ func assigned(r *Result) string {
 	return fmt.Sprintf("each request assigned to one of %d peers at random", len(r.Peers))
 }
 
-// notes explains the words and figures above.
+// notes explains the terms and numbers of the tables.
 func notes(r *Result) string {
 	t := table.New("", "")
 	note := func(word, format string, args ...any) { t.Row(word, fmt.Sprintf(format, args...)) }
 	note("false hits", "requests to siblings that lacked the object: %.2f %% of %s", 100*r.FalseShare, table.Count(r.Total.SiblingRequests))
 	note("missed", "origin fetches of an object that a sibling's store held; its digest had not arrived yet")
 	note("origin", "%.2f %% more fetches than the floor, where two peers got a request at the same time", 100*r.OverFloor)
-	note("sent", "all messages about digests. A change waits for others at most %.0f ms, so that they share a message. It is applied %.0f ms after the advert (at most %.0f ms). Membership took %s more.",
+	note("sent", "all messages about digests, of which snapshots and deltas are counted where they are received. A change waits for others at most %.0f ms, so that they share a message. It is applied %.0f ms after the advert (at most %.0f ms). Membership took %s more.",
 		1000*r.Wait, 1000*r.LagMean, 1000*r.LagMax, table.Bytes(r.Membership))
-	note("pace", "%s requests a second. At a lower rate fewer changes share a message, and membership, which costs the same each second, weighs more%s",
-		table.Count(int64(r.pace())), slower(r))
+	note("pace", "%s requests a second. At a lower --rate fewer changes share a message, and membership, which costs the same each second, is a larger part",
+		table.Count(int64(r.pace())))
 	note("ICP", "2 x (peers - 1) datagrams a miss: queries of 25 bytes and the URL, answers of 21 and the URL (RFC 2186). All bytes are payload, without the headers of TLS, TCP, UDP and IP.")
 	if n := r.Total.SiblingErrors; n > 0 {
 		note("failed", "%s to siblings got no answer in time", table.Of(n, "request"))

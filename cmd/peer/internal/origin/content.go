@@ -8,17 +8,16 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// NewContent returns the body of size bytes that belongs to a request target, made up as it
-// is read.
+// NewContent returns the body of a request target, of size bytes. It is generated while it is read.
 func NewContent(target string, size int64) *io.SectionReader {
 	return io.NewSectionReader(content(xxhash.Sum64String(target)), 0, size)
 }
 
-// content is a body without an end, by its seed.
+// content is an endless body, given by its seed.
 type content uint64
 
-// word is the i-th 8 bytes of a body, little-endian: a counter mixed by the
-// finalizer of SplitMix64, so that any place can be had without those before.
+// word returns the i-th 8 bytes of a body, little-endian: a counter mixed by the finalizer of
+// SplitMix64, so that any part can be generated alone.
 func (c content) word(i int64) uint64 {
 	z := uint64(c) + uint64(i)*0x9e3779b97f4a7c15
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
@@ -46,8 +45,8 @@ func (c content) ReadAt(p []byte, at int64) (int, error) {
 	return n, nil
 }
 
-// Check reads body to its end and reports how it differs from the one of size
-// bytes that belongs to target; nil means not at all. buf is used for reading.
+// Check reads body to its end and returns how it differs from the body of target, of size bytes; nil =
+// it does not. buf is used for reading.
 func Check(body io.Reader, target string, size int64, buf []byte) error {
 	want := content(xxhash.Sum64String(target))
 	mine := buf[:len(buf)/2]

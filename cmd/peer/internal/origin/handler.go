@@ -1,6 +1,7 @@
 package origin
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"sync"
@@ -13,21 +14,21 @@ import (
 // exported fields must not change once it serves.
 type Handler struct {
 	Sizes map[string]int64 // request target to body bytes; any other target is 404
-	Fresh time.Duration    // how long answers stay fresh, in whole seconds; 0 = a day
-	// Fetched, if not nil, is called for every request for an object before it
-	// is answered, from the request's goroutine.
+	Fresh time.Duration    // the lifetime of responses, in whole seconds; 0 = a day
+	// Fetched, if not nil, is called for every request for an object before the response, in the
+	// request's goroutine.
 	Fetched func(r *http.Request)
 
 	mu      sync.Mutex
-	fetches map[string]int
+	fetched map[string]bool
 	total   Tally
 }
 
-// Tally is what an origin was asked for.
+// Tally counts the requests to an origin.
 type Tally struct {
 	Requests int   // for objects that exist
 	Objects  int   // distinct ones
-	Bytes    int64 // their bodies, in full
+	Bytes    int64 // of the bodies of these objects, whole
 }
 
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -46,12 +47,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.Fetched(r)
 	}
 	h.count(target, size)
-	fresh := h.Fresh
-	if fresh == 0 {
-		fresh = 24 * time.Hour
-	}
 	header := w.Header()
-	header.Set("Cache-Control", fmt.Sprintf("public, max-age=%d", int(fresh.Seconds())))
+	header.Set("Cache-Control", fmt.Sprintf("public, max-age=%d", int(cmp.Or(h.Fresh, 24*time.Hour).Seconds())))
 	header.Set("Content-Type", "application/octet-stream")
 	header.Set("ETag", fmt.Sprintf(`"%016x-%d"`, xxhash.Sum64String(target), size))
 	http.ServeContent(w, r, "", time.Time{}, NewContent(target, size))
@@ -60,16 +57,14 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (h *Handler) count(target string, size int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.fetches == nil {
-		h.fetches = make(map[string]int)
+	if h.fetched == nil {
+		h.fetched = make(map[string]bool)
 	}
-	h.fetches[target]++
-	h.total.Requests++
-	h.total.Objects = len(h.fetches)
-	h.total.Bytes += size
+	h.fetched[target] = true
+	h.total = Tally{h.total.Requests + 1, len(h.fetched), h.total.Bytes + size}
 }
 
-// Tally returns what was asked for so far.
+// Tally returns the counts so far.
 func (h *Handler) Tally() Tally {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -13,28 +13,27 @@ import (
 	"github.com/summarycache/summarycache/sim/workload"
 )
 
-// Options say what to send, and where.
+// Options are the options of [Run].
 type Options struct {
 	Trace *workload.Trace
-	Peers []string // host:port where each takes requests
+	Peers []string // HOST:PORT of each for requests
 	// Base is the origin of the trace's targets, for peers that are forward proxies;
 	// nil = the peers are reverse proxies.
 	Base    *url.URL
 	Rate    float64 // requests a second in all; 0 = as fast as answers come, unless Speed is set
-	Speed   float64 // the trace's own times, this many times as fast; 0 = not by its times
-	Workers int     // requests under way at once, at most; 0 = 16 for each peer
-	Seed    uint64  // for the peers that requests of unknown clients go to
-	// Check compares each body with the one that the demo's origin has for its URL,
-	// and requires a Cache-Status. Without it a body must only be complete.
+	Speed   float64 // send by the trace's own times, this many times as fast; 0 = ignore them
+	Workers int     // most requests under way at a time; 0 = 16 for each peer
+	Seed    uint64  // for assigning requests of unknown clients to peers
+	// Check compares each body with that of the demo's origin for its URL, and requires a
+	// Cache-Status. Without it a body must only be complete.
 	Check bool
 	// Progress, if not nil, is called after each request, one call at a time, with the
 	// counts of all peers so far.
 	Progress func(Counts)
 }
 
-// Run sends the trace until its end or that of ctx. Errors of requests are counted in
-// the result, and Run returns the error of ctx. Requests that the end of ctx interrupts
-// are not counted.
+// Run sends the trace until its end or that of ctx. Failed requests are counted in the result.
+// Requests that the end of ctx interrupts are not counted, and Run then returns the error of ctx.
 func Run(ctx context.Context, o Options) (*Result, error) {
 	if o.Workers == 0 {
 		o.Workers = 16 * len(o.Peers)
@@ -64,7 +63,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	return p.result(time.Since(p.began)), ctx.Err()
 }
 
-// A player is one run.
+// A player is the state of one Run.
 type player struct {
 	o       Options
 	peer    []int // of each request
@@ -78,8 +77,8 @@ type player struct {
 	first   error
 }
 
-// feed sends the number of each request to jobs when it is due, until all are sent or
-// ctx ends. If it is late it catches up, so that the mean rate is kept.
+// feed sends the number of each request to jobs when it is due, until all are sent or ctx ends. If it
+// is late it catches up, so that the mean rate is kept.
 func (p *player) feed(ctx context.Context, jobs chan<- int) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -98,7 +97,7 @@ func (p *player) feed(ctx context.Context, jobs chan<- int) {
 	}
 }
 
-// due returns when the i-th request is sent, counted from the beginning.
+// due returns when the i-th request is due, counted from the beginning.
 func (p *player) due(i int) time.Duration {
 	seconds := 0.0
 	switch {
@@ -112,7 +111,7 @@ func (p *player) due(i int) time.Duration {
 
 func (p *player) request(ctx context.Context, i int, buf []byte) {
 	began := time.Now()
-	way, n, err := p.ask(ctx, i, buf)
+	way, n, err := p.send(ctx, i, buf)
 	if err != nil && ctx.Err() != nil {
 		return
 	}
@@ -131,15 +130,15 @@ func (p *player) request(ctx context.Context, i int, buf []byte) {
 			p.first = fmt.Errorf("request %d: %w", i+1, err)
 		}
 	}
-	t.add(c)
-	p.total.add(c)
+	t.Add(c)
+	p.total.Add(c)
 	if p.o.Progress != nil {
 		p.o.Progress(p.total)
 	}
 }
 
-// ask sends one request and reads its answer to the end.
-func (p *player) ask(ctx context.Context, i int, buf []byte) (way Way, n int64, err error) {
+// send sends one request and reads its answer to the end.
+func (p *player) send(ctx context.Context, i int, buf []byte) (way Way, n int64, err error) {
 	target := p.o.Trace.Requests[i].Key
 	u, err := p.url(i, target)
 	if err != nil {

@@ -11,18 +11,18 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/table"
 )
 
-// A Way is where an answer came from, as its Cache-Status says.
+// A Way is where an answer came from, by its Cache-Status.
 type Way uint8
 
 const (
-	Unknown Way = iota // Cache-Status is missing or does not say it
+	Unknown Way = iota // Cache-Status is missing or does not tell
 	Local
 	Sibling
 	Origin
-	Shared // with another request, or validated
+	Shared // the answer to another request, or a validated copy
 )
 
-// wayOf reads the last member of Cache-Status, which the requested cache added.
+// wayOf reads the last member of Cache-Status, which the cache added that got the request.
 func wayOf(h http.Header) Way {
 	last, _ := rfc9111.LastStatus(h)
 	switch {
@@ -38,24 +38,25 @@ func wayOf(h http.Header) Way {
 	return Unknown
 }
 
-// Counts are the requests to one peer, or to all, and their answers.
+// Counts count the requests to one peer, or to all, and their answers.
 type Counts struct {
 	Requests int64 `json:"requests"`
 	Local    int64 `json:"local_hits"`
 	Sibling  int64 `json:"sibling_hits"`
 	Shared   int64 `json:"collapsed"`
 	Origin   int64 `json:"from_origin"`
-	Unknown  int64 `json:"unknown"` // answers whose Cache-Status did not say
+	Unknown  int64 `json:"unknown"` // answers whose Cache-Status does not tell
 	Failed   int64 `json:"failed"`
 	Bytes    int64 `json:"bytes"`
 }
 
-// of returns the count of answers that came that way.
+// of returns the counter of a way.
 func (c *Counts) of(w Way) *int64 {
 	return [...]*int64{Unknown: &c.Unknown, Local: &c.Local, Sibling: &c.Sibling, Origin: &c.Origin, Shared: &c.Shared}[w]
 }
 
-func (c *Counts) add(o Counts) {
+// Add adds o to c.
+func (c *Counts) Add(o Counts) {
 	c.Requests += o.Requests
 	c.Failed += o.Failed
 	c.Bytes += o.Bytes
@@ -64,7 +65,7 @@ func (c *Counts) add(o Counts) {
 	}
 }
 
-// A tally has the counts of one peer, and the times of its answers.
+// A tally has the counts of one peer, and the durations of its answers.
 type tally struct {
 	Counts
 	took []time.Duration
@@ -114,7 +115,7 @@ func (t *tally) row(name string) Row {
 	return Row{Peer: name, Counts: t.Counts, P50: at(0.5), P99: at(0.99)}
 }
 
-// Text is r for people.
+// Text returns r as text.
 func Text(r *Result) string {
 	rate := 0.0
 	if r.Seconds > 0 {
