@@ -79,12 +79,13 @@ func ExamplePlan() {
 
 // A history brings a replica up to date with one delta, however old its version is.
 func ExampleHistory() {
-	held, _ := digest.NewCountingFilter(digest.Geometry{Bits: 1 << 20, Hashes: 1}, 1)
+	seed := digest.SeedFrom([]byte("what only the cluster knows"))
+	held, _ := digest.NewCountingFilter(digest.Geometry{Bits: 1 << 20, Hashes: 1, Seed: seed}, 1)
 	history := digest.NewHistory(1 << 20)
 	history.Advance(held.Current())
 	start := held.Current().Version()
 	for i := range 3 {
-		held.Add(digest.KeyOfString(0, fmt.Sprint("object ", i)))
+		held.Add(digest.KeyOfString(seed, fmt.Sprint("object ", i)))
 		history.AdvanceDelta(held.AdvanceDelta())
 	}
 	delta, base, ok := history.Since(start)
