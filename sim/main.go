@@ -141,6 +141,9 @@ func help(args []string) (string, error) {
 		took = "some minutes"
 	}
 	fmt.Fprintf(&b, "\nIt took %s of CPU time, on one core of a server of 2026.\n", took)
+	if e.Args != "" {
+		paragraph(&b, "\n", "", "TRACE is plain or gzip: lines of SECONDS CLIENT KEY SIZE, or an access log, Squid's or in Common Log Format.")
+	}
 	own := flag.NewFlagSet(e.Name, flag.ContinueOnError)
 	e.prepare(own)
 	if list := flagsHelp(own); list != "" {
@@ -179,8 +182,10 @@ func usagef(format string, args ...any) error {
 // the experiment has none either.
 func (j *Job) parseArgs(flags *flag.FlagSet, args []string) (e Experiment, err error) {
 	for {
-		if err := flags.Parse(args); err != nil {
+		if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
 			return e, err
+		} else if err != nil {
+			return e, fmt.Errorf("%w (%s lists the flags)", err, strings.TrimRight("sim help "+e.Name, " "))
 		}
 		if flags.NArg() == 0 {
 			break

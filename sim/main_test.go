@@ -36,7 +36,7 @@ func call(args ...string) (code int, stdout, stderr string) {
 // intervals.
 func TestOwnValues(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
-		{"memory --f 0.1", "flag provided but not defined: -f"},
+		{"memory --f 0.1", "flag provided but not defined: -f (sim help memory lists the flags)"},
 		{"delta --f 1", "want more than 0 and less than 1"},
 		{"delta --n 99", "want 100 to 10000000"},
 		{"delta --n 1e3x", "1e3x: want 100 to 10000000"},
