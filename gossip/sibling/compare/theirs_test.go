@@ -1,4 +1,4 @@
-package main
+package compare
 
 import (
 	"context"
@@ -11,8 +11,8 @@ import (
 	"github.com/groupcache/groupcache-go/v3/transport/peer"
 )
 
-// theirs is groupcache-go, with a hash and so many points on the ring that its owners
-// have equal shares: with its defaults one has 2.8 times the mean.
+// theirs is groupcache-go, with a hash function and so many points on the ring that its owners
+// have equal shares. With its defaults one owner has 2.8 times the mean.
 type theirs struct {
 	w         *world
 	room      int
@@ -58,7 +58,7 @@ func (s *theirs) add() {
 	s.instances, s.groups, s.http = append(s.instances, instance), append(s.groups, group), append(s.http, client)
 }
 
-// tell gives everybody the list of peers, without that of index not.
+// tell gives all instances the list of peers, without peer not.
 func (s *theirs) tell(not int) {
 	for i, instance := range s.instances {
 		var peers []peer.Info

@@ -1,4 +1,4 @@
-package main
+package compare
 
 import (
 	"context"
@@ -30,12 +30,12 @@ const (
 
 // A system is a cache on some nodes.
 type system interface {
-	// get asks node i for a key.
+	// get requests a key from node i.
 	get(ctx context.Context, i int, key string) error
-	// join adds one more node. The others know at once.
+	// join adds a node, which the others know at once.
 	join()
-	// gone says that node i died, where the system cannot tell by itself; who calls
-	// it plays the operator.
+	// gone tells the system that node i died, as an operator would, if it does not
+	// detect that itself.
 	gone(i int)
 	close()
 }
@@ -50,10 +50,10 @@ type world struct {
 
 	mu      sync.Mutex
 	fetches int            // of the origin
-	again   int            // of those, of what was fetched before
+	again   int            // of those, of objects that were fetched before
 	fetched map[string]int // by key
 	errors  int
-	took    []time.Duration // by request, in their order; -1 = not answered
+	took    []time.Duration // by request, in order; -1 = not answered yet
 }
 
 func newWorld(seed uint64) *world {
@@ -67,7 +67,7 @@ func newWorld(seed uint64) *world {
 	return w
 }
 
-// key draws one.
+// key draws a key.
 func (w *world) key() string {
 	i := sort.SearchFloat64s(w.ranks, w.rng.Float64()*w.ranks[objects-1])
 	return keyOf(i)
@@ -91,7 +91,7 @@ func (w *world) load(ctx context.Context, key string) ([]byte, error) {
 	return make([]byte, valueBytes), nil
 }
 
-// run asks n times at random nodes of the first live ones, except that of index not.
+// run sends n requests to random nodes among the first live ones, except node not.
 func (w *world) run(n, live, not int) {
 	var all sync.WaitGroup
 	for range n {
@@ -110,6 +110,35 @@ func (w *world) run(n, live, not int) {
 	all.Wait()
 }
 
+const (
+	herd     = 200 // concurrent requests for a key
+	herdKeys = 20
+)
+
+// play runs a scenario with that many requests.
+func (w *world) play(sc scenario, requests int) {
+	if sc.requests == 0 {
+		for k := range herdKeys {
+			var all sync.WaitGroup
+			for i := range herd {
+				w.took = append(w.took, -1)
+				at := len(w.took) - 1
+				all.Go(func() { w.ask(i%nodes, keyOf(k), at) })
+			}
+			all.Wait()
+			time.Sleep(time.Second)
+		}
+		return
+	}
+	w.run(requests/2, nodes, -1)
+	live, not := nodes, -1
+	if sc.event != nil {
+		live, not = sc.event(w)
+		w.again = 0
+	}
+	w.run(requests-requests/2, live, not)
+}
+
 func (w *world) ask(i int, key string, at int) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -123,7 +152,7 @@ func (w *world) ask(i int, key string, at int) {
 	}
 }
 
-// end closes everything and waits until what sleeps has gone.
+// end closes everything and waits until all goroutines have ended.
 func (w *world) end() {
 	w.system.close()
 	time.Sleep(time.Minute)
@@ -132,26 +161,20 @@ func (w *world) end() {
 
 func (w *world) bytes() int64 { return w.streams.Load() + w.net.Traffic().Bytes }
 
-// mean is that of the requests from the i-th.
-func (w *world) mean(from int) time.Duration {
-	var sum time.Duration
-	for _, d := range w.took[from:] {
-		sum += d
-	}
-	return sum / time.Duration(len(w.took)-from)
-}
-
-// worst is that of the requests from the i-th, and how many took more than 100 ms.
-func (w *world) worst(from int) (most time.Duration, slow int) {
-	for _, d := range w.took[from:] {
-		if most = max(most, d); d > 100*time.Millisecond {
+// latency describes the second half of the requests: the mean and the worst, and how many took more
+// than 100 ms.
+func (w *world) latency() (mean, worst time.Duration, slow int) {
+	second := w.took[len(w.took)/2:]
+	for _, d := range second {
+		mean += d / time.Duration(len(second))
+		if worst = max(worst, d); d > 100*time.Millisecond {
 			slow++
 		}
 	}
-	return most, slow
+	return mean, worst, slow
 }
 
-// A host is a memnet host whose dialled connections are counted, both ways.
+// A host is a memnet host that counts the bytes of the connections that it dials, in both directions.
 type host struct {
 	*memnet.Host
 	w *world

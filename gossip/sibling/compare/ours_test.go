@@ -1,4 +1,4 @@
-package main
+package compare
 
 import (
 	"context"
@@ -57,7 +57,7 @@ func (s *ours) get(ctx context.Context, i int, key string) error {
 	return err
 }
 
-func (s *ours) gone(int) {} // it finds out
+func (s *ours) gone(int) {} // it detects that
 
 func (s *ours) close() {
 	for i := range s.nodes {
