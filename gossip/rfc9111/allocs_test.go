@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// TestAllocations: what the rules cost a miss: a response is described, judged, named,
-// and the header of the answer filled.
+// TestAllocations: the allocations of the rules for a miss, from NewResponse to Fill.
 func TestAllocations(t *testing.T) {
 	const most = 5
 	request := &http.Request{Method: "GET", Header: header("Accept-Encoding: gzip | User-Agent: x")}

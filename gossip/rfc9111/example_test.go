@@ -8,7 +8,7 @@ import (
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
-// A cache stores what arrives and asks, at each request, what it may do with it.
+// A cache stores a response, and decides at each request how to use it.
 func Example() {
 	arrived := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	header := http.Header{"Cache-Control": {"max-age=60"}, "Etag": {`"v1"`}}
@@ -30,7 +30,7 @@ func Example() {
 	// validate it: stale map[If-None-Match:["v1"]]
 }
 
-// Part of a stored response of 1,000 bytes.
+// A part of a stored response of 1,000 bytes.
 func ExampleResponse_PartFor() {
 	response := rfc9111.NewResponse(http.StatusOK, http.Header{}, 0, time.Now())
 	request := &http.Request{Method: http.MethodGet, Header: http.Header{"Range": {"bytes=-100"}}}
@@ -48,7 +48,7 @@ func ExampleIdentity() {
 	// Accept-Encoding:br,gzip
 }
 
-// What the cache nearest to the client says of an answer.
+// The status of the cache nearest to the client.
 func ExampleLastStatus() {
 	h := http.Header{"Cache-Status": {"cdn; fwd=miss, peer-1; hit; ttl=30"}}
 	status, _ := rfc9111.LastStatus(h)

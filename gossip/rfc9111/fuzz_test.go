@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// FuzzDirectives: whatever the field says, times are in range, and what one line
-// means two lines mean too.
+// FuzzDirectives: whatever the field contains, times are in range, and a list means the same in
+// one line as in two.
 func FuzzDirectives(f *testing.F) {
 	for _, s := range []string{"max-age=60", `no-cache="a, b", private`, `max-age="6\"0`, "s-maxage=99999999999999999999", ",,=,=\"", "max-stale, max-stale=3"} {
 		f.Add(s)
@@ -29,7 +29,7 @@ func FuzzDirectives(f *testing.F) {
 	})
 }
 
-// FuzzIdentity: identities of different selections differ, and come apart again.
+// FuzzIdentity: different variants have different identities, which SplitIdentity takes apart again.
 func FuzzIdentity(f *testing.F) {
 	f.Add("X-A", "X-B", "1", "2", "1", "3")
 	f.Add("Accept-Encoding", "Cookie", "gzip, br", "a=b", "gzip", "br\na=b")
@@ -56,7 +56,7 @@ func FuzzIdentity(f *testing.F) {
 	})
 }
 
-// FuzzRange: a range that is taken lies within the body.
+// FuzzRange: a range that is accepted lies within the body.
 func FuzzRange(f *testing.F) {
 	f.Add("bytes=0-1", int64(10))
 	f.Add("bytes=-5", int64(3))
@@ -72,7 +72,7 @@ func FuzzRange(f *testing.F) {
 	})
 }
 
-// FuzzDate: a date that is taken is what its canonical form says.
+// FuzzDate: a date that is accepted equals its canonical form.
 func FuzzDate(f *testing.F) {
 	f.Add("Sun, 06 Nov 1994 08:49:37 GMT")
 	f.Add("Sunday, 06-Nov-94 08:49:37 GMT")

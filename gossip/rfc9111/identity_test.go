@@ -59,7 +59,7 @@ func TestIdentity(t *testing.T) {
 	}
 }
 
-// TestVariants: the rules follow what is stored, replacements included.
+// TestVariants: the sets of fields follow the stored responses, also when they are replaced.
 func TestVariants(t *testing.T) {
 	r := NewVariants()
 	a1, a2, b := "GET u\nA:1", "GET u\nA:2", "GET u\nA:1\nB:1"

@@ -22,8 +22,7 @@ func header(s string) http.Header {
 	return h
 }
 
-// The rows of CONFORMANCE.md run caches; this looks at what a Response says itself,
-// at the bounds.
+// The rows of CONFORMANCE.md test whole caches; this tests the methods of Response at their bounds.
 func TestReuse(t *testing.T) {
 	for name, tt := range map[string]struct {
 		response, request string
@@ -78,7 +77,7 @@ func TestStaleOnError(t *testing.T) {
 	}
 }
 
-// A response with a field of each kind is described field by field.
+// NewResponse reads each kind of field.
 func TestNewResponse(t *testing.T) {
 	h := header("Date: Thu, 01 Jan 2026 11:59:50 GMT | Age: 3 | Last-Modified: Thu, 01 Jan 2026 11:43:10 GMT | Etag: \"e\"")
 	r := NewResponse(200, h, 2*time.Second, noon)
@@ -172,7 +171,7 @@ func TestInvalidated(t *testing.T) {
 	}
 }
 
-// What Status writes it reads again, whatever the cache is called.
+// LastStatus reads what Status writes, whatever the name of the cache.
 func TestStatus(t *testing.T) {
 	for _, s := range []Status{
 		{Cache: "a", Hit: true, HasTTL: true, TTL: -2 * time.Second, Detail: "stale-if-error"},

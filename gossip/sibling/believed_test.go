@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// What a sibling says is forgotten after a week, whatever lifetime it states: also where
-// the origin has confirmed what the sibling stated, and where another passed it on.
+// A copy from a sibling is used for a week at most, whatever lifetime it states: also if the origin
+// confirms it, and if another sibling passes it on.
 func TestSiblingsWordRunsOut(t *testing.T) {
 	const day = 24 * time.Hour
 	for _, tt := range []struct {
@@ -59,7 +59,7 @@ func TestSiblingsWordRunsOut(t *testing.T) {
 	}
 }
 
-// A value that a sibling gave is made anew after a week, however often it was passed on.
+// A copy of a value is loaded again after a week, however often siblings pass it on.
 func TestSiblingsValueRunsOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, Config{})

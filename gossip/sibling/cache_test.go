@@ -18,8 +18,8 @@ import (
 	"github.com/summarycache/summarycache/gossip/invalidation"
 )
 
-// newHeld returns holdings in so many positions that no two objects share one: while
-// a seed changes, a filter counts those that do only approximately.
+// newHeld returns holdings with so many positions that no two objects share one. While a seed
+// changes, a filter counts shared positions only approximately.
 func newHeld(t *testing.T) *gossip.Holdings {
 	t.Helper()
 	filter, err := digest.NewCountingFilter(digest.Geometry{Bits: 1 << 40, Hashes: 1}, 1)
@@ -61,12 +61,12 @@ func (m *Memory) Len() int {
 	return len(m.by)
 }
 
-// newCache returns a cache over memory that asks w's siblings.
+// newCache returns a cache with a Memory that asks w's siblings.
 func (w *world) newCache() *Cache {
 	return newTestCache("me", w.client, NewMemory(newHeld(w.t), 0, 0))
 }
 
-// A value of any name comes from here, from the sibling that has it, or is loaded.
+// A value of any name comes from the store, from a sibling that has it, or from the load function.
 func TestCacheGet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, Config{})
@@ -113,7 +113,7 @@ func TestCacheGet(t *testing.T) {
 	})
 }
 
-// A body that breaks off is no value: the next sibling is asked.
+// If a body breaks off, the next sibling is asked.
 func TestCacheGetBroken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, Config{})
@@ -163,8 +163,8 @@ func TestNewCacheMisused(t *testing.T) {
 	}
 }
 
-// Memory keeps within its bounds, drops what was used longest ago, and lists what it
-// has.
+// Memory stays within its bounds, evicts the least recently used objects, and advertises those that
+// it has.
 func TestMemory(t *testing.T) {
 	held := newHeld(t)
 	m := NewMemory(held, 3, 100)
@@ -210,8 +210,7 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// What is held stays listed while the seed that lists are made under changes, and
-// objects come and go.
+// The stored objects stay advertised while the seed changes and objects are added and removed.
 func TestMemoryIdentitiesReseed(t *testing.T) {
 	held := newHeld(t)
 	m := NewMemory(held, 1000, 0)

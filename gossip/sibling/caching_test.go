@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// fetchAll asks a transport and reads the body.
+// fetchAll sends a GET through a transport and reads the body.
 func fetchAll(t testing.TB, rt http.RoundTripper, target string) (string, *http.Response) {
 	t.Helper()
 	resp, err := rt.RoundTrip(httptest.NewRequest("GET", target, nil))
@@ -28,8 +28,8 @@ func fetchAll(t testing.TB, rt http.RoundTripper, target string) (string, *http.
 	return string(body), resp
 }
 
-// One transport gets from the other, through its Handler, what that has; what varies
-// and what is long it gets from the origin.
+// One transport gets the objects of the other through its Handler, but those that vary or are long
+// from the origin.
 func TestCacheTransportFromSibling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, Config{})
@@ -60,8 +60,7 @@ func TestCacheTransportFromSibling(t *testing.T) {
 	})
 }
 
-// A body that is longer than may be stored is passed on, and one that broke off is
-// not stored.
+// A body that is too long for the store is passed on, and one that broke off is not stored.
 func TestCacheTransportBodies(t *testing.T) {
 	broken := errors.New("broken")
 	for name, tt := range map[string]struct {
@@ -97,7 +96,7 @@ type errReader struct{ err error }
 
 func (r errReader) Read([]byte) (int, error) { return 0, r.err }
 
-// What was under way while its URL was written to is not stored.
+// A response that was being fetched during a write to its URL is not stored.
 func TestCacheTransportWrittenMeanwhile(t *testing.T) {
 	m := NewMemory(nil, 0, 0)
 	c := newTestCache("c", nil, m).Transport(stored("Cache-Control: max-age=60", "old"))
@@ -114,7 +113,7 @@ func TestCacheTransportWrittenMeanwhile(t *testing.T) {
 	}
 }
 
-// Variants come and go, from many goroutines, and the index of them does not grow.
+// Many goroutines add and remove variants, and their index does not grow.
 func TestCacheTransportManyVariants(t *testing.T) {
 	m := NewMemory(nil, 50, 0)
 	c := newTestCache("c", nil, m).Transport(roundTrip(func(r *http.Request) (*http.Response, error) {
@@ -147,8 +146,7 @@ func TestCacheTransportManyVariants(t *testing.T) {
 	}
 }
 
-// BenchmarkCacheTransport is a hit, and a miss that is stored, beside what the
-// origin's transport costs.
+// BenchmarkCacheTransport measures a hit, a miss that is stored, and the origin's transport alone.
 func BenchmarkCacheTransport(b *testing.B) {
 	date := []string{time.Now().UTC().Format(http.TimeFormat)}
 	origin := roundTrip(func(r *http.Request) (*http.Response, error) {

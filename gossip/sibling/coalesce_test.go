@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// A cluster carries requests to its peers' handlers.
+// A cluster passes requests to the handlers of its peers.
 type crew struct {
 	names      []string
 	coalescers map[string]*Coalescer // by address, which is the name and a port
@@ -56,8 +56,8 @@ func (c *crew) fetching(name, identity string) string {
 	return got.Name
 }
 
-// The first to ask is told of nobody, the others of the first, for a while,
-// whichever peer the owner is.
+// For a while the owner names the first peer to all others, and nobody to the first, whichever peer
+// the owner is.
 func TestInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrew(5)
@@ -83,8 +83,7 @@ func TestInFlight(t *testing.T) {
 	})
 }
 
-// Keys are spread over the members, and only a member's own change their owner when
-// it goes.
+// Keys are spread over the members. When a member leaves, only its own keys change their owner.
 func TestOwners(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const keys, peers = 10_000, 10
@@ -112,7 +111,7 @@ func TestOwners(t *testing.T) {
 	})
 }
 
-// An owner that does not answer holds nobody up for long.
+// An owner that does not answer delays a request only briefly.
 func TestOwnerIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrew(2)
@@ -138,8 +137,8 @@ func TestOwnerIsGone(t *testing.T) {
 	})
 }
 
-// An owner that is suspended as a sibling is not asked, and one that fails is suspended as
-// a sibling.
+// An owner that is suspended as a sibling is not asked, and one that fails is suspended as a
+// sibling.
 func TestOwnersHealthIsShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrew(2)
@@ -172,7 +171,7 @@ func TestCoalescerAlone(t *testing.T) {
 	}
 }
 
-// Strangers are told nothing, and can say nothing.
+// Strangers get no answer, and have no effect.
 func TestCoalescerForMembersOnly(t *testing.T) {
 	for name, tt := range map[string]struct {
 		via, query string
@@ -198,7 +197,7 @@ func TestCoalescerForMembersOnly(t *testing.T) {
 	}
 }
 
-// An owner's memory is bounded, and what has run out makes room.
+// The memory of an owner is bounded, and expired entries make room.
 func TestCoalescerIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrew(2).coalescers["p0:80"]

@@ -10,8 +10,7 @@ import (
 	"time"
 )
 
-// machine is what all caches and the origin of a test run on: requests wait for one of
-// its processors.
+// A machine runs all caches and the origin of a test. Requests wait for one of its processors.
 type machine chan struct{}
 
 func (m machine) runs(cost time.Duration, h http.HandlerFunc) http.HandlerFunc {
@@ -27,7 +26,7 @@ func (m machine) runs(cost time.Duration, h http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// picking is a world whose locator names one sibling for an object.
+// picking is a world whose locator returns one sibling for each object.
 type picking struct {
 	*world
 	mu   sync.Mutex
@@ -40,8 +39,8 @@ func (p *picking) Candidates(dst []Candidate, _ string) []Candidate {
 	return append(dst, p.known[p.rand.IntN(len(p.known))])
 }
 
-// overloaded has so many clients ask for objects that siblings have, one after another,
-// on a machine of two processors, and returns what became of the questions.
+// overloaded has that many clients request objects that siblings have, one after another, on a
+// machine with two processors. It returns the counters.
 func overloaded(t *testing.T, clients, each int, late func() time.Duration) (s Stats, origin int) {
 	w := newWorld(t, Config{})
 	defer w.close()
@@ -70,15 +69,15 @@ func overloaded(t *testing.T, clients, each int, late func() time.Duration) (s S
 	return c.Stats(), w.asked()
 }
 
-// On a machine on which questions take longer than the deadline of 500 ms, because of
-// all that is asked at once, siblings go on answering, and the origin is spared.
+// On an overloaded machine, where requests take longer than the deadline of 500 ms, siblings
+// continue to answer, and the origin is spared.
 func TestOverload(t *testing.T) {
 	for clients, mostOrigin := range map[int]float64{20: 0, 120: 0.2, 200: 0.2} {
 		t.Run(fmt.Sprint("clients=", clients), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				const each = 20
 				s, origin := overloaded(t, clients, each, nil)
-				t.Logf("%d requests: %d questions, %d hits, %d lost, %d spared; %d to the origin", clients*each, s.Asked, s.Hits, s.Errors, s.Spared, origin)
+				t.Logf("%d requests: %d to siblings, %d hits, %d lost, %d spared; %d to the origin", clients*each, s.Asked, s.Hits, s.Errors, s.Spared, origin)
 				if share := float64(origin) / float64(clients*each); share > mostOrigin {
 					t.Errorf("%.0f %% of the requests went to the origin, want at most %.0f", 100*share, 100*mostOrigin)
 				}
@@ -87,8 +86,8 @@ func TestOverload(t *testing.T) {
 	}
 }
 
-// The deadline stays what it is set to beside one sibling that hangs, follows all when
-// they get slow, no further than to three times that, and comes back.
+// The deadline does not change if one sibling hangs. If all siblings become slow, it follows them,
+// up to three times its setting, and returns to it.
 func TestDeadlineFollows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, Config{})
@@ -147,8 +146,8 @@ func TestDeadlineFollows(t *testing.T) {
 	})
 }
 
-// Where packets are lost, some answers come after one or two retransmissions, and some
-// not in time. The deadline stays what it is set to.
+// If packets are lost, some answers arrive after one or two retransmissions, and some not in
+// time. The deadline does not change.
 func TestDeadlineUnderLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, Config{})
@@ -170,7 +169,7 @@ func TestDeadlineUnderLoss(t *testing.T) {
 	})
 }
 
-// A process that is itself late blames nobody, and waits for longer.
+// A process that runs late itself blames no sibling, and waits for longer.
 func TestLateBlamesNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		late := time.Duration(0)

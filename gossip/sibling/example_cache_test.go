@@ -15,8 +15,8 @@ import (
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
-// shared puts a cache before handler that tells its siblings what it holds, and finds
-// there what they hold. It is to be served at cfg.Service.
+// shared puts a cache in front of handler. It advertises its objects to its siblings, and finds
+// theirs. Serve it at cfg.Service.
 func shared(ctx context.Context, cfg gossip.Config, handler http.Handler) (http.Handler, *gossip.Node, error) {
 	node, err := gossip.New(cfg)
 	if err != nil {
@@ -33,7 +33,7 @@ func shared(ctx context.Context, cfg gossip.Config, handler http.Handler) (http.
 	return cache.Wrap(handler), node, nil
 }
 
-// Two servers of one site. What the first has made the second does not make again.
+// Two servers of one site. A page that the first one has made is not made again by the second.
 func ExampleCache_Wrap() {
 	heard := make(chan exchange.Event, 10)
 	site := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -85,7 +85,7 @@ func ExampleCache_Wrap() {
 	// "a page", Cache-Status: ["b; hit"]
 }
 
-// Values that are no HTTP responses. Of what nobody holds, the first Get loads it.
+// Values that are not HTTP responses. The first Get of a value that no cache has loads it.
 func ExampleCache_Get() {
 	node, err := gossip.New(gossip.Config{
 		Name: "a", Bind: "127.0.0.1:0", Service: "127.0.0.1:8080", Objects: 10_000, Logger: slog.New(slog.DiscardHandler),

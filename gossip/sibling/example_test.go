@@ -18,8 +18,8 @@ import (
 
 var secret = []byte("at least 16 bytes, better random")
 
-// A shelf stands for any HTTP cache that is a transport. It keeps every body for
-// ever, and the digest in step.
+// A shelf stands for any HTTP cache that is a transport. It stores every body for ever, and keeps
+// the digest in step.
 type shelf struct {
 	sync.Map // body by identity
 	listed   *gossip.Holdings
@@ -43,7 +43,7 @@ func (s *shelf) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// program starts a cache that knows its siblings, and answers them.
+// program starts a cache that asks its siblings, and answers them.
 func program(name string, join []string, heard func(exchange.Event)) (cache *shelf, node *gossip.Node, stop func()) {
 	cache = new(shelf)
 	server := httptest.NewServer(&sibling.Handler{Name: name, Cache: cache})
@@ -64,7 +64,7 @@ func program(name string, join []string, heard func(exchange.Event)) (cache *she
 	return cache, node, func() { transport.CloseIdleConnections(); node.Close(); server.Close() }
 }
 
-// Two programs, each with a cache of its own. The origin is asked once.
+// Two programs, each with its own cache. The origin gets one request.
 func Example() {
 	origin := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Println("origin: asked for", r.URL)
@@ -94,7 +94,7 @@ func Example() {
 
 func get(cache http.RoundTripper, url string) { show((&http.Client{Transport: cache}).Get(url)) }
 
-// show prints an answer.
+// show requests a URL and prints the answer.
 func show(resp *http.Response, err error) {
 	if err != nil {
 		panic(err)

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Those that ask for a value at the same time share one load.
+// Concurrent calls for a value share one load.
 func TestGetCollapses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, Config{})
@@ -45,7 +45,7 @@ func TestGetCollapses(t *testing.T) {
 	})
 }
 
-// A load lasts as long as anybody waits for it, however long the first of them does.
+// A load lasts as long as any caller waits for it, even if the first one has given up.
 func TestLoadOutlivesItsFirstCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, Config{})
@@ -88,8 +88,7 @@ func TestLoadOutlivesItsFirstCaller(t *testing.T) {
 	})
 }
 
-// A load that panics does so where it was asked for, and one that ends its goroutine
-// is an error.
+// If a load panics, so does Get. If it ends its goroutine, Get returns an error.
 func TestLoadPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, Config{})
@@ -113,7 +112,7 @@ func TestLoadPanics(t *testing.T) {
 	})
 }
 
-// A sibling that should have a value and is silent costs little: the value is loaded.
+// If the sibling that should have a value is silent, the value is loaded after a short time.
 func TestSilentSiblingIsHedgedByLoad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, Config{})
@@ -147,8 +146,8 @@ func TestSilentSiblingIsHedgedByLoad(t *testing.T) {
 	})
 }
 
-// Requests for one response at the same time are one of the handler's, unless it is
-// not for all: then nobody waits for longer than until that is known.
+// Concurrent requests for a response cause one call of the handler. If the response cannot be
+// shared, the others wait only until that is known.
 func TestServeCollapses(t *testing.T) {
 	for name, tt := range map[string]struct {
 		control string
@@ -188,7 +187,7 @@ func TestServeCollapses(t *testing.T) {
 	}
 }
 
-// What a sibling gave leaves before what only this peer has, until it is asked for.
+// Copies from siblings are evicted before other objects, until they are requested again.
 func TestMemoryProbation(t *testing.T) {
 	held := newHeld(t)
 	m := NewMemory(held, 3, 0)
@@ -218,8 +217,8 @@ func TestMemoryProbation(t *testing.T) {
 	}
 }
 
-// Owners are asked while that pays, and not else; what others turn out to have fetched
-// too makes it pay again.
+// Owners are asked only while that pays. It pays again when others turn out to fetch the same
+// objects.
 func TestOwnersAreAskedWhileItPays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrew(2).coalescers["p0:80"]
@@ -252,7 +251,7 @@ func TestOwnersAreAskedWhileItPays(t *testing.T) {
 	})
 }
 
-// Servers of one site under two names share by an identity of their own.
+// Servers of one site under two host names share objects by an Identity function.
 func TestCacheIdentity(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, Config{})

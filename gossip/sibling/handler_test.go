@@ -8,12 +8,12 @@ import (
 	"testing"
 )
 
-// roundTrip is a cache.
+// roundTrip is a cache as a function.
 type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// stored answers by a response in its textual form.
+// stored is a cache that answers with a response, given as text.
 func stored(head, body string) roundTrip {
 	return func(r *http.Request) (*http.Response, error) {
 		rec := httptest.NewRecorder()

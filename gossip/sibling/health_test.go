@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// plan returns whom a client would ask for anything.
+// plan returns the siblings that a client would ask for an object.
 func (w *world) plan() (names []string) {
 	for _, s := range w.client.Plan(LookupRequest{Identities: []string{"x"}}) {
 		names = append(names, s.Peer)
@@ -17,8 +17,7 @@ func (w *world) plan() (names []string) {
 	return names
 }
 
-// A sibling that fails is left alone, for longer each time, until it answers or begins a
-// new life.
+// A sibling that fails is suspended, for longer each time, until it answers or begins a new life.
 func TestSuspension(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, Config{})
@@ -63,8 +62,8 @@ func TestSuspension(t *testing.T) {
 	})
 }
 
-// A sibling that lacks what its digest lists is quarantined, and the Locator told once;
-// a new life does not help.
+// A sibling that does not have what its digest advertises is quarantined, and Distrust is called
+// once. A new life does not end the quarantine.
 func TestQuarantine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, Config{})
@@ -95,7 +94,7 @@ func TestQuarantine(t *testing.T) {
 	})
 }
 
-// False hits that a digest's error rate explains, or that hits outweigh, are no reason.
+// There is no quarantine if the digest's error rate explains the false hits, or if there are more hits.
 func TestFewFalseHitsAreExplained(t *testing.T) {
 	now := time.Unix(0, 0)
 	var r record
@@ -113,7 +112,7 @@ func TestFewFalseHitsAreExplained(t *testing.T) {
 	}
 }
 
-// Messages besides questions count: an error suspends at once, silence at the third time
+// Messages other than lookup requests count: an error suspends at once, silence at the third time
 // in a row, and an answer ends both.
 func TestAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -134,7 +133,7 @@ func TestAsked(t *testing.T) {
 	})
 }
 
-// A cache beside the cluster is ranked with the members, and has the same record.
+// A cache outside the cluster is ranked with the members, and has the same kind of record.
 func TestOthersAreRankedWithMembers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, Config{})
@@ -160,7 +159,7 @@ func TestOthersAreRankedWithMembers(t *testing.T) {
 	})
 }
 
-// beside is a world with a cache that lists objects by other names.
+// beside is a world with a cache outside the cluster.
 type beside struct {
 	*world
 	other Candidate
@@ -170,8 +169,8 @@ func (b beside) CandidatesFor(dst []Candidate, _ *LookupRequest) []Candidate {
 	return append(dst, b.other)
 }
 
-// What is known is bounded, looking up adds nothing, and names that come and go displace
-// each other rather than what is in use.
+// The number of records is bounded, looking up a name adds none, and names that come and go replace
+// each other rather than those in use.
 func TestHealthIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var h Health

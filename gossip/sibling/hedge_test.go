@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-// A delay may change while a sibling uses it.
+// A delay can be changed while a sibling uses it.
 type delay struct{ atomic.Int64 }
 
 func (d *delay) set(to time.Duration) { d.Store(int64(to)) }
 
-// after holds every object and answers after a time that may change.
+// after answers every request with an object, after a delay.
 func after(d *delay, body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		select {
@@ -26,7 +26,7 @@ func after(d *delay, body string) http.HandlerFunc {
 	}
 }
 
-// learn lets the client see how fast everybody is.
+// learn sends n requests, from which the client learns how fast each sibling is.
 func (w *world) learn(n int) {
 	for i := range n {
 		if _, _, err := w.get(w.t.Context(), fmt.Sprint("/", i)); err != nil {
@@ -35,8 +35,8 @@ func (w *world) learn(n int) {
 	}
 }
 
-// A sibling that hangs costs a client not the deadline but little more than the
-// sibling took before, and it hears that it is no longer wanted.
+// If a sibling hangs, the client waits little longer than the sibling usually takes, and not until
+// the deadline. The request to the sibling is canceled.
 func TestHedgeToSibling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, Config{})
@@ -63,7 +63,7 @@ func TestHedgeToSibling(t *testing.T) {
 	})
 }
 
-// The origin is asked later than a sibling would be, and not twice.
+// The origin is asked later than another sibling would be, and once.
 func TestHedgeToOrigin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, Config{})
@@ -89,8 +89,7 @@ func TestHedgeToOrigin(t *testing.T) {
 	})
 }
 
-// An origin in trouble, asked because a sibling is late, does not keep the client
-// from the sibling's answer.
+// If a sibling is late and the origin answers with an error, the client gets the sibling's answer.
 func TestHedgeToFailingOrigin(t *testing.T) {
 	for name, fail := range map[string]http.HandlerFunc{
 		"500":   func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(500) },
@@ -116,7 +115,7 @@ func TestHedgeToFailingOrigin(t *testing.T) {
 	}
 }
 
-// However many answers are late, hedges stay within their budget; none is possible.
+// However many answers are late, hedges stay within their budget, which may be 0.
 func TestHedgeBudget(t *testing.T) {
 	const questions, late = 2000, 80
 	for _, tt := range []struct {
@@ -145,8 +144,7 @@ func TestHedgeBudget(t *testing.T) {
 	}
 }
 
-// A sibling that is overtaken time after time counts as one that does not
-// answer.
+// A sibling that is overtaken again and again counts as one that does not answer.
 func TestOvertakenTooOften(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, Config{})

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// A sibling that is asked although no digest names it, and does not have the object, is
-// no false hit: nobody said that it has.
+// If a sibling is asked although no digest names it, and does not have the object, that is no false
+// hit.
 func TestOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, Config{})
@@ -40,8 +40,8 @@ func TestOnly(t *testing.T) {
 	})
 }
 
-// Nothing is recorded of a sibling that no digest names but a hit and a failure: neither
-// that it does not have the object, nor that the origin was sooner while it was fetching.
+// Only hits and failures of a sibling that no digest names are recorded: neither that it does not
+// have the object, nor that the origin overtook it while it was fetching.
 func TestUnlistedPromiseNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, Config{})

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// An origin that is far faster than the siblings is asked first, and they are asked
-// if it fails; after a time they are tried again.
+// An origin that is far faster than the siblings is asked first, and siblings are asked if it
+// fails. After some time they are tried again.
 func TestFastOriginFirst(t *testing.T) {
 	for _, tt := range []struct {
 		sibling, origin time.Duration
@@ -73,7 +73,7 @@ func TestFastOriginFirst(t *testing.T) {
 	}
 }
 
-// What a member was asked that is gone is canceled at once.
+// A request to a member is canceled at once when the member is gone.
 func TestGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, Config{Timeout: time.Minute})

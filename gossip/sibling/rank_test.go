@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Candidates are asked in the order of round trip over odds, and in the
-// Locator's where they cost about the same.
+// Candidates are asked in the order of round trip over odds, and in the Locator's order if these
+// are similar.
 func TestRank(t *testing.T) {
 	type past struct {
 		trip      time.Duration
@@ -53,7 +53,7 @@ func TestRank(t *testing.T) {
 	}
 }
 
-// A sibling that was slow once is forgiven, since it is tried again.
+// A sibling that was slow once is tried again.
 func TestSlowOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r record
@@ -68,7 +68,7 @@ func TestSlowOnce(t *testing.T) {
 	})
 }
 
-// The quantile is right to a quarter of an octave, and follows what changes.
+// The quantile is accurate to a quarter of an octave, and follows changes.
 func TestHistogram(t *testing.T) {
 	var h histogram
 	if _, ok := h.quantile(0.95); ok {

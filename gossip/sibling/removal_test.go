@@ -20,7 +20,7 @@ import (
 	"github.com/summarycache/summarycache/gossip/memnet"
 )
 
-// A caches is caches of one cluster, in virtual time, and what they load.
+// caches are the caches of one cluster, in virtual time, and the source of their values.
 type caches struct {
 	t      *testing.T
 	net    *memnet.Network
@@ -104,8 +104,8 @@ func (w *caches) write() {
 	w.mu.Unlock()
 }
 
-// TestRemove: what was removed nobody has any more, no sibling brings it back, and what
-// was being loaded is not kept.
+// TestRemove: after a removal no cache has the object, no sibling brings it back, and a load that
+// was in progress is not stored.
 func TestRemove(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newCaches(t, 4)
@@ -129,7 +129,7 @@ func TestRemove(t *testing.T) {
 				}
 			}
 		}
-		// A load that began before brings what was there before, to who asked before alone.
+		// A load that began before the removal returns the old value, only to callers from before.
 		w.takes = time.Second
 		var asking sync.WaitGroup
 		asking.Go(func() { w.get(1, "y") })
@@ -154,8 +154,8 @@ func TestRemove(t *testing.T) {
 	})
 }
 
-// TestRemoveAndPartition: a cache that is cut off is named, and gives nobody what it
-// still has when it is back.
+// TestRemoveAndPartition: the error names a cache that is cut off. When it is back, no sibling gets
+// the old object from it.
 func TestRemoveAndPartition(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newCaches(t, 3)
@@ -187,7 +187,7 @@ func TestRemoveAndPartition(t *testing.T) {
 	})
 }
 
-// TestSet: a value that is set is what everybody finds, without a load.
+// TestSet: all caches find a value that was set, without a load.
 func TestSet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newCaches(t, 3)
@@ -252,15 +252,15 @@ func TestTyped(t *testing.T) {
 		t.Errorf("Get = %q, %v", s, err)
 	}
 	if _, err := Get(t.Context(), c, "e", upper, text("", nil)); err == nil || !strings.Contains(err.Error(), "decoding a value: empty") {
-		t.Errorf("Get of what cannot be decoded: %v", err)
+		t.Errorf("Get of a value that the codec refuses: %v", err)
 	}
 	if _, err := Get(t.Context(), c, "f", upper, text("", io.EOF)); err != io.EOF {
 		t.Errorf("Get of what cannot be loaded: %v", err)
 	}
 }
 
-// TestUnsafeMethods: a request that changes an object removes it everywhere before it is
-// answered, unless it fails; and nothing can be removed where siblings ask.
+// TestUnsafeMethods: a request that changes an object removes it at all caches before it is
+// answered, unless it fails. Nothing can be removed through the handler for siblings.
 func TestUnsafeMethods(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newCaches(t, 2)
@@ -311,8 +311,8 @@ func TestUnsafeMethods(t *testing.T) {
 	})
 }
 
-// TestOutgrown: a cache that holds a hundred times what it was planned for still claims
-// one in a thousand of what it does not hold, and siblings find what it does.
+// TestOutgrown: a cache with a hundred times as many objects as planned still has one false
+// positive in a thousand, and siblings find its objects.
 func TestOutgrown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newCaches(t, 2)
@@ -335,8 +335,8 @@ func TestOutgrown(t *testing.T) {
 	})
 }
 
-// TestZeroValues: whoever forgets a constructor gets an error that names it, or what has
-// nothing.
+// TestZeroValues: a type without its constructor returns an error that names it, or behaves as if
+// it were empty.
 func TestZeroValues(t *testing.T) {
 	ctx := t.Context()
 	request := func() *http.Request { return httptest.NewRequest("GET", "http://site.test/x", strings.NewReader("")) }
@@ -395,16 +395,16 @@ func TestZeroValues(t *testing.T) {
 	h.Of("x")
 	h.Asked("x", 0, nil)
 	if c.Lookup(LookupRequest{}).Left() != 0 || c.Stats() != (Stats{}) || new(Cache).Stats() != (CacheStats{}) {
-		t.Error("the zero Client knows somebody")
+		t.Error("the zero Client has candidates or counts")
 	}
 	if _, ok := co.InFlight(ctx, "x", 0); ok {
-		t.Error("the zero Coalescer knows somebody")
+		t.Error("the zero Coalescer names a peer")
 	}
 	var held *gossip.Holdings
 	for _, held := range []*gossip.Holdings{held, new(gossip.Holdings)} {
 		held.Add("x")
 		if held.Remove("x") || held.MayContain("x") || held.Outgrown() || held.Filter() != nil || held.Reseed(1, nil) == nil || held.Replan(nil) == nil {
-			t.Error("Holdings of nothing note something")
+			t.Error("Holdings without a filter changed")
 		}
 	}
 }

@@ -52,7 +52,7 @@ func fields(body string, fields ...string) http.HandlerFunc {
 	}
 }
 
-// What may be kept for everybody is, and nothing else.
+// Responses that may be stored for all clients are stored, and no others.
 func TestServeKeeps(t *testing.T) {
 	const public = "Cache-Control: public, max-age=60"
 	for name, tt := range map[string]struct {
@@ -102,8 +102,8 @@ func TestServeKeeps(t *testing.T) {
 	}
 }
 
-// An answer from the store is the one that was kept, older; the store answers
-// conditions and ranges of it, and no longer than it is fresh.
+// An answer from the store is the stored response with its age. The store also answers conditional
+// and range requests, as long as the response is fresh.
 func TestServeFromStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t, fields("<html>0123", "Cache-Control: public, max-age=60", "Age: 10", `Etag: "e"`, "Cache-Status: behind; hit", "Connection: close", "X-A: b"))
@@ -142,7 +142,7 @@ func TestServeFromStore(t *testing.T) {
 	})
 }
 
-// A client that asks for more than what may be stored gets the handler's own answer.
+// Requests that a stored response must not answer get the handler's own answer.
 func TestServePasses(t *testing.T) {
 	for _, tt := range []struct {
 		method, target, field string
@@ -182,7 +182,7 @@ func TestServePasses(t *testing.T) {
 	}
 }
 
-// What a handler did not finish is not kept, and its error is handed on.
+// The answer of a handler that fails is not stored, and its error is returned.
 func TestServeFails(t *testing.T) {
 	s := newSite(t, nil)
 	broken := errors.New("broken")
@@ -211,7 +211,7 @@ func TestServeFails(t *testing.T) {
 	}
 }
 
-// Two servers, of which the second gets from the first what that has.
+// Two servers, of which the second gets objects from the first.
 func TestServeFromSibling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, Config{})
@@ -247,7 +247,7 @@ func TestServeFromSibling(t *testing.T) {
 	})
 }
 
-// A file that is not kept goes on by ReadFrom, where the system can send it.
+// A file that is not stored is passed on by ReadFrom, so that the system can send it.
 func TestRecorderReadFrom(t *testing.T) {
 	for cc, kept := range map[string]bool{"public, max-age=60": true, "private": false} {
 		sink := &readFromWriter{ResponseRecorder: httptest.NewRecorder()}
@@ -271,8 +271,8 @@ func (w *readFromWriter) ReadFrom(r io.Reader) (int64, error) {
 	return io.Copy(w.ResponseRecorder, r)
 }
 
-// What a cache costs over the handler behind it, which does next to nothing: at a hit,
-// at a miss that is kept, and where it has nothing to do.
+// The cost of a cache around a trivial handler: a hit, a miss that is stored, and a request that
+// is passed on.
 func BenchmarkServe(b *testing.B) {
 	handler := fields(strings.Repeat("x", 4096), "Cache-Control: public, max-age=60", "Content-Type: text/plain")
 	wrapped := newTestCache("me", nil, NewMemory(nil, 0, 0)).Wrap(handler)
@@ -292,7 +292,7 @@ func BenchmarkServe(b *testing.B) {
 	}
 }
 
-// discard is a response that nobody reads.
+// discard is a ResponseWriter that discards the response.
 type discard struct{ h http.Header }
 
 func (d *discard) Header() http.Header         { return d.h }

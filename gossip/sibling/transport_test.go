@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// What a sibling does, the client gets the object, and what the sibling did is recorded.
+// Whatever a sibling does, the client gets the object, and the outcome is recorded.
 func TestTransport(t *testing.T) {
 	slow := func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 	for name, tt := range map[string]struct {
@@ -66,8 +66,7 @@ func TestTransport(t *testing.T) {
 	}
 }
 
-// Requests that no sibling may answer go to the origin, and those of caches that
-// found nothing nowhere.
+// Requests that no sibling may answer go to the origin, and lookup requests go nowhere.
 func TestNotAsked(t *testing.T) {
 	for _, tt := range []struct {
 		method, field, body string
@@ -111,7 +110,7 @@ func TestNotAsked(t *testing.T) {
 	}
 }
 
-// TestTold: what siblings hear of a request, and what they do not.
+// TestTold: which fields of a request siblings get, and which not.
 func TestTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, Config{})
@@ -132,7 +131,7 @@ func TestTold(t *testing.T) {
 	})
 }
 
-// TestStreams: a body comes as it arrives, and breaks off when it does.
+// TestStreams: a body is passed on as it arrives, and breaks off if the sibling's does.
 func TestStreams(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, Config{})
@@ -169,7 +168,7 @@ func TestStreams(t *testing.T) {
 	})
 }
 
-// A sibling that stalls within a body is given up.
+// A transfer from a sibling that stalls within a body is given up.
 func TestStalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, Config{})
@@ -190,7 +189,7 @@ func TestStalls(t *testing.T) {
 	})
 }
 
-// A client that no longer wants an answer is let go at once, and no sibling is blamed.
+// A client that cancels its request returns at once, and no sibling is blamed.
 func TestCanceled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, Config{})
@@ -227,7 +226,7 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// Whatever way a URL is written, what it names is looked for as peers list it.
+// Whatever the form of a URL, the lookup uses the identity that peers advertise.
 func TestIdentity(t *testing.T) {
 	for url, want := range map[string]string{
 		"http://example.com":                 "GET http://example.com/",
@@ -244,7 +243,7 @@ func TestIdentity(t *testing.T) {
 	}
 }
 
-// namedLocator notes what it is asked for.
+// namedLocator records the identities of lookups.
 type namedLocator struct {
 	*world
 	asked []string
@@ -255,7 +254,7 @@ func (l *namedLocator) Candidates(dst []Candidate, identity string) []Candidate 
 	return l.world.Candidates(dst, identity)
 }
 
-// What siblings list under a name of the program's own is looked for under that.
+// A lookup uses the identity of Transport.Identity.
 func TestTransportIdentity(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, Config{})

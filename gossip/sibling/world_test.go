@@ -14,8 +14,8 @@ import (
 	"github.com/summarycache/summarycache/gossip/memnet"
 )
 
-// A world is a client of siblings, an origin, and siblings that answer as a test
-// wants, on a network in memory and in virtual time.
+// A world has a Client, an origin, and siblings with handlers of a test, on a network in memory and
+// in virtual time.
 type world struct {
 	t         *testing.T
 	net       *memnet.Network
@@ -26,7 +26,7 @@ type world struct {
 	servers   []*http.Server
 
 	mu         sync.Mutex
-	known      []Candidate // whom the locator names, whatever is asked for
+	known      []Candidate // of every object
 	distrusted int
 	origin     int // requests to it
 }
@@ -63,7 +63,7 @@ func (w *world) serve(addr string, h http.HandlerFunc) {
 	go s.Serve(l)
 }
 
-// sibling adds one that all digests match for; h nil = nobody listens.
+// sibling adds a candidate for every object; h nil = it does not listen.
 func (w *world) sibling(h http.HandlerFunc) string {
 	w.mu.Lock()
 	n := len(w.known) + 1
@@ -90,7 +90,7 @@ func (w *world) Distrust(string) {
 	w.distrusted++
 }
 
-// recorded is what the client's Health has counted: "p1:hit" for each hit of p1, and so on.
+// recorded returns what the client's Health has counted: "p1:hit" for each hit of p1, and so on.
 func (w *world) recorded() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -137,16 +137,16 @@ func (w *world) get(ctx context.Context, path string, fields ...string) (*http.R
 	return resp, string(body), err
 }
 
-// close ends everything, as a test in a bubble must.
+// close ends all goroutines, as a test in a bubble must.
 func (w *world) close() {
 	w.transport().CloseIdleConnections()
 	for _, s := range w.servers {
 		s.Close()
 	}
-	time.Sleep(time.Minute) // handlers that work for clients which have gone end by themselves
+	time.Sleep(time.Minute) // until the handlers of canceled requests have ended
 }
 
-// holds answers every question by a fresh object.
+// holds answers every request with a fresh object.
 func holds(body string, fields ...string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "max-age=60")

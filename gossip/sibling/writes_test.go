@@ -12,8 +12,8 @@ import (
 	"github.com/summarycache/summarycache/gossip/invalidation"
 )
 
-// TestWritesThroughTransports: a write through a transport removes what every cache has of
-// its URL, whatever it varies by, and no sibling brings it back.
+// TestWritesThroughTransports: a write through a transport removes all variants of its URL from all
+// caches, and no sibling brings them back.
 func TestWritesThroughTransports(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newCaches(t, 3)
@@ -61,7 +61,7 @@ func TestWritesThroughTransports(t *testing.T) {
 				get(i, fmt.Sprint("v", version+1))
 			}
 		}
-		// One that did not hear of the write has the old one, and gives it to nobody.
+		// A cache that missed the write still has the old object, but no sibling gets it.
 		time.Sleep(3 * time.Second)
 		w.net.Partition([]string{"10.0.0.1", "10.0.0.2"}, []string{"10.0.0.3"})
 		write(0, "POST")
@@ -75,8 +75,8 @@ func TestWritesThroughTransports(t *testing.T) {
 	})
 }
 
-// TestWritesThroughOtherCaches: the same of caches that are none of ours, over a Transport
-// and under a Handler.
+// TestWritesThroughOtherCaches: the same for caches of other programs, between a Transport and a
+// Handler.
 func TestWritesThroughOtherCaches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newCaches(t, 2)

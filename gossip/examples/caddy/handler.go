@@ -1,5 +1,5 @@
-// Package caddy is a handler for Caddy that keeps the answers of those behind it and
-// finds others at the Caddies beside it, by the rules of a shared HTTP cache.
+// Package caddy is a handler for Caddy. It is a shared HTTP cache for the handlers behind it, and
+// gets objects from the caches of other Caddies.
 package caddy
 
 import (
@@ -22,7 +22,7 @@ type Handler struct {
 	Service string   `json:"service"` // host:port where this Caddy answers the others
 	Join    []string `json:"join"`    // gossip addresses of others
 	Secret  string   `json:"secret"`  // of the cluster, such as {env.SECRET} or {file./etc/secret}; "" = none
-	Objects int      `json:"objects"` // kept at most; 0 = 10,000
+	Objects int      `json:"objects"` // stored at most; 0 = 10,000
 
 	*cache // of this name, as long as any configuration has it
 }
@@ -56,15 +56,15 @@ func (h *Handler) Cleanup() error {
 	return err
 }
 
-// ServeHTTP answers from the store, from a sibling, or by the next handler. Siblings
-// are answered from the store or not at all, so that questions can't go in circles.
+// ServeHTTP answers from the store, from a sibling, or by the next handler. Siblings are answered
+// from the store only, so requests cannot go in circles.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	return h.Serve(w, r, next.ServeHTTP)
 }
 
 var caches = caddy.NewUsagePool() // by name
 
-// A cache outlives the configurations that use it.
+// A cache lives as long as a configuration uses it.
 type cache struct {
 	*sibling.Cache
 	node *gossip.Node
@@ -80,7 +80,7 @@ func newCache(cfg gossip.Config) (*cache, error) {
 		node.Close()
 		return nil, err
 	}
-	go node.Join(context.Background()) // until Destruct; it logs why it cannot
+	go node.Join(context.Background()) // until Destruct; it logs errors
 	return &cache{c, node}, nil
 }
 

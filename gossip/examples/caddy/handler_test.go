@@ -16,8 +16,8 @@ import (
 
 type fields = map[string]any
 
-// A site is a listener on a free port, for a server of Caddy's to take over: its
-// number must be known before Caddy starts.
+// A site is a listener on a free port that a server of Caddy takes over, since the number of the port
+// must be known before Caddy starts.
 type site struct{ addr, listen string }
 
 func newSite(t *testing.T) site {
@@ -35,7 +35,7 @@ func newSite(t *testing.T) site {
 	return site{l.Addr().String(), fmt.Sprintf("fd/%d", f.Fd())}
 }
 
-// server is the configuration of a server whose origin says by what it was asked.
+// server returns the configuration of a server whose answers contain its name.
 func server(s site, name string, join ...string) fields {
 	return fields{
 		"listen": []string{s.listen}, "protocols": []string{"h1"}, "automatic_https": fields{"disable": true},
@@ -46,7 +46,7 @@ func server(s site, name string, join ...string) fields {
 	}
 }
 
-// load has Caddy run servers in the place of those before.
+// load replaces the servers that Caddy runs.
 func load(t *testing.T, servers fields) {
 	t.Helper()
 	config, err := json.Marshal(fields{
@@ -62,7 +62,7 @@ func load(t *testing.T, servers fields) {
 	}
 }
 
-// handler is the module as it runs in a server.
+// handler returns the running module of a server.
 func handler(t *testing.T, name string) *Handler {
 	t.Helper()
 	app, err := caddy.ActiveContext().App("http")
@@ -72,7 +72,7 @@ func handler(t *testing.T, name string) *Handler {
 	return app.(*caddyhttp.App).Servers[name].Routes[0].Handlers[0].(*Handler)
 }
 
-// get asks a server for the object.
+// get requests the object from a server.
 func get(t *testing.T, s site, cacheControl string) (status int, body, cacheStatus string) {
 	t.Helper()
 	r, err := http.NewRequest(http.MethodGet, "http://"+s.addr+"/x?y=%7e", nil)
@@ -96,14 +96,14 @@ func get(t *testing.T, s site, cacheControl string) (status int, body, cacheStat
 	return resp.StatusCode, string(b), cached
 }
 
-// Two servers in one Caddy: what the first has made the second has from it, also
-// after a reload; and neither makes anything for a sibling.
+// Two servers in one Caddy: the second gets objects from the first, also after a reload, and neither
+// makes an object for a sibling.
 func TestTwoCaddies(t *testing.T) {
 	a, b := newSite(t), newSite(t)
 	t.Cleanup(func() { caddy.Stop(); http.DefaultClient.CloseIdleConnections() })
 	load(t, fields{"a": server(a, "a")})
 	if code, _, status := get(t, a, "only-if-cached"); code != http.StatusGatewayTimeout || status != "a; detail=only-if-cached" {
-		t.Errorf("a question for what is not there: %d, %s", code, status)
+		t.Errorf("a lookup request for an object that is not there: %d, %s", code, status)
 	}
 	if code, body, status := get(t, a, ""); code != 200 || body != "made by a" || status != "a; fwd=uri-miss; fwd-status=200; stored" {
 		t.Errorf("the first request: %d %q, %s", code, body, status)
@@ -119,7 +119,7 @@ func TestTwoCaddies(t *testing.T) {
 		select {
 		case <-tick:
 		case <-until:
-			t.Fatal("b has not heard of what a holds")
+			t.Fatal("b has not received the digest of a")
 		}
 	}
 	if code, body, status := get(t, b, ""); code != 200 || body != "made by a" || status != "a; hit" {

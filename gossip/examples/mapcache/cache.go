@@ -1,6 +1,5 @@
-// Package mapcache shows a cache made of a map and a lock, with nothing but the
-// standard library beside summarycache: a miss is answered by the process that has
-// the value.
+// Package mapcache shows a cache made of a map and a lock, with only the standard library and
+// summarycache. A miss is answered by the process that has the value.
 package mapcache
 
 import (
@@ -13,7 +12,7 @@ import (
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
-// A Cache finds values here, in other processes, or by loading them: see its Get.
+// A Cache gets values from its store, from other processes, or by loading them: see its Get.
 // Its ServeHTTP answers the other processes.
 type Cache struct {
 	*sibling.Cache
@@ -40,7 +39,7 @@ type store struct {
 	mu     sync.Mutex
 	values map[string]*sibling.Object
 	most   int
-	held   *gossip.Holdings // the same names, as digests have them
+	held   *gossip.Holdings // advertises the same names
 }
 
 // Get implements sibling.Store.
@@ -51,8 +50,8 @@ func (s *store) Get(name string) (*sibling.Object, bool) {
 	return value, ok
 }
 
-// Put implements sibling.Store. The name is in the digest before the value can be
-// found; that of a value that is replaced is there already.
+// Put implements sibling.Store. It adds the name to the digest before the value can be found. The
+// name of a value that is replaced is already there.
 func (s *store) Put(name string, value *sibling.Object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
-// start starts a cache that is joined to others.
+// start starts a cache and joins it to others.
 func start(t *testing.T, name string, most int, join ...string) *Cache {
 	t.Helper()
 	server := httptest.NewUnstartedServer(nil)

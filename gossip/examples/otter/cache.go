@@ -1,5 +1,5 @@
-// Package otter shows an otter cache whose contents the other processes of a
-// cluster know of: a miss is answered by the one that has the value.
+// Package otter shows an otter cache that advertises its contents to the other processes of a
+// cluster. A miss is answered by the process that has the value.
 package otter
 
 import (
@@ -11,15 +11,15 @@ import (
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
-// A Cache finds values here, in other processes, or by loading them: see its Get.
+// A Cache gets values from its store, from other processes, or by loading them: see its Get.
 // Its ServeHTTP answers the other processes.
 type Cache struct {
 	*sibling.Cache
 	Node *gossip.Node // this process's place in the cluster
 }
 
-// New makes a cache of values that take up to so many bytes together, keys included:
-// about cfg.Objects of them. Serve it at cfg.Service, and join its Node.
+// New makes a cache of values that may have that many bytes together, keys included: about
+// cfg.Objects of them. Serve it at cfg.Service, and join its Node.
 func New(cfg gossip.Config, bytes uint64) (*Cache, error) {
 	node, err := gossip.New(cfg)
 	if err != nil {
@@ -47,9 +47,9 @@ type store struct {
 func newStore(held *gossip.Holdings, bytes uint64) (*store, error) {
 	values, err := otter.New(&otter.Options[string, *sibling.Object]{
 		MaximumWeight: bytes,
-		Weigher:       func(key string, value *sibling.Object) uint32 { return uint32(1 + len(key) + len(value.Body)) }, // of weight 0, it would stay for ever
-		// Like the function in Put, this runs under the lock of the key's bucket, so
-		// that a key is never removed from the digest before it was added.
+		Weigher:       func(key string, value *sibling.Object) uint32 { return uint32(1 + len(key) + len(value.Body)) }, // an entry of weight 0 would never be evicted
+		// Like the function in Put, this runs under the lock of the key's bucket. So
+		// a key is never removed from the digest before it has been added.
 		OnAtomicDeletion: func(e otter.DeletionEvent[string, *sibling.Object]) {
 			if e.Cause != otter.CauseReplacement {
 				held.Remove(e.Key)

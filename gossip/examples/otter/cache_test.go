@@ -14,8 +14,7 @@ import (
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
-// start starts two caches that know each other; heard gets a word when b has heard
-// something.
+// start starts two caches that know each other. heard gets a value when b has received a digest.
 func start(t *testing.T, bytes uint64) (a, b *Cache, heard chan struct{}) {
 	heard = make(chan struct{}, 1) // b's digests changed
 	var caches []*Cache
@@ -74,8 +73,8 @@ func TestSiblingHit(t *testing.T) {
 	}
 }
 
-// TestFilterFollowsCache: whatever is written and evicted at the same time, the
-// filter holds the cache's keys and no others.
+// TestFilterFollowsCache: during concurrent writes and evictions, the filter has the keys of the
+// cache and no others.
 func TestFilterFollowsCache(t *testing.T) {
 	a, _, _ := start(t, 2000)
 	var wg sync.WaitGroup
