@@ -1,7 +1,6 @@
 package invalidation
 
 import (
-	"cmp"
 	"crypto/ed25519"
 	"slices"
 	"time"
@@ -15,19 +14,16 @@ type Config struct {
 	// Since is when this member was last in touch with others in a former life, if it
 	// still holds the objects of that life. The zero Time means that it begins with nothing.
 	Since time.Time
-
-	// Bounds of the entries that are remembered: their number, bytes and age. Zero means
-	// 65,536, 16 MiB and an hour.
-	Entries, Bytes int
-	Horizon        time.Duration
 }
 
 const (
-	defaultEntries = 1 << 16
-	defaultBytes   = 16 << 20
-	defaultHorizon = time.Hour
-	maxLogs        = 4096
-	logMemory      = 7 * 24 * time.Hour // for which the length of a log without entries is remembered
+	// Bounds of the entries that are remembered.
+	maxEntries = 1 << 16
+	maxBytes   = 16 << 20
+	horizon    = time.Hour
+
+	maxLogs   = 4096
+	logMemory = 7 * 24 * time.Hour // for which the length of a log without entries is remembered
 	// gapMemory is for how long a member that missed entries takes no object from members
 	// that missed them as well. Those learn of it within seconds.
 	gapMemory = time.Minute
@@ -125,9 +121,8 @@ func New(c Config, now time.Time) *Engine {
 		e.start = c.Since
 	}
 	e.logs = logs{
-		maxEntries: cmp.Or(c.Entries, defaultEntries), maxBytes: cmp.Or(c.Bytes, defaultBytes),
-		horizon: cmp.Or(c.Horizon, defaultHorizon),
-		by:      make(map[Log]*log), named: make(map[string][]place),
+		maxEntries: maxEntries, maxBytes: maxBytes, horizon: horizon,
+		by: make(map[Log]*log), named: make(map[string][]place),
 	}
 	e.own = e.logs.log(Log{c.Origin, c.Life}, now)
 	return e

@@ -236,7 +236,8 @@ func TestLossAndBursts(t *testing.T) {
 func TestLongLife(t *testing.T) {
 	c := newCluster(t, 0)
 	for i := range 4 {
-		c.start(Config{Origin: uint64(i + 1), Life: 7, Entries: 100, Bytes: 1 << 20, Horizon: time.Minute})
+		m := c.start(Config{Origin: uint64(i + 1), Life: 7})
+		m.logs.maxEntries, m.logs.maxBytes, m.logs.horizon = 100, 1<<20, time.Minute
 	}
 	away, lately := c.members[3], c.members[2]
 	leave := func(m *member) {
@@ -377,7 +378,7 @@ func TestHostile(t *testing.T) {
 // log, and none once they are forgotten.
 func TestTagsMatchAll(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
-	e := New(Config{Life: 1, Horizon: time.Hour}, now)
+	e := New(Config{Life: 1}, now)
 	for i := range 20_000 {
 		e.Issue(now, Target{Kind: Tag, Name: fmt.Sprint("t", i), Soft: i%2 == 0})
 	}

@@ -66,7 +66,7 @@ func (l *Lookup) ask(ctx context.Context, cancel context.CancelCauseFunc, to Ran
 	if arriving {
 		t.pause = max(t.pause, arrivingPause)
 	}
-	t.body = timed{ReadCloser: resp.Body, from: l.c.cfg.Health, name: to.Peer}
+	t.body = timed{ReadCloser: resp.Body, from: l.c.cfg.Health, name: to.Peer, cancel: cancel}
 	resp.Body = t
 	return &Answer{Response: resp, Peer: to.Peer, Requested: start, Arrived: time.Now()}, hit
 }
@@ -144,9 +144,6 @@ func (c *Client) begin(t *transfer) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.hedge.earn()
-	if c.underway == nil {
-		c.underway = make(map[*transfer]struct{})
-	}
 	c.underway[t] = struct{}{}
 }
 

@@ -1,8 +1,10 @@
 package sibling
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"hash/maphash"
 	"io"
 	"iter"
 	"net/http"
@@ -128,7 +130,8 @@ func NewCache(node *gossip.Node, store Store, transport http.RoundTripper) (*Cac
 
 // newCache returns a Cache without a cluster.
 func newCache(name string, siblings *Client, store Store) *Cache {
-	c := &Cache{name: name, Siblings: siblings, Store: store, coalescer: &Coalescer{}, variants: rfc9111.NewVariants()}
+	c := &Cache{name: name, Siblings: siblings, Store: store, coalescer: &Coalescer{}, variants: rfc9111.NewVariants(),
+		flights: flights{of: make(map[string]*flight)}, gate: gate{seed: maphash.MakeSeed()}}
 	if m, ok := store.(*Memory); ok {
 		c.variants, c.varies = m.variants, true
 	}
@@ -278,9 +281,4 @@ func (c *Cache) find(ctx context.Context, r LookupRequest) (*Answer, []byte, err
 	}
 }
 
-func (c *Cache) maxBytes() int64 {
-	if c.MaxBytes <= 0 {
-		return defaultMaxBytes
-	}
-	return c.MaxBytes
-}
+func (c *Cache) maxBytes() int64 { return cmp.Or(max(c.MaxBytes, 0), defaultMaxBytes) }

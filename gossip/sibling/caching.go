@@ -2,6 +2,7 @@ package sibling
 
 import (
 	"bytes"
+	"cmp"
 	"io"
 	"maps"
 	"net/http"
@@ -18,10 +19,7 @@ import (
 // A body is passed on as it arrives, and stored once it has been read. A body longer than
 // MaxBytes is not stored.
 func (c *Cache) Transport(origin http.RoundTripper) http.RoundTripper {
-	if origin == nil {
-		origin = http.DefaultTransport
-	}
-	return &cachingTransport{c, origin}
+	return &cachingTransport{c, cmp.Or(origin, http.DefaultTransport)}
 }
 
 type cachingTransport struct {
@@ -171,7 +169,7 @@ func (t *cachingTransport) pass(q *request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	removeChanged(q.Request, resp.StatusCode, resp.Header, q.identity, t.Invalidate)
+	removeChanged(t.cluster, q.Request, resp.StatusCode, resp.Header, q.identity)
 	status := rfc9111.Status{Cache: t.name, Fwd: q.reason, FwdStatus: resp.StatusCode}
 	status.Add(resp.Header)
 	return resp, nil

@@ -67,7 +67,7 @@ func New(c Config) (*Client, error) {
 	}
 	c.Health = cmp.Or(c.Health, &Health{})
 	c.Timeout = cmp.Or(c.Timeout, defaultTimeout)
-	return &Client{cfg: c, most: mostAsked, hedge: budget{share: hedgeShare, saved: 1}}, nil
+	return &Client{cfg: c, most: mostAsked, hedge: budget{share: hedgeShare, saved: 1}, underway: make(map[*transfer]struct{})}, nil
 }
 
 // CloseIdleConnections closes the connections of Config.HTTP that are not in use.

@@ -130,7 +130,7 @@ func (c *Coalescer) InFlight(ctx context.Context, identity string, fetch time.Du
 
 // Joined reports that a request joined a fetch at this peer, which shows that several clients
 // want an object at once.
-func (c *Coalescer) Joined() { c.yield.note(true) }
+func (c *Coalescer) Joined() { c.yield.joined() }
 
 // Served reports that another peer got an object here, and so need not have fetched it.
 func (c *Coalescer) Served(identity string) { c.yield.served(identity) }

@@ -10,7 +10,7 @@ import (
 )
 
 // flights has the fetches in flight at this peer, by identity. Concurrent requests for an identity
-// share one. It is safe for concurrent use; the zero value has none.
+// share one. It is safe for concurrent use.
 type flights struct {
 	mu sync.Mutex
 	of map[string]*flight
@@ -49,9 +49,6 @@ func (fs *flights) begin(identity string) (f *flight, leader bool) {
 	f = fs.of[identity]
 	if leader = f == nil; leader {
 		f = &flight{in: fs, identity: identity, done: make(chan struct{})}
-		if fs.of == nil {
-			fs.of = make(map[string]*flight)
-		}
 		fs.of[identity] = f
 	}
 	f.waiting++

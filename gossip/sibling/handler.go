@@ -101,9 +101,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	out := r.Clone(r.Context())
 	out.URL = target(r)
 	out.RequestURI, out.Body, out.Close = "", nil, false
-	for _, name := range []string{"Connection", "Proxy-Connection", "Keep-Alive", "Te", "Upgrade"} {
-		delete(out.Header, name)
-	}
+	rfc9111.RemoveHopByHop(out.Header)
 	resp, err := h.Cache.RoundTrip(out)
 	if err != nil {
 		answerMiss(w, h.Name)

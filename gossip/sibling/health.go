@@ -171,13 +171,14 @@ func (h *Health) evict() {
 	delete(h.byName, oldest)
 }
 
-// A timed body records its throughput when it is closed.
+// A timed body records its throughput when it is closed, and releases the context of its request.
 type timed struct {
 	io.ReadCloser
-	from *Health
-	name string
-	n    int64
-	took time.Duration
+	from   *Health
+	name   string
+	cancel context.CancelCauseFunc
+	n      int64
+	took   time.Duration
 }
 
 func (t *timed) Read(p []byte) (int, error) {
@@ -198,5 +199,6 @@ func (t *timed) Close() error {
 		t.from.mu.Unlock()
 		t.n = 0
 	}
+	defer t.cancel(nil)
 	return t.ReadCloser.Close()
 }

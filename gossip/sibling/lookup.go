@@ -47,17 +47,13 @@ type Answer struct {
 // requests to siblings were lost, only some lookups ask siblings before the origin.
 func (c *Client) Lookup(r LookupRequest) *Lookup {
 	l := &Lookup{c: c, req: r}
-	l.candidates = c.plan(&l.req)
-	if r.Origin != nil {
-		i := len(l.candidates)
-		for i > 0 && l.candidates[i-1].afterOrigin {
-			i--
-		}
-		if i > 0 && c.recent.spares() {
-			c.count(&c.stats.n.Spared)
-			i = 0
-		}
-		l.candidates, l.later = l.candidates[:i:i], l.candidates[i:]
+	l.candidates, l.later = c.plan(&l.req)
+	switch {
+	case r.Origin == nil:
+		l.candidates, l.later = append(l.candidates, l.later...), nil
+	case len(l.candidates) > 0 && c.recent.spares():
+		c.count(&c.stats.n.Spared)
+		l.OriginFirst()
 	}
 	return l
 }

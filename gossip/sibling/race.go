@@ -202,18 +202,6 @@ func (l *Lookup) askOrigin(ctx context.Context, cancel context.CancelCauseFunc, 
 	a := &Answer{Response: resp, Requested: start, Arrived: time.Now()}
 	host := l.req.URL.Host
 	l.c.origins.answered(host, a.Arrived.Sub(start), a.Arrived)
-	resp.Body = &originBody{timed{ReadCloser: resp.Body, from: &l.c.origins, name: host}, cancel}
+	resp.Body = &timed{ReadCloser: resp.Body, from: &l.c.origins, name: host, cancel: cancel}
 	return a, nil
-}
-
-// An originBody releases the context of its request when it is closed.
-type originBody struct {
-	timed
-	cancel context.CancelCauseFunc
-}
-
-func (b *originBody) Close() error {
-	err := b.timed.Close()
-	b.cancel(nil)
-	return err
 }

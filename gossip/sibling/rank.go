@@ -14,12 +14,11 @@ type Ranked struct {
 	Odds     float64       // probability that it has the object
 	Cost     time.Duration // the expected cost of the object by such requests: the round trip, at least 1 ms, divided by the odds
 
-	trip        time.Duration // until its answer; 0 = nothing is known yet
-	level       int           // of Cost, from 0; each level is √2 times the one before. Within a level the Locator's order holds.
-	afterOrigin bool          // it is asked after the origin, if there is one, since the origin is far faster
-	outside     bool          // it is not a member of the cluster: see OutsideLocator
-	unlisted    bool          // no digest advertises the object there
-	wait        time.Duration // added to its deadline, since it is fetching the object
+	trip     time.Duration // until its answer; 0 = nothing is known yet
+	level    int           // of Cost, from 0; each level is √2 times the one before. Within a level the Locator's order holds.
+	outside  bool          // it is not a member of the cluster: see OutsideLocator
+	unlisted bool          // no digest advertises the object there
+	wait     time.Duration // added to its deadline, since it is fetching the object
 }
 
 // An origin is asked before the siblings that are expected to take farSlower times as long as it,
@@ -30,11 +29,16 @@ const (
 )
 
 // Plan returns the candidates that [Client.Lookup] would ask, in order. It asks none of them.
-func (c *Client) Plan(r LookupRequest) []Ranked { return c.plan(&r) }
+func (c *Client) Plan(r LookupRequest) []Ranked {
+	first, later := c.plan(&r)
+	return append(first, later...)
+}
 
-func (c *Client) plan(r *LookupRequest) []Ranked {
+// plan returns the candidates to ask first, and those to ask after the origin, if there is one,
+// since it is far faster.
+func (c *Client) plan(r *LookupRequest) (first, later []Ranked) {
 	if c.cfg.Locator == nil { // the zero Client
-		return nil
+		return nil, nil
 	}
 	var all, found []Ranked
 	for i, id := range r.Identities {
@@ -50,21 +54,15 @@ func (c *Client) plan(r *LookupRequest) []Ranked {
 			}
 		}
 	}
-	if r.URL != nil {
-		for i := range all {
-			all[i].afterOrigin = c.originIsFaster(r.URL.Host, all[i])
+	first = all[:0]
+	for _, a := range all {
+		if r.URL != nil && c.originIsFaster(r.URL.Host, a) {
+			later = append(later, a)
+		} else {
+			first = append(first, a)
 		}
-		slices.SortStableFunc(all, func(a, b Ranked) int {
-			switch {
-			case a.afterOrigin == b.afterOrigin:
-				return 0
-			case b.afterOrigin:
-				return -1
-			}
-			return 1
-		})
 	}
-	return all
+	return first, later
 }
 
 // rank appends the candidates that may be asked, with their expected results. If the candidates

@@ -67,9 +67,9 @@ const removeWait = time.Second
 
 // removeChanged removes the objects that a request with that answer makes out of date (RFC 9111
 // section 4.4). identity is that of its URL. Peers that are slow remove them later.
-func removeChanged(r *http.Request, status int, h http.Header, identity string, remove func(context.Context, ...invalidation.Target) error) {
+func removeChanged(c Cluster, r *http.Request, status int, h http.Header, identity string) {
 	urls := rfc9111.Invalidated(r.Method, r.URL, status, h)
-	if len(urls) == 0 {
+	if c == nil || len(urls) == 0 {
 		return
 	}
 	ids := []string{identity}
@@ -78,7 +78,7 @@ func removeChanged(r *http.Request, status int, h http.Header, identity string, 
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), removeWait)
 	defer cancel()
-	_ = remove(ctx, targets(ids)...)
+	_ = c.Invalidate(ctx, targets(ids)...)
 }
 
 // targets returns the targets of an invalidation of these identities.
@@ -118,9 +118,8 @@ func (c *Cache) Set(ctx context.Context, identity string, value []byte, expires 
 }
 
 // A gate keeps objects out of the store that were being fetched when they were invalidated. The
-// zero value is ready.
+// seed must be set.
 type gate struct {
-	once sync.Once
 	seed maphash.Seed
 	mu   sync.RWMutex // read-locked while an object is stored, locked while objects are removed
 	all  uint64       // number of invalidations of more than one object
@@ -133,7 +132,6 @@ type pass struct{ all, era uint64 }
 
 // era returns the counter of the invalidations of an identity.
 func (g *gate) era(identity string) *uint64 {
-	g.once.Do(func() { g.seed = maphash.MakeSeed() })
 	return &g.eras[maphash.String(g.seed, identity)%uint64(len(g.eras))]
 }
 

@@ -111,7 +111,7 @@ func (c *Cache) handle(w http.ResponseWriter, r *http.Request, q *request, f *fl
 		c.count(&c.stats.n.Loads)
 	}
 	err := next(rec, r)
-	removeChanged(q.Request, max(rec.status, http.StatusOK), rec.Header(), q.identity, c.Invalidate)
+	removeChanged(c.cluster, q.Request, max(rec.status, http.StatusOK), rec.Header(), q.identity)
 	if err != nil {
 		c.count(&c.stats.n.Errors)
 		return err

@@ -1,6 +1,7 @@
 package sibling
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"net/http"
@@ -66,8 +67,8 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	if !mayAsk(r, &cc) {
 		resp, err := t.origin().RoundTrip(r)
-		if err == nil && t.Cluster != nil {
-			removeChanged(r, resp.StatusCode, resp.Header, identity(r), t.Cluster.Invalidate)
+		if err == nil {
+			removeChanged(t.Cluster, r, resp.StatusCode, resp.Header, identity(r))
 		}
 		return resp, err
 	}
@@ -93,12 +94,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return a.Response, nil
 }
 
-func (t *Transport) origin() http.RoundTripper {
-	if t.Origin == nil {
-		return http.DefaultTransport
-	}
-	return t.Origin
-}
+func (t *Transport) origin() http.RoundTripper { return cmp.Or(t.Origin, http.DefaultTransport) }
 
 // CloseIdleConnections closes the connections to siblings and to the origin that are not in use.
 func (t *Transport) CloseIdleConnections() {

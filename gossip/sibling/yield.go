@@ -31,17 +31,19 @@ const (
 	maxLone       = 256
 )
 
+// note adds a fetch, and whether another peer made it, too. y.mu is held.
 func (y *yield) note(found bool) {
-	y.mu.Lock()
-	defer y.mu.Unlock()
-	y.noteLocked(found)
-}
-
-func (y *yield) noteLocked(found bool) {
 	y.share *= 1 - yieldGain
 	if found {
 		y.share += yieldGain
 	}
+}
+
+// joined notes that a request joined a fetch here.
+func (y *yield) joined() {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	y.note(true)
 }
 
 // asked notes the answer of an owner.
@@ -49,7 +51,7 @@ func (y *yield) asked(took time.Duration, found bool) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	y.trip.add(took.Seconds())
-	y.noteLocked(found)
+	y.note(found)
 }
 
 // pays reports whether an owner should be asked before a fetch that takes that long; 0 = unknown.
@@ -69,7 +71,7 @@ func (y *yield) fetches(identity string, now time.Time, advertised func(string) 
 	defer y.mu.Unlock()
 	for len(y.alone) > 0 && now.Sub(y.alone[0].at) >= loneFor {
 		if id := y.alone[0].identity; id != "" {
-			y.noteLocked(advertised(id))
+			y.note(advertised(id))
 		}
 		y.alone = y.alone[1:]
 	}
