@@ -348,8 +348,8 @@ func TestHostile(t *testing.T) {
 	}
 	drain()
 	e.Tick(now)
-	if n := len(e.logs.by); n > 2*maxLogs || len(e.logs.prefixes)+len(e.logs.named[matchesAll]) > maxWide {
-		t.Errorf("%d logs, %d entries that match everything", n, len(e.logs.prefixes)+len(e.logs.named[matchesAll]))
+	if n := len(e.logs.by); n > 2*maxLogs || len(e.logs.prefixes)+len(e.logs.all) > maxWide {
+		t.Errorf("%d logs, %d entries that match everything", n, len(e.logs.prefixes)+len(e.logs.all))
 	}
 	e.Forget(now)
 	if n := len(e.logs.by); n > maxLogs+2 {

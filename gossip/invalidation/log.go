@@ -22,9 +22,10 @@ type logs struct {
 	remembered []arrival // every remembered entry, in order of arrival
 	gaps       []arrival // the last gap of each log, at the last entry that was missed, in order of discovery
 
-	// The remembered entries by what they match.
-	named    map[string][]place // by identity, or matchesAll: the last entry of each log
+	// The remembered entries by kind. Of those that match the same identities, the last of each log.
+	named    map[string][]place // by identity
 	prefixes []place
+	all      []place // these match every identity
 }
 
 type log struct {
@@ -51,16 +52,19 @@ type arrival struct {
 	at time.Time
 }
 
-// matchesAll stands in logs.named for the identity of targets that match every identity. No
-// identity without its variant has a line feed.
-const matchesAll = "\n"
-
-// index is the key of a target in logs.named.
-func (t Target) index() string {
-	if t.Kind == Identity {
-		return whole(t.Name)
+// update changes the entries of the kind of t and, if that is Identity, of its name.
+func (ls *logs) update(t Target, change func([]place) []place) {
+	switch t.Kind {
+	case Prefix:
+		ls.prefixes = change(ls.prefixes)
+	case Identity:
+		name := whole(t.Name)
+		if ls.named[name] = change(ls.named[name]); len(ls.named[name]) == 0 {
+			delete(ls.named, name)
+		}
+	default:
+		ls.all = change(ls.all)
 	}
-	return matchesAll
 }
 
 const entryOverhead = 160 // approximate bytes of memory, without the name, which is held twice
@@ -90,16 +94,13 @@ func (ls *logs) add(l *log, e entry, now time.Time) {
 	ls.bytes += e.size()
 	p := place{l, l.known}
 	ls.remembered = append(ls.remembered, arrival{p, now})
-	if e.Kind == Prefix {
-		ls.prefixes = append(ls.prefixes, p)
-		return
-	}
-	key := e.index()
-	if i := slices.IndexFunc(ls.named[key], func(o place) bool { return o.log == l }); i >= 0 {
-		ls.named[key][i] = p
-	} else {
-		ls.named[key] = append(ls.named[key], p)
-	}
+	ls.update(e.Target, func(of []place) []place {
+		if i := slices.IndexFunc(of, func(o place) bool { return o.log == l }); i >= 0 && e.Kind != Prefix {
+			of[i] = p
+			return of
+		}
+		return append(of, p)
+	})
 }
 
 // remove takes the oldest entry of a log out of everything but remembered.
@@ -109,15 +110,9 @@ func (ls *logs) remove(l *log, at time.Time) {
 	l.entries = l.entries[1:]
 	l.floor, l.floorAt = l.floor+1, at
 	ls.bytes -= e.size()
-	same := func(p place) bool { return p == place{l, l.floor} }
-	if e.Kind == Prefix {
-		ls.prefixes = slices.DeleteFunc(ls.prefixes, same)
-		return
-	}
-	key := e.index()
-	if ls.named[key] = slices.DeleteFunc(ls.named[key], same); len(ls.named[key]) == 0 {
-		delete(ls.named, key)
-	}
+	ls.update(e.Target, func(of []place) []place {
+		return slices.DeleteFunc(of, func(p place) bool { return p == place{l, l.floor} })
+	})
 }
 
 // skip notes that this member missed all entries of a log up to floor, and that others have
@@ -152,7 +147,7 @@ const maxWide = 1024
 func (ls *logs) trim(now time.Time) {
 	for len(ls.remembered) > 0 {
 		r := ls.remembered[0]
-		if now.Sub(r.at) < ls.horizon && len(ls.remembered) <= ls.maxEntries && ls.bytes <= ls.maxBytes && len(ls.prefixes)+len(ls.named[matchesAll]) <= maxWide {
+		if now.Sub(r.at) < ls.horizon && len(ls.remembered) <= ls.maxEntries && ls.bytes <= ls.maxBytes && len(ls.prefixes)+len(ls.all) <= maxWide {
 			break
 		}
 		ls.remembered[0] = arrival{} // for the garbage collector
@@ -195,7 +190,7 @@ func (ls *logs) concerning(identity string) (ids []ID) {
 	for _, p := range ls.named[whole(identity)] {
 		add(p)
 	}
-	for _, p := range ls.named[matchesAll] {
+	for _, p := range ls.all {
 		add(p)
 	}
 	for _, p := range ls.prefixes {
@@ -210,7 +205,7 @@ func (ls *logs) concerning(identity string) (ids []ID) {
 }
 
 // idle reports whether no entry and no gap matches any identity.
-func (ls *logs) idle() bool { return len(ls.named)+len(ls.prefixes)+len(ls.gaps) == 0 }
+func (ls *logs) idle() bool { return len(ls.named)+len(ls.prefixes)+len(ls.all)+len(ls.gaps) == 0 }
 
 // sum is a hash of how far the log is known; 0 if no entry is.
 func (l *log) sum() uint32 {
