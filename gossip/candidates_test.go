@@ -83,7 +83,7 @@ func TestCandidatesDoNotAllocate(t *testing.T) {
 	})
 }
 
-// TestCandidatesOfSeveral: who has all, any, or the longest beginning of some keys.
+// TestCandidatesOfSeveral finds the peers that have all, any, or the longest beginning of some keys.
 func TestCandidatesOfSeveral(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)

@@ -54,7 +54,7 @@ func newCluster(t testing.TB) *cluster {
 	return &cluster{t: t, net: memnet.New(1), nodes: make(map[string]*Node), ips: make(map[string]string)}
 }
 
-// config is that of a peer that notices deaths soon.
+// config returns the configuration of a peer that detects deaths soon.
 func (c *cluster) config(name, ip string) Config {
 	return Config{
 		Name: name, Bind: ip + ":7946", Secret: testSecret, Service: ip + ":8080",
@@ -94,7 +94,7 @@ func (c *cluster) kill(name string) {
 	delete(c.nodes, name)
 }
 
-// close ends everything and lets what still sleeps wake and go.
+// close ends all nodes and lets sleeping goroutines wake and end.
 func (c *cluster) close() {
 	for _, n := range c.nodes {
 		n.Close()
@@ -103,7 +103,7 @@ func (c *cluster) close() {
 	synctest.Wait()
 }
 
-// holders returns who n thinks may hold k.
+// holders returns the peers that may hold k according to n.
 func holders(n *Node, k digest.Key) map[string]bool {
 	out := make(map[string]bool)
 	for _, c := range n.CandidatesByKey(nil, k) {
@@ -112,12 +112,11 @@ func holders(n *Node, k digest.Key) map[string]bool {
 	return out
 }
 
-// settling is how long a cluster may take until all know all, where how long is not what a
-// test is about: a member that one has missed comes with the next comparison of lists.
+// settling is how long a cluster may take until all know all, in tests of something else. A peer that
+// missed a member learns of it by the next exchange of lists.
 const settling = 2 * time.Minute
 
-// inStep checks that every node's replicas equal their origins' filters, and that
-// it answers from them.
+// inStep checks that every node's replicas equal their origins' filters, and that its lookups use them.
 func (c *cluster) inStep() error {
 	for _, n := range c.nodes {
 		for name, origin := range c.nodes {
@@ -161,7 +160,7 @@ func within(t testing.TB, d time.Duration, check func() error) time.Duration {
 	}
 }
 
-// published returns what a node published last.
+// published returns the last filter that a node published.
 func published(n *Node) exchange.Version {
 	n.mu.Lock()
 	defer n.mu.Unlock()

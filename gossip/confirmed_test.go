@@ -12,9 +12,9 @@ import (
 	"github.com/summarycache/summarycache/gossip/exchange"
 )
 
-// TestOnlyAPeerChangesItsMetadata: a member that says where another answers siblings, by which key it
-// signs, or that it was restarted, is not believed: not for a moment, neither in a packet nor
-// in a list of members. What the peer itself changes is known to the others at once.
+// TestOnlyAPeerChangesItsMetadata: a member claims another's address for siblings, key or restart, in a
+// packet and in a list of members. The others do not believe it, not even for a moment. A change by
+// the peer itself is known to them at once.
 func TestOnlyAPeerChangesItsMetadata(t *testing.T) {
 	for _, by := range []string{"packets", "lists"} {
 		t.Run(by, func(t *testing.T) {
@@ -86,7 +86,7 @@ func TestOnlyAPeerChangesItsMetadata(t *testing.T) {
 	}
 }
 
-// listed is a list of members that says c, and nothing else.
+// listed returns a list of members with c only.
 func listed(c claim) []byte {
 	return append(promise(1, 0), pack(0, "Name", c.name, "Addr", c.addr.Addr().AsSlice(), "Port", c.addr.Port(), "Meta", c.meta,
 		"Incarnation", uint16(c.incarnation), "State", byte(memberlist.StateAlive), "Vsn", c.versions)[1:]...)

@@ -13,8 +13,8 @@ import (
 	"github.com/summarycache/summarycache/gossip/invalidation"
 )
 
-// talk has three peers on loopback, with real sockets, do everything that a peer's
-// counters tell apart, calls look, and returns what they had counted just before that.
+// talk makes three peers on loopback, with real sockets, send messages of all kinds that their counters
+// distinguish. Then it calls look, and returns the counters of just before.
 func talk(t *testing.T, network Network, subnet string, secret []byte, look func()) (before, after Traffic) {
 	t.Helper()
 	var nodes []*Node
@@ -54,8 +54,8 @@ func talk(t *testing.T, network Network, subnet string, secret []byte, look func
 		start(i, 2000)
 	}
 	eventually(t, 30*time.Second, allInStep(nodes))
-	// Changes go on, some of them too large for a datagram, until each kind is so much that
-	// a message or two at the end are little of it.
+	// Changes continue, some of them too large for a datagram, until each kind has so many bytes that a
+	// message or two at the end do not matter.
 	next := 2000
 	eventually(t, 60*time.Second, func() error {
 		more := 1
@@ -84,8 +84,8 @@ func talk(t *testing.T, network Network, subnet string, secret []byte, look func
 	return before, sum()
 }
 
-// compareCounters holds what nodes counted before and after a moment against what had been
-// seen on the wire then.
+// compareCounters compares the counters of nodes before and after a moment with the bytes seen on the
+// wire at that moment.
 func compareCounters(t *testing.T, before, after, seen Traffic) {
 	t.Helper()
 	for k, n := range seen {
@@ -101,7 +101,7 @@ func compareCounter(t *testing.T, what string, before, after, seen int64) {
 	}
 }
 
-// TestCountersAgainstSockets compares what nodes count with what they give to real sockets.
+// TestCountersAgainstSockets compares the counters of nodes with the bytes written to real sockets.
 func TestCountersAgainstSockets(t *testing.T) {
 	var seen Traffic
 	tap := new(wiretap)
@@ -132,7 +132,7 @@ func (c mutePackets) WriteTo(b []byte, to net.Addr) (int, error) {
 	return c.PacketConn.WriteTo(b, to)
 }
 
-// TestFailedSendsAreNotCounted has a peer publish while none of its packets can be sent.
+// TestFailedSendsAreNotCounted makes a peer publish while none of its packets can be sent.
 func TestFailedSendsAreNotCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)

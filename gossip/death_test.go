@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestDeathIsNoticed kills peers of idle clusters, one after another, and says how long it takes
-// until all others take each for dead, with the detection that is the default.
+// TestDeathIsNoticed kills peers of idle clusters, one after another, and logs how long it takes until
+// all others count each as dead, with the default settings.
 func TestDeathIsNoticed(t *testing.T) {
 	for _, tc := range []struct {
 		peers, deaths int

@@ -80,8 +80,8 @@ func (s *names) LookupSRV(_ context.Context, service, proto, name string) (strin
 	return name, s.srv[name], nil
 }
 
-// A namedHost looks names up in a name service of its own. Behind the address balanced
-// are all that behind lists, one after the other.
+// A namedHost looks names up in a name service of its own. Connections to the address balanced go to
+// the hosts in behind, one after the other.
 type namedHost struct {
 	*memnet.Host
 	*names
@@ -122,7 +122,7 @@ func (c *cluster) joining(s *names, seed string, ips ...string) {
 	wg.Wait()
 }
 
-// clusters counts the groups of peers that know of each other.
+// clusters counts the groups of peers that know each other.
 func (c *cluster) clusters() int {
 	group := map[string]string{}
 	var find func(string) string
@@ -169,8 +169,7 @@ func tens(n int) (ips []string) {
 	return ips
 }
 
-// TestOneNameOneCluster starts peers together that join through one name, which stands
-// for all of them.
+// TestOneNameOneCluster starts peers together that join through one name with the addresses of all.
 func TestOneNameOneCluster(t *testing.T) {
 	for _, tc := range []struct{ peers, runs, most int }{{2, 16, 0}, {10, 3, 0}, {10, 3, 1}} {
 		t.Run(fmt.Sprintf("peers=%d/most=%d", tc.peers, tc.most), func(t *testing.T) {
@@ -201,9 +200,9 @@ func TestOneNameOneCluster(t *testing.T) {
 	}
 }
 
-// TestClustersBehindANameMerge lets two clusters form that do not hear of each other, and
-// then lets them: by a name that comes to stand for both, and by a load balancer that a
-// connection to says nothing of.
+// TestClustersBehindANameMerge lets two clusters form that do not know of each other, and then join:
+// by a name that gets the addresses of both, and by a load balancer, whose connections do not show
+// which peer is behind it.
 func TestClustersBehindANameMerge(t *testing.T) {
 	left, right := []string{"10.0.0.1", "10.0.0.2"}, []string{"10.0.0.3", "10.0.0.4"}
 	for name, hear := range map[string]func(a, b *names){
@@ -236,8 +235,7 @@ func TestClustersBehindANameMerge(t *testing.T) {
 	}
 }
 
-// TestAloneIsSaid: a peer whose name service fails, then knows this peer only, then
-// another one, too.
+// TestAloneIsSaid: the name service of a peer fails, then knows only this peer, then another one too.
 func TestAloneIsSaid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)
@@ -291,8 +289,8 @@ func TestAloneIsSaid(t *testing.T) {
 	})
 }
 
-// TestOneListForAll: where all peers are given the same list, nobody warns of the
-// address of its own in it, once another peer answers.
+// TestOneListForAll: all peers have the same list. None warns about its own address in it once another
+// peer answers.
 func TestOneListForAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)
@@ -313,7 +311,7 @@ func TestOneListForAll(t *testing.T) {
 	})
 }
 
-// TestNamesAreLookedUpEachMinute, and not more often where all goes well.
+// TestNamesAreLookedUpEachMinute, and not more often if nothing fails.
 func TestNamesAreLookedUpEachMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)
@@ -347,8 +345,8 @@ func TestJoinByRecords(t *testing.T) {
 	})
 }
 
-// TestRecordsStayAsTheResolverGaveThem: a resolver with a cache gives several peers the
-// same records, in one slice.
+// TestRecordsStayAsTheResolverGaveThem: a resolver with a cache returns the same slice of records to
+// several peers, which must not change it.
 func TestRecordsStayAsTheResolverGaveThem(t *testing.T) {
 	s := newNames(1)
 	var given []*net.SRV
@@ -365,8 +363,8 @@ func TestRecordsStayAsTheResolverGaveThem(t *testing.T) {
 	}
 }
 
-// TestFewAreGreetedOfMany: the name of a large cluster costs a joining peer no hello to
-// each.
+// TestFewAreGreetedOfMany: a peer that joins through the name of a large cluster does not greet all its
+// peers.
 func TestFewAreGreetedOfMany(t *testing.T) {
 	n := &Node{cfg: Config{Name: "p"}, advertise: netip.MustParseAddrPort("10.0.0.1:7946")}
 	n.members.Store(new(memberTable))

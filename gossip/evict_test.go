@@ -9,10 +9,10 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// TestLateNewcomersBelieveTheLiving: a member that joined long after the others is told of the
-// death of one of them, after that one, or the newcomer, was made to take an incarnation that
-// the other had no reason to believe. All stay members of each other, two seconds later too,
-// and one that is restarted then, and so begins anew, is known in its new life.
+// TestLateNewcomersBelieveTheLiving: one of two peers, the other of which joined much later, was made to
+// take an incarnation beyond the other's bound. Then the late one gets a message of the death of an
+// early one. All stay members of each other, also two seconds later. A peer that is restarted then is
+// known in its new life.
 func TestLateNewcomersBelieveTheLiving(t *testing.T) {
 	incarnations := []uint32{3300, 1<<32 - 1, 1 << 21, incarnationLast}
 	if testing.Short() {

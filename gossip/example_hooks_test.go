@@ -10,8 +10,8 @@ import (
 	"github.com/summarycache/summarycache/gossip/exchange"
 )
 
-// What a program can hear of: who comes and goes, and what becomes of digests. Hooks
-// run one after another, away from lookups; they should hand on what takes long.
+// Hooks inform a program of peers that come and go, and of changes of digests. They run one after
+// another, apart from lookups. A hook should do long work elsewhere.
 func ExampleHooks() {
 	quiet := slog.New(slog.DiscardHandler)
 	heard := make(chan string, 10)

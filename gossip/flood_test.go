@@ -8,20 +8,20 @@ import (
 	"time"
 )
 
-// promise is a list of members that promises so many, and so long a state.
+// promise returns the header of a list of members, with their number and the length of the state.
 func promise(members, state uint32) []byte {
 	return append(bytes.Clone(plainHeader), pack(msgPushPull, "Nodes", members, "UserStateLen", state, "Join", false)...)
 }
 
-// memoryInUse returns the bytes that heap and stacks take now, garbage included.
+// memoryInUse returns the present bytes of heap and stacks, with garbage.
 func memoryInUse() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.HeapInuse + m.StackInuse
 }
 
-// TestFloodsOfMemberLists: strangers that send lists of members to a peer without a
-// secret cost it what they send, and not what they promise.
+// TestFloodsOfMemberLists: strangers that send lists of members to a peer without a secret cost it memory
+// for the bytes that they send, not for the lengths that they claim.
 func TestFloodsOfMemberLists(t *testing.T) {
 	for _, flood := range []struct {
 		name    string

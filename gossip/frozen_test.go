@@ -11,9 +11,8 @@ import (
 	"time"
 )
 
-// testdata/frozen holds state files as the programs of their day wrote them, named
-// like their revision. They are never written again: whatever changes here, a peer
-// that is upgraded starts warm.
+// testdata/frozen has state files that earlier programs wrote, named by revision. They are never
+// rewritten: a peer that is upgraded must be able to use its replicas.
 
 var freeze = flag.String("freeze", "", "write testdata/frozen/`NAME`.state, which must not exist")
 
@@ -22,7 +21,7 @@ const (
 	frozenKeys = 300 // at p1; p2, whose state it is, and p3 have none
 )
 
-// TestFreeze writes the state of a node of today's, once.
+// TestFreeze writes the state of a node of the present program, once.
 func TestFreeze(t *testing.T) {
 	if *freeze == "" {
 		t.Skip("only with -freeze NAME")
@@ -55,7 +54,7 @@ func TestFreeze(t *testing.T) {
 	}
 }
 
-// Today's code reads what every earlier one wrote.
+// The present code reads the state files of all earlier programs.
 func TestFrozen(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(frozenDir, "*.state"))
 	if err != nil || len(files) == 0 {

@@ -18,8 +18,8 @@ import (
 	"github.com/summarycache/summarycache/gossip/exchange"
 )
 
-// liarNetwork hands the streams of the exchange that reach its host to lie, and
-// everything else to the honest node behind it.
+// liarNetwork passes the streams of the exchange that reach its host to lie, and everything else to the
+// honest node behind it.
 type liarNetwork struct {
 	Network
 	lie func(net.Conn, *bufio.Reader)
@@ -56,14 +56,13 @@ func (l liarListener) Accept() (net.Conn, error) {
 	}
 }
 
-// TestLiarsAreNamedAndHarmless lets one member of a cluster without a secret
-// answer gets with nonsense. The others stay in step, do not use what it says, and
-// say who it was.
+// TestLiarsAreNamedAndHarmless makes one member of a cluster without a secret answer gets with nonsense.
+// The others' replicas stay right, none uses its answers, and their logs name it.
 func TestLiarsAreNamedAndHarmless(t *testing.T) {
 	var liar *Node
 	filter := func() *digest.Filter { return liar.cfg.Holdings.Filter().Current() }
 	head := func(h exchange.Head) []byte {
-		// An advert is a byte and a head. What follows says that it is not signed.
+		// An advert is a byte and a head. The zero byte after the head is an empty signature.
 		return append(exchange.Advert{Kind: exchange.Announce, Head: h}.AppendTo(nil)[1:], 0)
 	}
 	frame := func(t exchange.FrameType, payload []byte) []byte {
@@ -199,7 +198,7 @@ func TestLiarsAreNamedAndHarmless(t *testing.T) {
 	}
 }
 
-// TestLengthsDoNotAllocate reads frames that promise much and bring little.
+// TestLengthsDoNotAllocate reads frames that are much shorter than the length in their headers.
 func TestLengthsDoNotAllocate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := net.Pipe()
@@ -313,7 +312,7 @@ func TestStrangePacketsAreDropped(t *testing.T) {
 		if got := n.Stats().PacketsStrange - before; got != 4 {
 			t.Errorf("%d packets were strange, want 4", got)
 		}
-		// As if sealed, but not by the key.
+		// Sealed in form, but not by the key.
 		from.WriteTo(append([]byte{sealedByte}, make([]byte, 100)...), to)
 		synctest.Wait()
 		if got := len(n.Members()); got != 1 {

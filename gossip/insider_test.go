@@ -20,7 +20,7 @@ import (
 	"github.com/summarycache/summarycache/gossip/exchange"
 )
 
-// tapNetwork keeps the first packets that reach a host, as they travelled.
+// tapNetwork records the first packets that reach a host, as sent.
 type tapNetwork struct {
 	Network
 	tap *tap
@@ -48,11 +48,11 @@ func (p *tap) ReadFrom(b []byte) (int, net.Addr, error) {
 	return n, from, err
 }
 
-// TestHostileMember: a member that has the secret attacks two others in all ways at once:
-// it says that one is dead, has left or is elsewhere, invents members, promises lists that it
-// does not send, and repeats what it was sent. They stay members of each other, where they
-// are, and in step; a newcomer gets in, and nobody gets their names. What its digests may
-// say is in TestLiarsAreNamedAndHarmless.
+// TestHostileMember: a member with the secret attacks two others in all ways at once: it claims that one
+// is dead, has left or is at another address, invents members, announces lists that it does not send,
+// and replays packets. They stay members of each other at their addresses, and their replicas stay
+// right; a newcomer can join, and no other peer gets their names. TestLiarsAreNamedAndHarmless has
+// false digests.
 func TestHostileMember(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)

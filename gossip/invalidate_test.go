@@ -21,7 +21,7 @@ func exactly(name string) invalidation.Target {
 	return invalidation.Target{Kind: invalidation.Identity, Name: name}
 }
 
-// heard notes what a node was told.
+// heard records the invalidations that a node gets.
 type heard struct {
 	mu  sync.Mutex
 	all []string
@@ -43,9 +43,9 @@ func (h *heard) has(name string) bool {
 	return slices.Contains(h.all, name)
 }
 
-// TestInvalidateReachesAll: on a healthy cluster every member has applied an invalidation
-// within a second, whoever makes it, also if many are made. Package invalidation has the
-// same for a hundred members.
+// TestInvalidateReachesAll: in a healthy cluster every member has applied an invalidation within a
+// second, whichever member made it, even if there are many. Package invalidation has the same test for
+// a hundred members.
 func TestInvalidateReachesAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const size = 8
@@ -95,7 +95,7 @@ func TestInvalidateReachesAll(t *testing.T) {
 	})
 }
 
-// TestInvalidateNamesWhoIsMissing: a call that cannot wait says for whom.
+// TestInvalidateNamesWhoIsMissing: the error of a call that cannot wait names the members.
 func TestInvalidateNamesWhoIsMissing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)
@@ -111,7 +111,7 @@ func TestInvalidateNamesWhoIsMissing(t *testing.T) {
 		if !errors.As(err, &missing) || !slices.Equal(missing.Members, []string{"p2"}) || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("Invalidate = %v", err)
 		}
-		// One that waits longer hears that it is dead.
+		// A call that waits longer returns when the member is declared dead.
 		if err := c.nodes["p1"].Invalidate(t.Context(), exactly("y")); err != nil {
 			t.Error(err)
 		}
@@ -132,8 +132,8 @@ func TestInvalidateNamesWhoIsMissing(t *testing.T) {
 	})
 }
 
-// TestJoinHearsOfInvalidations: Join returns when what was invalidated before is known,
-// that of members too which are dead by now.
+// TestJoinHearsOfInvalidations: when Join returns, the earlier invalidations are known, including those
+// by members that are dead by now.
 func TestJoinHearsOfInvalidations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)
@@ -168,8 +168,8 @@ func TestJoinHearsOfInvalidations(t *testing.T) {
 	})
 }
 
-// A copier is a cache of one object that asks the others for it, or the origin, as
-// package sibling does.
+// A copier is a cache of one object, which it fetches from the others or the origin, as package sibling
+// does.
 type copier struct {
 	n    *Node
 	mu   sync.Mutex
@@ -238,9 +238,9 @@ func (w *copiers) get(c *copier, r *rand.Rand) int {
 	return v
 }
 
-// TestNothingOldComesBack is the promise, under loss, partitions and restarts: once an
-// invalidation is acknowledged, no member that lived and could be reached gives what was
-// held before it; and once a split is over, none does.
+// TestNothingOldComesBack checks the guarantee under loss, partitions and restarts: after an invalidation
+// is acknowledged, no member that was alive and reachable serves an older object; after a split has
+// ended, no member does.
 func TestNothingOldComesBack(t *testing.T) {
 	for seed := range uint64(4) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -285,8 +285,8 @@ func nothingOldComesBack(t *testing.T, seed uint64) {
 	}
 	within(t, 2*time.Minute, whole)
 
-	// Clients ask all the time, and each answer is checked against what was acknowledged
-	// when it was asked.
+	// Clients send requests all the time. Each answer is compared with the version that had been
+	// acknowledged when the request was sent.
 	stop := make(chan struct{})
 	var clients sync.WaitGroup
 	var floor struct {
@@ -319,9 +319,9 @@ func nothingOldComesBack(t *testing.T, seed uint64) {
 			}
 		})
 	}
-	// write is a write at p: the origin has it, then the cluster hears of it. A loss of 30 %
-	// makes p take a living member for dead in one run of a hundred; it is not waited for,
-	// as it could not be reached.
+	// write is a write at p: the origin gets it, then p invalidates the object. With a loss of 30 %, p
+	// declares a live member dead in one run of a hundred, and does not wait for it, since it cannot be
+	// reached.
 	write := func(p string, reached ...string) {
 		w.mu.Lock()
 		w.origin++
@@ -352,7 +352,7 @@ func nothingOldComesBack(t *testing.T, seed uint64) {
 		write(everybody[r.IntN(size)], everybody...)
 		time.Sleep(time.Duration(r.IntN(100)) * time.Millisecond)
 	}
-	// A split: each side writes, and hears of its own.
+	// A split: each side writes, and gets its own invalidations.
 	left, right := everybody[:3], everybody[3:]
 	ipsOf := func(names []string) (ips []string) {
 		for _, name := range names {
@@ -365,8 +365,8 @@ func nothingOldComesBack(t *testing.T, seed uint64) {
 		write(left[r.IntN(3)], left...)
 		write(right[r.IntN(3)], right...)
 	}
-	// One that wrote on the right dies there, and comes back when the split is over, as one
-	// of those that have not heard of it yet. Its log must still come over to all.
+	// A member that wrote on the right dies there. Its log must still reach all others when the split has
+	// ended.
 	write("p6", right...)
 	w.mu.Lock()
 	delete(w.all, "p6")

@@ -10,7 +10,7 @@ import (
 	"github.com/summarycache/summarycache/digest"
 )
 
-// TestLeftIsNotDead has one peer leave and another die.
+// TestLeftIsNotDead makes one peer leave and another die.
 func TestLeftIsNotDead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)
@@ -44,7 +44,7 @@ func TestLeftIsNotDead(t *testing.T) {
 				}
 			}
 		}
-		// Who comes back has not left.
+		// A peer that is back has not left.
 		cfg := c.config("p4", "10.0.0.4")
 		cfg.Join = []string{"10.0.0.1:7946"}
 		c.start(cfg)
@@ -59,7 +59,7 @@ func TestLeftIsNotDead(t *testing.T) {
 	})
 }
 
-// TestLeavesAtOnce has a peer leave before its loop has learned that it joined.
+// TestLeavesAtOnce makes a peer leave before its loop has taken the members of the cluster.
 func TestLeavesAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)
@@ -93,7 +93,7 @@ func TestLeavesAtOnce(t *testing.T) {
 	})
 }
 
-// TestMeetsAgainWhoIsNotDead has a peer advertise to one that takes it for dead.
+// TestMeetsAgainWhoIsNotDead makes a peer advertise to one that counts it as dead.
 func TestMeetsAgainWhoIsNotDead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)

@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// News of a peer that half of the others missed reaches them, though each finds somebody who
-// knows the very same as it does itself.
+// A change that half of the peers missed reaches them, although each finds another with the same sum.
 func TestHalvesOfACluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)

@@ -9,8 +9,8 @@ import (
 	"github.com/summarycache/summarycache/sim/cputime"
 )
 
-// startReal starts n peers on loopback, with real sockets, which join through the
-// first. It may be too busy to answer in time; they go on trying.
+// startReal starts n peers on loopback, with real sockets, which join through the first. If that is too
+// busy to answer in time, they keep trying.
 func startReal(t testing.TB, n, keys int) []*Node {
 	nodes := []*Node{realNode(t, "p0", keys)}
 	for i := 1; i < n; i++ {
@@ -84,7 +84,7 @@ func BenchmarkManyPeers(b *testing.B) {
 	}
 }
 
-// total is what all nodes sent.
+// total returns the bytes that all nodes sent.
 func total(nodes []*Node) (bytes int64) {
 	for _, n := range nodes {
 		s := n.Stats()

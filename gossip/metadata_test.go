@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A lateKey keeps those that ask for its public half waiting until it is given.
+// A lateKey blocks callers of Public until the key is given.
 type lateKey struct {
 	crypto.Signer
 	asked, given chan struct{}
@@ -23,8 +23,8 @@ func (k *lateKey) Public() crypto.PublicKey {
 	return k.Signer.Public()
 }
 
-// Two updates of the metadata at once, of which the one that began with the older metadata
-// gets to its announcement last, end with the newer announced.
+// Of two concurrent updates of the metadata, the one that began with the older metadata announces last.
+// The newer metadata must be announced at the end.
 func TestConcurrentMetadata(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)

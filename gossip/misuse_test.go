@@ -16,7 +16,7 @@ import (
 	"github.com/summarycache/summarycache/gossip/exchange"
 )
 
-// logBuffer is a log that several goroutines write.
+// logBuffer is a log to which several goroutines write.
 type logBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -147,8 +147,8 @@ func TestJoinAtAnotherProgram(t *testing.T) {
 	}
 }
 
-// A connection that breaks off within its handshake says nothing of the secret, and
-// what memberlist says at each restart is no news.
+// A connection that ends within its handshake does not mean that the secrets differ, and memberlist's
+// messages at each restart are normal: neither is logged as a warning.
 func TestLogKeepsQuietOfRestarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)

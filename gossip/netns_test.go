@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// view is what a peer holds: the version of its own digest and of each replica.
+// view has the versions of a peer's own digest and of each replica.
 type view map[string]digest.Version
 
 // runPeer answers the lines "add N" and "view" on its standard input.
@@ -163,7 +163,7 @@ func (p *peerProcess) ask(line string) string {
 	return answer
 }
 
-// agree checks that all of peers hold of each other what each has published.
+// agree checks that the replicas of all peers are the versions that each has published.
 func agree(peers []*peerProcess) func() error {
 	return func() error {
 		views := make(map[string]view)

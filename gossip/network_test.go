@@ -97,8 +97,8 @@ func TestConnectionsAreReused(t *testing.T) {
 			return nil
 		})
 	}
-	// One to ask whether the name is free, one of memberlist's to join, poolPerPeer that carry
-	// everything since, and on a busy machine some of memberlist's, whose datagrams were late.
+	// One to ask whether the name is free, one of memberlist's to join, poolPerPeer for all later
+	// requests, and on a busy machine some of memberlist's, whose datagrams were late.
 	if got := a.Stats().ConnsAccepted; got >= rounds {
 		t.Errorf("a accepted %d connections for %d requests of one peer", got, rounds)
 	}

@@ -14,9 +14,9 @@ import (
 	"github.com/summarycache/summarycache/gossip/memnet"
 )
 
-// TestInventedMembers: whoever speaks of thousands of live peers that there are not, by
-// packets and by lists of members, has none of them become a member of anybody's, keeps
-// nobody out, takes little memory, and leaves nothing behind three seconds after it stops.
+// TestInventedMembers: a stranger announces thousands of live peers that do not exist, by packets and by
+// lists of members. None becomes a member, no real peer is excluded, they take little memory, and no
+// state is left three seconds later.
 func TestInventedMembers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, gone := plainCluster(t)
@@ -78,8 +78,8 @@ func TestInventedMembers(t *testing.T) {
 	})
 }
 
-// TestNewcomersShare: where all places are taken, a source that has few of them gets more
-// from one that has most; one that has its share does not.
+// TestNewcomersShare: when all places are taken, a source with few of them gets more from one with most;
+// a source that has its share does not.
 func TestNewcomersShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := testScreen(100)
@@ -105,9 +105,8 @@ func TestNewcomersShare(t *testing.T) {
 	})
 }
 
-// TestNewcomerAnswersLate: packets to a newcomer are lost, or take a second, and it gets
-// in; a probe whose number somebody guesses wrong lets nobody in, and neither does an answer
-// with other metadata.
+// TestNewcomerAnswersLate: a newcomer becomes a member although packets to it are lost, or take a second.
+// An answer with a wrongly guessed number, or with other metadata, has no effect.
 func TestNewcomerAnswersLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := testScreen(3)
@@ -152,8 +151,8 @@ func TestNewcomerAnswersLate(t *testing.T) {
 	})
 }
 
-// TestNewcomersBelieveTheirSeed: somebody else answers by the name of a live peer, and says so to
-// a newcomer from before it begins. It takes the word of the peer through which it joins.
+// TestNewcomersBelieveTheirSeed: an impostor answers by the name of a live peer, and announces itself to
+// a newcomer even before that starts. The newcomer believes the peer through which it joins.
 func TestNewcomersBelieveTheirSeed(t *testing.T) {
 	for _, lossy := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {

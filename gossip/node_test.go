@@ -58,8 +58,7 @@ func TestDeadPeerIsNoCandidate(t *testing.T) {
 		c.nodes["p5"].cfg.Holdings.Filter().Add(key("p5", 1))
 		within(t, settling, c.inStep)
 		c.kill("p5")
-		// One probe interval, four of suspicion, and a peer is only probed in its
-		// turn among four.
+		// One probe interval and four of suspicion; each of four peers is probed in turn.
 		took := within(t, 500*time.Millisecond*(4+1+4+1), func() error {
 			for name, n := range c.nodes {
 				if len(holders(n, key("p5", 1))) != 0 {
@@ -95,7 +94,7 @@ func TestRestartIsANewLife(t *testing.T) {
 		if n.incarnation.Load() <= old {
 			t.Errorf("the new incarnation is %x, after %x", n.incarnation.Load(), old)
 		}
-		// Who misses the word of it, as a few in a thousand do, is told by the next stream from or to the peer.
+		// Few in a thousand miss the message. They learn it by the next stream from or to the peer.
 		took := within(t, 15*time.Second, c.inStep)
 		t.Logf("a restarted peer's digest was everywhere after %v", took)
 		for name, other := range c.nodes {
@@ -131,7 +130,7 @@ func TestLeaveIsNoticedAtOnce(t *testing.T) {
 	})
 }
 
-// A cluster that is stopped as a whole does not wait for itself.
+// When a whole cluster is stopped, the last peers do not wait for each other.
 func TestAllLeaveAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)
@@ -229,8 +228,8 @@ func TestSignedDigestsSpread(t *testing.T) {
 	})
 }
 
-// TestSeedRestartsUnnoticed: the peer through which all others joined has no seeds
-// of its own, and is back before anybody has missed it.
+// TestSeedRestartsUnnoticed: the peer through which all others joined has no seeds of its own, and is
+// restarted before its death is detected.
 func TestSeedRestartsUnnoticed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)

@@ -10,8 +10,8 @@ import (
 	"github.com/summarycache/summarycache/digest"
 )
 
-// A number of objects is all that New must be told of what is published: the filter
-// is planned, seeded, and of a later epoch in a later life.
+// Given only a number of objects, New plans the filter and derives its seed. A later life has a later
+// epoch.
 func TestObjects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// packetVectors are what follows from secrets, and packets sealed under them.
+// packetVectors are the keys derived from secrets, and packets sealed under them.
 type packetVectors []struct {
 	Secret string // its bytes as text
 	ID     string // name, 4 bytes as they travel, hex

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A stuckConn is the stream to a peer that takes nothing: closing it waits.
+// A stuckConn is the stream to a peer that does not read: Close waits.
 type stuckConn struct {
 	net.Conn
 	freed chan struct{}
@@ -18,8 +18,7 @@ func (c stuckConn) Close() error {
 	return nil
 }
 
-// TestPoolIsFreeWhileAStreamCloses: a stream that takes its time to close keeps nobody from
-// the others.
+// TestPoolIsFreeWhileAStreamCloses: while a stream takes long to close, the others can be used.
 func TestPoolIsFreeWhileAStreamCloses(t *testing.T) {
 	for name, closes := range map[string]func(p *pool, w *wire){
 		"prune": func(p *pool, _ *wire) { p.prune(time.Now().Add(time.Second)) },

@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// A probe returns at once from an idle node, not from one whose part is held up, and
-// from a closed one.
+// A probe returns at once on an idle node and on a closed one, and waits while the loop is blocked.
 func TestProbes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)

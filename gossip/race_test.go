@@ -6,6 +6,6 @@ package gossip
 // detector a handshake costs ten times as much.
 const manyPeers = 12
 
-// filterBits makes shards of a filter that every peer looks through twenty times a
-// second, lock by lock, which with the race detector is what a test takes longest for.
+// filterBits determines the number of shards of a filter. Every peer locks all of them twenty times a
+// second, which takes most of a test's time with the race detector.
 const filterBits = 1 << 19

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestRefusedDigestIsNoted: a peer whose digest others refuse says so.
+// TestRefusedDigestIsNoted: a peer whose digest others refuse logs it.
 func TestRefusedDigestIsNoted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)

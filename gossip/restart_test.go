@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestRestartGoesOn restarts a peer that has its contents again, all but little. The
-// others fetch only what changed, and it fetches only what changed of theirs.
+// TestRestartGoesOn restarts a peer that has nearly the same contents again. The others fetch only the
+// changes, and it fetches only the changes of theirs.
 func TestRestartGoesOn(t *testing.T) {
 	for _, sign := range []bool{false, true} {
 		for _, changed := range []int{0, 20} {
@@ -69,7 +69,7 @@ func restartGoesOn(t *testing.T, changed int, sign bool) {
 	}
 }
 
-// TestRestartWithOtherContents: of what a former life published nothing is left.
+// TestRestartWithOtherContents: none of the contents that a former life published is left.
 func TestRestartWithOtherContents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)

@@ -14,7 +14,7 @@ import (
 	"github.com/summarycache/summarycache/digest"
 )
 
-// A fraying network breaks every stream that it dials after some bytes were read.
+// A fraying network breaks every stream that it dials after a number of bytes has been read.
 type fraying struct {
 	Network
 	after int
@@ -46,8 +46,8 @@ func (c *frayed) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// TestFetchGoesOnWhereItBroke lets a peer join through streams that break after 100
-// KB each, while the others' digests are several times as long and change.
+// TestFetchGoesOnWhereItBroke lets a peer join by streams that break after 100 KB each, while the others'
+// digests are several times as long and change.
 func TestFetchGoesOnWhereItBroke(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)

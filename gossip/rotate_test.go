@@ -63,7 +63,7 @@ func (p *tenant) identities(yield func(string) bool) {
 	}
 }
 
-// churn changes what a peer holds until stop is closed.
+// churn changes a peer's contents until stop is closed.
 func (p *tenant) churn(stop chan struct{}, seed uint64) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	for i := 0; ; i++ {
@@ -87,11 +87,11 @@ func (p *tenant) churn(stop chan struct{}, seed uint64) {
 	}
 }
 
-// settled is how long after an object came everybody must find it.
+// settled is how long after an object was added all peers must find it.
 const settled = 2 * time.Second
 
-// look asks p for what others hold, until stop is closed, and reports what it does not
-// find. who are the peers whose objects must be found.
+// look looks up other peers' objects at p until stop is closed, and reports those that it does not find.
+// who are the peers whose objects must be found.
 func (p *tenant) look(t *testing.T, all map[string]*tenant, who []string, stop chan struct{}, seed uint64) (asked int) {
 	r := rand.New(rand.NewPCG(seed, 1))
 	for {
@@ -129,20 +129,18 @@ func (p *tenant) look(t *testing.T, all map[string]*tenant, who []string, stop c
 	}
 }
 
-// wronged reports whether p has just been told that a peer is dead, by one that has
-// been left behind and cannot hear it any more, or that it lives after all. For all
-// this there is as long as for an object to be found.
+// wronged reports whether p has lately been informed that a peer is dead, by a peer that was cut off from
+// it, or that it is alive after all: within the time in which an object must be found.
 func (p *tenant) wronged(name string) bool {
 	return slices.ContainsFunc(p.node.Members(), func(m Member) bool {
 		return m.Name == name && time.Since(m.Since) < settled
 	})
 }
 
-// TestSecretChangesOnline moves a cluster to another secret and its seed, peer by
-// peer, while objects come and go and every peer looks for what the others hold. No
-// lookup fails at any moment, but for a peer that has just been taken for dead. One
-// peer stays behind after the first step, one before it: the node says so beforehand,
-// cuts them off, and names them.
+// TestSecretChangesOnline moves a cluster to another secret and its seed, peer by peer, while objects come
+// and go and every peer looks up the others' objects. No lookup fails, except for a peer that has just
+// been declared dead. One peer omits the first step, one the second: the node names them before it cuts
+// them off.
 func TestSecretChangesOnline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)
@@ -177,8 +175,8 @@ func TestSecretChangesOnline(t *testing.T) {
 			}
 			time.Sleep(3 * time.Second)
 		}
-		// Who missed the word of what another accepts has it from the next exchange of
-		// member lists: every half minute, and the first up to a minute after the start.
+		// A peer that missed another's metadata gets them by the next exchange of member lists: every half
+		// minute, and the first up to a minute after the start.
 		p1 := all["p1"].node
 		expect := func(what string, want []string, use []byte, accept ...[]byte) {
 			t.Helper()
@@ -252,7 +250,7 @@ func TestSecretChangesOnline(t *testing.T) {
 		if !log.has("dropped packets under a secret that is not accepted", "member=p5") {
 			t.Error("packets of p5 were dropped without naming it")
 		}
-		// The last one to have joined by now has never heard of the old one.
+		// The last one to have joined never knew the old secret.
 		cfg := c.config("p7", "10.0.0.7")
 		cfg.Secret, cfg.Join, cfg.Holdings = fresh, []string{"10.0.0.1:7946"}, NewHoldings(newFilter(t, fresh))
 		n := c.start(cfg)
@@ -285,7 +283,7 @@ func holdersOf(n *Node, identity string) map[string]bool {
 	return out
 }
 
-// TestSecretGoesBack gives a change of secrets up half way.
+// TestSecretGoesBack abandons a change of secrets half way.
 func TestSecretGoesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)

@@ -19,18 +19,18 @@ import (
 	"github.com/summarycache/summarycache/gossip/exchange"
 )
 
-// deadMessage is memberlist's word that a peer is dead.
+// deadMessage is memberlist's message that a peer is dead.
 func deadMessage(name string, incarnation uint32) []byte {
 	return wordOf(msgDead, name, "x", incarnation)
 }
 
-// wordOf is what memberlist says, of a kind, of a peer.
+// wordOf returns memberlist's message of a kind about a peer.
 func wordOf(kind byte, name, by string, incarnation uint32) []byte {
 	return pack(kind, "Incarnation", incarnation, "Node", name, "From", by)
 }
 
-// listing is a list of members that has one, in a state, and a live one that cannot
-// take part: memberlist wants to know a version.
+// listing returns a list of members with one in a state, and a live one that cannot take part, from which
+// memberlist gets the versions that it requires.
 func listing(name string, addr []byte, incarnation uint32, state memberlist.NodeStateType) []byte {
 	member := func(name string, state memberlist.NodeStateType) []byte {
 		return pack(0, "Name", name, "Addr", addr, "Port", uint16(7946), "Meta", "", "Incarnation", incarnation,
@@ -39,8 +39,7 @@ func listing(name string, addr []byte, incarnation uint32, state memberlist.Node
 	return slices.Concat(promise(2, 0), member("someone", memberlist.StateAlive), member(name, state))
 }
 
-// plainCluster starts three peers without a secret, and counts how often each was gone
-// for another.
+// plainCluster starts three peers without a secret, and counts how often one was down for another.
 func plainCluster(t *testing.T) (c *cluster, gone *atomic.Int64) {
 	c, gone = newCluster(t), new(atomic.Int64)
 	for i, name := range []string{"p1", "p2", "p3"} {
@@ -57,7 +56,7 @@ func plainCluster(t *testing.T) (c *cluster, gone *atomic.Int64) {
 	return c, gone
 }
 
-// stranger returns how a host outside of a cluster sends packets to it.
+// stranger returns a function by which a host outside a cluster sends packets to it.
 func stranger(c *cluster) (send func(b []byte, to string), end func()) {
 	from, err := c.net.Host("10.6.6.6").ListenPacket(":1")
 	if err != nil {
@@ -68,8 +67,8 @@ func stranger(c *cluster) (send func(b []byte, to string), end func()) {
 	}, func() { from.Close() }
 }
 
-// TestNoPeerIsEvicted: one packet used to make a live peer dead for all others: for good
-// with the greatest incarnation.
+// TestNoPeerIsEvicted: one packet used to make a live peer dead for all others, permanently with the
+// greatest incarnation.
 func TestNoPeerIsEvicted(t *testing.T) {
 	type flood struct {
 		what string
@@ -133,8 +132,8 @@ func TestNoPeerIsEvicted(t *testing.T) {
 	}
 }
 
-// TestNamesAreKept: nobody becomes a peer by its name from elsewhere while that lives,
-// nor before it has been dead for ten seconds. One that left gave its name up.
+// TestNamesAreKept: no other address can take the name of a live peer, nor of one that has been dead for
+// less than ten seconds. The name of a peer that left is free.
 func TestNamesAreKept(t *testing.T) {
 	for _, end := range []string{"lives", "dies", "leaves"} {
 		t.Run(end, func(t *testing.T) {
@@ -196,7 +195,7 @@ func TestNamesAreKept(t *testing.T) {
 	}
 }
 
-// testScreen has no members, and probes nobody.
+// testScreen returns a screen without members, which sends no probes.
 func testScreen(most int) *screen {
 	s := newScreen("self", netip.AddrPort{}, most, func() memberTable { return nil })
 	s.probe = func([]byte, netip.AddrPort) {}
@@ -204,8 +203,7 @@ func testScreen(most int) *screen {
 	return s
 }
 
-// TestNewcomersFindRoom: who speaks of peers that there are not takes no place of those
-// that there are.
+// TestNewcomersFindRoom: a stranger that announces invented peers takes no places from real ones.
 func TestNewcomersFindRoom(t *testing.T) {
 	s := testScreen(3)
 	for i := range 100 {
@@ -236,8 +234,8 @@ func TestNewcomersFindRoom(t *testing.T) {
 	}
 }
 
-// TestScreenLetsMembershipThrough: nothing that peers say to each other in a life of
-// joins, losses, deaths and returns is refused.
+// TestScreenLetsMembershipThrough: no message between honest peers is refused, with joins, losses, deaths
+// and returns.
 func TestScreenLetsMembershipThrough(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)
@@ -322,8 +320,8 @@ func TestScreenRefuses(t *testing.T) {
 	}
 }
 
-// TestListsLackFields: a member of a list that lacks a field is refused, whatever else it
-// has. One without an incarnation crashed the peer that was told of it.
+// TestListsLackFields: an element of a list that lacks a field is refused. One without an incarnation
+// crashed the peer that read it.
 func TestListsLackFields(t *testing.T) {
 	for lacks, has := range map[string]string{"an incarnation": "State", "a state": "Incarnation"} {
 		near, far := net.Pipe()
@@ -339,8 +337,8 @@ func TestListsLackFields(t *testing.T) {
 	}
 }
 
-// FuzzScreen: whatever arrives is screened without a panic, and a stream takes memory in
-// proportion to what it sends.
+// FuzzScreen: any bytes are screened without a panic, and a stream takes memory in proportion to its
+// bytes.
 func FuzzScreen(f *testing.F) {
 	f.Add(deadMessage("p1", 7))
 	f.Add(promise(1, 0)[len(plainHeader):])

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// realNode is a peer on loopback with real sockets. If the seed is too busy to
-// answer, it goes on trying.
+// realNode starts a peer on loopback with real sockets. If the seed is too busy to answer, the peer keeps
+// trying.
 func realNode(t testing.TB, name string, keys int, join ...string) *Node {
 	t.Helper()
 	f := newFilter(t, testSecret)
@@ -29,7 +29,7 @@ func realNode(t testing.TB, name string, keys int, join ...string) *Node {
 	return n
 }
 
-// eventually waits, in real time, for something that other goroutines do.
+// eventually waits, in real time, until check succeeds.
 func eventually(t testing.TB, limit time.Duration, check func() error) time.Duration {
 	t.Helper()
 	start := time.Now()

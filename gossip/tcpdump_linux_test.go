@@ -20,14 +20,14 @@ import (
 
 var wantTcpdump = flag.Bool("tcpdump", false, "fail, rather than skip, where tcpdump cannot capture packets on loopback")
 
-// TestCountersAgainstTcpdump compares what nodes count with what tcpdump sees of them: of
-// each kind or, where a secret hides the kinds, in all.
+// TestCountersAgainstTcpdump compares the counters of nodes with tcpdump's bytes: by kind or, if a secret
+// hides the kinds, in total.
 func TestCountersAgainstTcpdump(t *testing.T) {
 	for i, secret := range [][]byte{nil, testSecret} {
 		t.Run(fmt.Sprintf("secret=%t", secret != nil), func(t *testing.T) {
 			t.Parallel()
 			var c capture
-			// Addresses that nobody else on this machine is likely to use just now.
+			// Addresses that no other program on this machine is likely to use.
 			subnet := fmt.Sprintf("127.%d.%d", 64+2*(os.Getpid()%32)+i, os.Getpid()/32%256)
 			stop := c.start(t, subnet)
 			before, after := talk(t, new(systemNetwork), subnet, secret, stop)
@@ -40,8 +40,8 @@ func TestCountersAgainstTcpdump(t *testing.T) {
 	}
 }
 
-// start has tcpdump capture what is sent to and from a subnet on loopback, until stop,
-// which returns when c has all of it.
+// start makes tcpdump capture the packets of a subnet on loopback until stop is called, which returns when
+// c has all of them.
 func (c *capture) start(t *testing.T, subnet string) (stop func()) {
 	skip := t.Skipf
 	if *wantTcpdump {
@@ -72,7 +72,7 @@ func (c *capture) start(t *testing.T, subnet string) (stop func()) {
 	ended := make(chan error, 1)
 	go func() { ended <- c.read(out, end) }()
 	return func() {
-		// What tcpdump shows until it shows this is everything before it.
+		// When tcpdump shows this packet, it has shown all packets before.
 		if err := sendUDP(subnet+".254:9", end); err != nil {
 			t.Fatal(err)
 		}
@@ -99,7 +99,7 @@ func sendUDP(to string, b []byte) error {
 	return err
 }
 
-// A capture is what tcpdump wrote of some peers on loopback.
+// A capture has the packets of some peers on loopback as captured by tcpdump.
 type capture struct {
 	payload int64 // of all packets
 	tap     wiretap
@@ -116,8 +116,8 @@ type segment struct {
 	data []byte
 }
 
-// read takes in a file in tcpdump's format, until the packet with the payload end or, if
-// that is nil, the end of the file.
+// read reads a file in tcpdump's format, until the packet with the payload end or, if that is nil, the end
+// of the file.
 func (c *capture) read(r io.Reader, end []byte) error {
 	in := bufio.NewReader(r)
 	var head [24]byte
@@ -148,7 +148,7 @@ func (c *capture) read(r io.Reader, end []byte) error {
 	}
 }
 
-// packet takes in one of IPv4.
+// packet reads an IPv4 packet.
 func (c *capture) packet(b, end []byte) (last bool, err error) {
 	const udp, tcp = 17, 6
 	header := int(b[0]&15) * 4
@@ -192,7 +192,7 @@ func (c *capture) packet(b, end []byte) (last bool, err error) {
 	return false, nil
 }
 
-// sort returns what the packets were for.
+// sort returns the bytes of the packets by kind.
 func (c *capture) sort() Traffic {
 	for _, b := range c.packets {
 		c.tap.packet(b)
@@ -205,7 +205,7 @@ func (c *capture) sort() Traffic {
 	return c.tap.traffic
 }
 
-// joined puts segments in order, and leaves out what was sent twice.
+// joined puts segments in order, and leaves out bytes that were sent twice.
 func joined(list []segment) (out []byte) {
 	if len(list) == 0 {
 		return nil

@@ -21,11 +21,11 @@ import (
 
 var idlePeers = flag.String("wire.idle", "12", "numbers of peers that TestIdleBytes has do nothing")
 
-// icpBytes is what two Squids with ICP took for each request that they had not stored,
-// payload, by tcpdump: 549,718 for 5,413 of 20,000 requests over 5,000 objects by a Zipf law.
+// icpBytes is the payload that two Squids with ICP sent for each local miss, by tcpdump: 549,718 bytes for
+// 5,413 of 20,000 requests over 5,000 objects by a Zipf law.
 const icpBytes = 549_718.0 / 5_413
 
-// A wireWorkload is requests that two peers get.
+// A wireWorkload is a sequence of requests to two peers.
 type wireWorkload struct {
 	name     string
 	requests []wireRequest
@@ -36,7 +36,7 @@ type wireWorkload struct {
 
 type wireRequest struct{ peer, object int }
 
-// zipfRequests are by a Zipf law of 0.9, dealt to peers at random.
+// zipfRequests follow a Zipf law of 0.9 and are assigned to peers at random.
 func zipfRequests(requests, objects int) (all []wireRequest) {
 	rng := rand.New(rand.NewPCG(17, 17))
 	draw := zipf(rng, objects, 0.9)
@@ -46,7 +46,7 @@ func zipfRequests(requests, objects int) (all []wireRequest) {
 	return all
 }
 
-// tracedRequests are those of a real trace; its clients are dealt to peers by hash.
+// tracedRequests are those of a real trace, whose clients are assigned to peers by hash.
 func tracedRequests(t *testing.T, path string) (all []wireRequest) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -78,7 +78,7 @@ func tracedRequests(t *testing.T, path string) (all []wireRequest) {
 	return all
 }
 
-// An lru knows which objects a cache holds.
+// An lru is the set of the objects in a cache, with their order of use.
 type lru struct {
 	capacity int
 	order    list.List
@@ -87,7 +87,7 @@ type lru struct {
 
 func (c *lru) has(object int) bool { return c.at[object] != nil }
 
-// use makes an object the last one used, and returns the one that had to go for it; 0 if none had.
+// use makes an object the last one used, and returns the object evicted for it; 0 if none was.
 func (c *lru) use(object int) (gone int) {
 	if e := c.at[object]; e != nil {
 		c.order.MoveToFront(e)
@@ -106,7 +106,7 @@ func (c *lru) use(object int) (gone int) {
 	return gone
 }
 
-// A wireRun is what came of a workload.
+// A wireRun is the result of a workload.
 type wireRun struct {
 	traffic Traffic // by the wiretap
 	headers int64
@@ -118,13 +118,12 @@ type wireRun struct {
 
 func (r wireRun) overFloor() float64 { return float64(r.origin)/float64(r.floor) - 1 }
 
-// ofICP returns bytes as a share of what ICP would have taken.
+// ofICP returns bytes as a share of those of ICP.
 func (r wireRun) ofICP(bytes int64) float64 {
 	return float64(bytes) / (icpBytes * float64(r.origin+r.remote))
 }
 
-// run has two peers answer the workload. What the origin or a sibling sends is there at
-// once.
+// run makes two peers answer the workload. Answers of the origin and of siblings arrive at once.
 func (wl wireWorkload) run(t *testing.T) (r wireRun) {
 	c, tap := newCluster(t), new(wiretap)
 	defer c.close()
@@ -191,8 +190,7 @@ func zipf(rng *rand.Rand, n int, exponent float64) func() int {
 	}
 }
 
-// tapped starts n peers, as cmd/peer does with its defaults, on hosts whose wires are
-// tapped.
+// tapped starts n peers, as cmd/peer does with its defaults, on hosts with wiretaps.
 func (c *cluster) tapped(tap *wiretap, n int, secret []byte) (nodes []*Node) {
 	for i := range n {
 		ip := fmt.Sprintf("10.0.%d.%d", i/200, 1+i%200)
@@ -217,7 +215,7 @@ func (c *cluster) tapped(tap *wiretap, n int, secret []byte) (nodes []*Node) {
 	return nodes
 }
 
-// counted is what all nodes say that they sent.
+// counted returns the sum of all nodes' counters of bytes sent.
 func (c *cluster) counted() (sum Traffic) {
 	for _, n := range c.nodes {
 		for k, b := range n.Stats().Out {
@@ -227,8 +225,8 @@ func (c *cluster) counted() (sum Traffic) {
 	return sum
 }
 
-// TestBytesOnTheWire has two peers answer workloads at several rates, one of them under a
-// secret, and says what that takes of what ICP did.
+// TestBytesOnTheWire makes two peers answer workloads at several rates, one of them with a secret, and logs
+// the bytes relative to ICP.
 func TestBytesOnTheWire(t *testing.T) {
 	zipf := zipfRequests(20_000, 5_000)
 	log := tracedRequests(t, "../sim/testdata/elastic-apache.ptrace.gz")
@@ -247,11 +245,11 @@ func TestBytesOnTheWire(t *testing.T) {
 		{wireWorkload{"Zipf", zipf, 300, 0, nil}, 0.06, 0.08, 0.006},
 		{wireWorkload{"Zipf", zipf, 3000, 0, nil}, 0.04, 0.05, 0.006},
 		{wireWorkload{"Zipf, a secret", zipf, 13.3, 0, testSecret}, 0.08, 0.50, 0.006},
-		// What the constants of waiting were not chosen by.
+		// The constants of publishing were chosen by other workloads.
 		{wireWorkload{"Zipf, 500 objects a peer", zipf, 300, 500, nil}, 0.07, 0.08, 0.006},
 		{wireWorkload{"elastic-apache", log, 13.3, 0, nil}, 0.10, 0.55, 0.006},
 		{wireWorkload{"elastic-apache", log, 300, 0, nil}, 0.06, 0.08, 0.006},
-		// Requests for a new object come in bursts that no publication is quick enough for.
+		// Requests for a new object come in bursts, for which every publication is too late.
 		{wireWorkload{"web07, 1000 objects a peer", web, 13.3, 1000, nil}, 0.09, 0.22, 0.05},
 		{wireWorkload{"web07, 1000 objects a peer", web, 300, 1000, nil}, 0.07, 0.08, 0.06},
 		{wireWorkload{"web07, 1000 objects a peer", web, 3000, 1000, nil}, 0.05, 0.05, 0.08},
@@ -276,7 +274,7 @@ func TestBytesOnTheWire(t *testing.T) {
 	t.Logf("bytes of the requests\n%s", out.String())
 }
 
-// TestIdleBytes has clusters do nothing, and says what that takes.
+// TestIdleBytes logs the bytes of idle clusters.
 func TestIdleBytes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("counts bytes for twelve minutes of virtual time, which the race detector makes four of real time")

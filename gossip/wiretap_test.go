@@ -10,8 +10,8 @@ import (
 	"github.com/summarycache/summarycache/gossip/exchange"
 )
 
-// A wiretap counts what hosts of a network without a secret send each other, from
-// the bytes alone: beside a node's own counters as tcpdump would be.
+// A wiretap counts the bytes between hosts of a network without a secret by kind, like tcpdump: it does not
+// use the nodes' own counters.
 type wiretap struct {
 	mu      sync.Mutex
 	traffic Traffic
@@ -20,7 +20,7 @@ type wiretap struct {
 	streams int64
 }
 
-// What goes with payload on the wire, in bytes.
+// Lengths of headers on the wire, in bytes.
 const (
 	udpHeaders  = 20 + 8
 	tcpHeaders  = 20 + 20 + 12 // with time stamps, as is usual
@@ -35,7 +35,7 @@ func (w *wiretap) read() (Traffic, int64) {
 	return w.traffic, w.headers
 }
 
-// A tappedNetwork is a network whose senders of packets and clients of streams are listened to.
+// A tappedNetwork is a network that records the packets sent and the streams dialled.
 type tappedNetwork struct {
 	tap *wiretap
 	Network
@@ -75,7 +75,7 @@ func (c tappedPackets) WriteTo(b []byte, to net.Addr) (int, error) {
 	return c.PacketConn.WriteTo(b, to)
 }
 
-// packet sorts a packet's bytes.
+// packet counts a packet's bytes by kind.
 func (w *wiretap) packet(b []byte) {
 	switch kindOf(b) {
 	case ofInvalidation:
@@ -109,7 +109,7 @@ type tappedStream struct {
 	flow
 }
 
-// A flow is what is known of a stream.
+// A flow is the state of a stream.
 type flow struct {
 	there, back frames // from the client, and to it
 	members     bool   // the stream is memberlist's
@@ -140,7 +140,7 @@ func (c *tappedStream) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// sent sorts what the client of a stream sends.
+// sent counts the bytes that the client of a stream sends, by kind.
 func (w *wiretap) sent(f *flow, b []byte) {
 	if len(b) > 0 && !f.there.begun {
 		f.there.begun = true
@@ -152,7 +152,7 @@ func (w *wiretap) sent(f *flow, b []byte) {
 	w.stream(f, &f.there, b)
 }
 
-// stream sorts bytes that go one way of a stream.
+// stream counts bytes of one direction of a stream, by kind.
 func (w *wiretap) stream(f *flow, way *frames, b []byte) {
 	segments := (len(b) + tcpSegment - 1) / tcpSegment
 	w.headers += int64((segments + 1) * tcpHeaders) // and one that confirms

@@ -8,7 +8,7 @@ import (
 	"github.com/summarycache/summarycache/digest"
 )
 
-// loop is the index that there would be without an index.
+// loop looks keys up in one filter after the other, for comparison.
 type loop map[string]*digest.Filter
 
 func (l loop) lookup(k digest.Key) []string {
@@ -39,8 +39,8 @@ func positionsOf(f *digest.Filter) map[uint64]bool {
 	return set
 }
 
-// audit checks that the index holds what the filters do, in every place where it
-// should and nowhere else, and that its books are right.
+// audit checks that the index has exactly the positions of the filters, each in all lines where
+// it belongs, and that its counters are right.
 func audit(t *testing.T, x *Index, filters loop) {
 	t.Helper()
 	if got, want := slices.Sorted(maps.Keys(x.peers)), slices.Sorted(maps.Keys(filters)); !slices.Equal(got, want) {
@@ -73,7 +73,7 @@ func audit(t *testing.T, x *Index, filters loop) {
 	}
 }
 
-// A code is what stands in a line of a segment for a position of a place.
+// A code is the entry for a position of a place in a line of a segment.
 type code struct {
 	segment, line uint64
 	place         uint32

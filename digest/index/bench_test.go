@@ -86,11 +86,10 @@ func BenchmarkApply(b *testing.B) {
 	}
 }
 
-// BenchmarkApplyCopies applies what peers with equal contents publish, each in its own time:
-// contents of which one key in six thousand is replaced, again and again. Cold, something
-// else has had the processor's caches before each delta: as in a peer that gets one
-// a millisecond, and in sim exchange. A flip then waits for its segment, its line, and the
-// bitmap of its row or the words linked to, and costs several times as much.
+// BenchmarkApplyCopies applies deltas of peers with equal contents, each at its own time: one key in
+// six thousand is replaced, again and again. With cold, the processor's caches are evicted before
+// each delta, as in a peer that gets one a millisecond, and in sim exchange. A flip then waits for its
+// segment, its line, and a bitmap or the linked words, and costs several times as much.
 func BenchmarkApplyCopies(b *testing.B) {
 	const contents = 8
 	for _, c := range []struct {
@@ -148,8 +147,8 @@ func BenchmarkApplyCopies(b *testing.B) {
 	}
 }
 
-// BenchmarkSet gives the index a whole filter of a peer: one that it did not know, one
-// of which it knew another with nothing in common, and one of which it knew nine tenths.
+// BenchmarkSet sets a whole filter: of a new peer, of a peer whose filter before had nothing in common
+// with it, and of one whose filter before had nine tenths of it.
 func BenchmarkSet(b *testing.B) {
 	for _, c := range benchClusters {
 		b.Run(fmt.Sprintf("peers=%d/n=%d", c.peers, c.n), func(b *testing.B) {
@@ -179,17 +178,16 @@ func BenchmarkSet(b *testing.B) {
 	}
 }
 
-// BenchmarkPrefixes asks for the prefixes of chains: blocks of prompts, of which a
-// quarter is one of sixteen system prompts. So many peers on average hold a chain, each
-// to a length of its own; others hold its system prompt. Key by key is measured beside,
-// and how often the answers differ.
+// BenchmarkPrefixes looks up the prefixes of chains: blocks of prompts, of which a quarter is one of
+// sixteen system prompts. The given number of peers hold a chain on average, each to a length of its
+// own; others hold its system prompt. A lookup key by key is measured for comparison, and how often
+// the results differ.
 //
-// Of 2,048 keys over 64 peers, 36 are looked at where 2 peers hold the chain and 140 where
-// 16 do, since each peer's end takes some ten keys, of which few are others' as well. At
-// half a microsecond each, most of it waiting for a line that no cache has and for comparing
-// its codes, 16 ends take 65 µs. Looking for the codes of only those peers that are still
-// searched for saved a tenth; asking the filters of few peers instead of the table saved a
-// sixth at 16 holders and nothing at 2.
+// Of 2,048 keys over 64 peers, 36 are looked up if 2 peers hold the chain and 140 if 16 do, since the
+// end of each peer takes some ten keys, few of which are shared. At half a microsecond each, mostly
+// for a cache miss and for comparing codes, 16 ends take 65 µs. Comparing only the codes of peers that
+// are still searched for saved a tenth; using the filters of few peers instead of the table saved a
+// sixth with 16 holders and nothing with 2.
 func BenchmarkPrefixes(b *testing.B) {
 	const rate, prompts = 1e-3, 16
 	for _, c := range []struct{ peers, length, chains, holders int }{
@@ -240,8 +238,7 @@ func BenchmarkPrefixes(b *testing.B) {
 	}
 }
 
-// BenchmarkJoin fills an empty index with all peers, one after the other: what
-// a peer does that starts.
+// BenchmarkJoin fills an empty index with all peers, one after the other, as a peer does that starts.
 func BenchmarkJoin(b *testing.B) {
 	for _, c := range append([]benchCluster{{1, 10_000}, {1, 100_000}, {1, 1_000_000}, {1, 10_000_000}, {1000, 100_000}}, benchClusters...) {
 		b.Run(fmt.Sprintf("peers=%d/n=%d", c.peers, c.n), func(b *testing.B) {

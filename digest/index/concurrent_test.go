@@ -11,9 +11,9 @@ import (
 	"github.com/summarycache/summarycache/digest"
 )
 
-// TestNeverMisses looks keys up that one peer holds all the time and keys that
-// nobody ever held, while everything around them changes: that peer and others
-// come whole and by deltas, go, change their geometry, and meet in the same lines.
+// TestNeverMisses looks up keys that one peer holds all the time and keys that no peer ever held,
+// while everything else changes: this peer and others are set and updated by deltas, are deleted,
+// change their geometry, and share lines.
 func TestNeverMisses(t *testing.T) {
 	for name, mix := range mixes {
 		t.Run(name, func(t *testing.T) {
@@ -76,7 +76,7 @@ func TestNeverMisses(t *testing.T) {
 	}
 }
 
-// TestWriters has several writers at once: what counts is the end.
+// TestWriters has several concurrent writers, and checks the state at the end.
 func TestWriters(t *testing.T) {
 	x := New()
 	want := make([]loop, 4)
@@ -108,8 +108,7 @@ func TestWriters(t *testing.T) {
 	audit(t, x, all)
 }
 
-// TestEmptied looks up while the last peer goes and comes, and with it the
-// whole table.
+// TestEmptied looks keys up while the last peer, and with it the whole table, is deleted and set again.
 func TestEmptied(t *testing.T) {
 	x := New()
 	g := digest.Geometry{Bits: 1 << 20, Hashes: 1}

@@ -8,7 +8,7 @@ import (
 	"github.com/summarycache/summarycache/digest/index"
 )
 
-// One lookup asks all peers; several keys at once say who has most of them.
+// One lookup covers all peers. A lookup of several keys finds the peer that has most of them.
 func ExampleIndex() {
 	x := index.New()
 	g := digest.Geometry{Bits: 1 << 24, Hashes: 1}

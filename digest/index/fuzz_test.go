@@ -2,8 +2,8 @@ package index
 
 import "testing"
 
-// FuzzUpdates lets the input say what happens to an index, byte by byte, and compares
-// it with the plain loop.
+// FuzzUpdates changes an index as the bytes of the input determine, and compares it with the plain
+// loop.
 func FuzzUpdates(f *testing.F) {
 	f.Add([]byte{0})
 	f.Add([]byte("\x01a new life, then deltas, then another geometry"))

@@ -52,7 +52,7 @@ func TestLookup(t *testing.T) {
 	}
 }
 
-// TestOrder: peers come by the rate that they have now.
+// TestOrder: peers are ordered by their present false-positive rates.
 func TestOrder(t *testing.T) {
 	x := New()
 	k := digest.Key(1) << 60
@@ -87,7 +87,7 @@ func TestOrder(t *testing.T) {
 	check("b", "a", "c")
 }
 
-// TestManyPeers has more peers than lookups have room for on the stack.
+// TestManyPeers has more peers than fit the stack memory of a lookup.
 func TestManyPeers(t *testing.T) {
 	const peers = 64*stackWords + 100
 	x := New()
@@ -111,7 +111,7 @@ func TestManyPeers(t *testing.T) {
 	audit(t, x, l)
 }
 
-// TestAllocations: lookups take what memory the caller has.
+// TestAllocations: lookups allocate nothing beyond the caller's slice.
 func TestAllocations(t *testing.T) {
 	if raceEnabled {
 		t.Skip("a sync.Pool forgets at random under the race detector")
@@ -134,8 +134,7 @@ func TestAllocations(t *testing.T) {
 	}
 }
 
-// TestMemoryBytes compares what the index says it occupies with what the runtime
-// does.
+// TestMemoryBytes compares MemoryBytes with the runtime's statistics.
 func TestMemoryBytes(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector has memory of its own")
@@ -173,7 +172,7 @@ func TestMemoryBytes(t *testing.T) {
 	}
 }
 
-// TestLimit: what does not fit is refused, and not there in part.
+// TestLimit: a peer that does not fit is refused, and no part of it is stored.
 func TestLimit(t *testing.T) {
 	g := digest.Geometry{Bits: 1 << 30, Hashes: 1}
 	filter := func(i int) *digest.CountingFilter { return counting(t, g, randomKeys(random(uint64(i)), 20_000)...) }
@@ -195,7 +194,7 @@ func TestLimit(t *testing.T) {
 	}
 	audit(t, x, l)
 
-	// Room is made of what has been deleted.
+	// The memory of deleted peers is reused.
 	for _, name := range []string{"0", "1", "2"} {
 		x.Delete(name)
 		delete(l, name)
@@ -225,8 +224,7 @@ func TestLimit(t *testing.T) {
 	audit(t, x, l)
 }
 
-// TestCrowds: positions that hashing does not give go where they can do no
-// harm.
+// TestCrowds: filters whose positions were chosen, not hashed, are kept out of the table.
 func TestCrowds(t *testing.T) {
 	x := New()
 	l := loop{}
@@ -272,8 +270,8 @@ func TestCrowds(t *testing.T) {
 	}
 }
 
-// TestPlaces: peers that come whole again and again leave nothing behind, even
-// if they are too small for their memory to count.
+// TestPlaces: peers that are set again and again do not use up places, even if they are too small for
+// their memory to cause a sweep.
 func TestPlaces(t *testing.T) {
 	x := New()
 	g := digest.Geometry{Bits: 1 << 30, Hashes: 1}

@@ -7,8 +7,8 @@ import (
 	"github.com/summarycache/summarycache/digest"
 )
 
-// TestLoadBesideRows: a large peer comes with a key that so many others have that it is
-// kept as a row, and then loses it.
+// TestLoadBesideRows: a large peer is added with a key that so many others have that its position is
+// shared, and then loses it.
 func TestLoadBesideRows(t *testing.T) {
 	const m = 1 << 24
 	rng := random(1)

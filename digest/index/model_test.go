@@ -118,7 +118,7 @@ func (w *world) check() {
 	w.checkSeveral(keys[:w.rng.IntN(len(keys))])
 }
 
-// mixes are what kinds of geometry there are in a cluster.
+// mixes are the kinds of geometries in a cluster.
 var mixes = map[string]func(*rand.Rand) digest.Geometry{
 	"sparse": func(*rand.Rand) digest.Geometry { return digest.Geometry{Bits: 1 << 20, Hashes: 1} },
 	"sizes": func(r *rand.Rand) digest.Geometry {

@@ -12,7 +12,8 @@ import (
 	"github.com/summarycache/summarycache/digest"
 )
 
-// counts asks each filter for each key: all of them, and how many from the first on.
+// counts looks up each key in each filter. It returns how many a filter has, and how many from the
+// first on.
 func (l loop) counts(keys []digest.Key) (all, prefixes map[string]int) {
 	all, prefixes = map[string]int{}, map[string]int{}
 	for name, f := range l {
@@ -32,7 +33,7 @@ func (l loop) counts(keys []digest.Key) (all, prefixes map[string]int) {
 	return all, prefixes
 }
 
-// checkSeveral compares the questions about several keys with the loop.
+// checkSeveral compares lookups of several keys with the loop.
 func (w *world) checkSeveral(keys []digest.Key) {
 	w.t.Helper()
 	all, prefixes := w.loop.counts(keys)
@@ -56,7 +57,7 @@ func (w *world) checkSeveral(keys []digest.Key) {
 	w.checkPrefixes(keys, prefixes)
 }
 
-// checkPrefixes looks for what Prefixes promises of keys that are no chain.
+// checkPrefixes checks the guarantees of Prefixes for keys that are not a chain.
 func (w *world) checkPrefixes(keys []digest.Key, linear map[string]int) {
 	w.t.Helper()
 	got := w.index.Prefixes(make([]Prefix, 1), keys)
@@ -92,8 +93,8 @@ func TestNoKeys(t *testing.T) {
 	w.checkSeveral(nil)
 }
 
-// TestPrefixesOfChains: with filters that hardly ever err, the answer is what each peer
-// holds, whatever that is.
+// TestPrefixesOfChains: with filters that have hardly any false positives, the results are exactly the
+// prefixes that the peers hold.
 func TestPrefixesOfChains(t *testing.T) {
 	g := digest.Geometry{Bits: 1 << 40, Hashes: 1}
 	for _, length := range []int{1, 2, 3, 4, 5, 8, 100, 1000} {
@@ -124,9 +125,9 @@ func TestPrefixesOfChains(t *testing.T) {
 	}
 }
 
-// TestPrefixesAreRarelyLonger: with one false positive in a hundred, some twelve keys
-// asked for beyond each peer's prefix would make for more than one wrong answer in ten.
-// That the key before must be there, too, leaves one in 800.
+// TestPrefixesAreRarelyLonger: some twelve keys are looked up beyond each peer's prefix. With one false
+// positive in a hundred, more than one result in ten would be wrong. Since the key before must be
+// there as well, it is one in 800.
 func TestPrefixesAreRarelyLonger(t *testing.T) {
 	const peers, length, chains, rate = 64, 512, 400, 0.01
 	rng := random(5)
@@ -151,9 +152,8 @@ func TestPrefixesAreRarelyLonger(t *testing.T) {
 	}
 }
 
-// disagreement asks for the prefixes of all chains of a length in both ways. It returns
-// how many answers there are, how many of them are longer than key by key, and by how
-// many keys together.
+// disagreement looks up the prefixes of all chains of a length in both ways. It returns the number of
+// results, how many of them are longer than those key by key, and by how many keys in all.
 func disagreement(t testing.TB, x *Index, all []digest.Key, length int) (answers, longer, by int) {
 	t.Helper()
 	for chain := range slices.Chunk(all, length) {
@@ -179,8 +179,7 @@ func disagreement(t testing.TB, x *Index, all []digest.Key, length int) (answers
 	return answers, longer, by
 }
 
-// linearPrefixes is [Index.Prefixes] by a question for each key, in turn: what its
-// speed and its answers are compared with.
+// linearPrefixes is [Index.Prefixes] by a lookup of each key in order, to compare speed and results.
 func (x *Index) linearPrefixes(dst []Prefix, keys []digest.Key) []Prefix {
 	b := x.borrow()
 	defer x.scratch.Put(b)
@@ -210,7 +209,7 @@ func (x *Index) linearPrefixes(dst []Prefix, keys []digest.Key) []Prefix {
 	return dst
 }
 
-// TestPrefixes: chains of keys, of which peers hold beginnings.
+// TestPrefixes looks up chains of keys whose beginnings peers hold.
 func TestPrefixes(t *testing.T) {
 	for name, mix := range mixes {
 		w := newWorld(t, 2, mix)

@@ -11,7 +11,7 @@ import (
 	"github.com/summarycache/summarycache/digest"
 )
 
-// quietWorld has n peers with some keys each, that know each other, and no faults.
+// quietWorld has n peers with some keys each, which know each other, and no faults.
 func quietWorld(t *testing.T, n int) *world {
 	t.Helper()
 	w := &world{
@@ -55,7 +55,7 @@ func (w *world) mustBeInStep(t *testing.T) {
 	}
 }
 
-// replica is what a's engine has of b.
+// replica returns a's replica of b's digest.
 func (a *simPeer) replica(b *simPeer) *peer { return a.engine.peers[b.engine.id] }
 
 func (a *simPeer) hear(ad Advert) {
@@ -80,7 +80,7 @@ func TestNothingIsSentWhenNothingChanges(t *testing.T) {
 func TestDivergenceIsFoundAndRepaired(t *testing.T) {
 	w := quietWorld(t, 3)
 	a, b := w.peers[1], w.peers[0]
-	// A replica that went bad in memory: the version is right, the contents are not.
+	// A replica that was corrupted in memory: the version is right, the contents are not.
 	p := a.replica(b)
 	p.filter = w.peers[2].filter.Current()
 	p.held.State = p.filter.Version().State
@@ -287,7 +287,7 @@ func TestRoundIsPaced(t *testing.T) {
 	if last > roundTime {
 		t.Errorf("the last of %d peers was told after %v, want at most %v", n, last, roundTime)
 	}
-	// Adverts repeated to those who have not reacted come on top.
+	// This includes adverts repeated to peers that have not reacted.
 	if most > 200 {
 		t.Errorf("%d adverts were sent at once", most)
 	}

@@ -8,9 +8,8 @@ import (
 	"github.com/summarycache/summarycache/gossip/exchange"
 )
 
-// Two engines, and a loop that carries what each wants to the other at once. A
-// simulator does the same with delays and losses, and lets time pass in between by
-// [exchange.Engine.Next] and [exchange.Engine.Tick].
+// Two engines, and a loop that carries out the outputs of each at once. A simulator does the same with
+// delays and losses, and lets time pass by [exchange.Engine.Next] and [exchange.Engine.Tick].
 func ExampleEngine() {
 	now := time.Unix(0, 0)
 	engines := map[string]*exchange.Engine{

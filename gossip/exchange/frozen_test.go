@@ -16,21 +16,20 @@ import (
 	"github.com/summarycache/summarycache/digest"
 )
 
-// testdata/frozen holds messages as the programs of their day wrote them, a
-// directory for each, named like its revision. They are never written again:
-// whatever changes here, it must still be able to read them (PROTOCOL.md, section 9).
+// testdata/frozen has messages that earlier programs wrote, in a directory for each revision. They are
+// never rewritten: all later programs must be able to read them (PROTOCOL.md, section 9).
 
 var freeze = flag.String("freeze", "", "write testdata/frozen/`NAME`, which must not exist")
 
 const frozenDir = "testdata/frozen"
 
-// frozenAnswers are the frames with bodies, which vectors.json has not.
+// frozenAnswers are the frames with bodies, which vectors.json does not have.
 const frozenAnswers = "answers.json"
 
 // frozenSteps are the steps of publications.
 const frozenSteps = "steps.json"
 
-// A frozenAnswer is the frame that answers a get of one who has Base, or nothing.
+// A frozenAnswer is the frame that answers a get of a client that has Base, or nothing.
 type frozenAnswer struct {
 	Name  string
 	Frame string // hexadecimal
@@ -40,7 +39,7 @@ type frozenAnswer struct {
 	Keys  int // "object 0" … are in the digest
 }
 
-// A frozenStep is the datagram to one who has Base.
+// A frozenStep is the datagram to a peer that has Base.
 type frozenStep struct {
 	Name     string
 	Datagram string // hexadecimal
@@ -67,8 +66,7 @@ func frozenOrigin(sign bool) (*Engine, *digest.CountingFilter, time.Time) {
 
 func frozenKey(i int) digest.Key { return digest.KeyOfString(0, fmt.Sprint("object ", i)) }
 
-// freezeAnswers has an engine answer: a snapshot, what changed, that nothing did, and
-// that it knows nothing.
+// freezeAnswers returns an engine's answers of each kind: snapshot, delta, same and unknown.
 func freezeAnswers(t *testing.T, sign bool) (all []frozenAnswer, steps []frozenStep) {
 	e, filter, now := frozenOrigin(sign)
 	suffix, key := "", ""
@@ -157,8 +155,7 @@ func indented(t *testing.T, v any) []byte {
 	return append(b, '\n')
 }
 
-// Today's code reads what every earlier one wrote, and finds in it what that one
-// meant.
+// The present code reads the messages of all earlier programs, with the same values.
 func TestFrozen(t *testing.T) {
 	dirs, err := filepath.Glob(filepath.Join(frozenDir, "*"))
 	if err != nil || len(dirs) == 0 {
@@ -190,7 +187,7 @@ func thaw(t *testing.T, path string, into any) {
 	}
 }
 
-// readFrozenVectors compares the fields that were there then; there may be more now.
+// readFrozenVectors compares the fields of that time; later programs may add some.
 func readFrozenVectors(t *testing.T, v vectors) {
 	if len(v.Valid) < 10 {
 		t.Errorf("only %d messages", len(v.Valid))
@@ -212,7 +209,7 @@ func readFrozenVectors(t *testing.T, v vectors) {
 	}
 }
 
-// plain is a value as JSON has it, numbers exact.
+// plain returns a value as JSON represents it, with exact numbers.
 func plain(t *testing.T, v any) (out any) {
 	d := json.NewDecoder(strings.NewReader(canonical(t, v)))
 	d.UseNumber()

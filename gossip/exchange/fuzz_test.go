@@ -43,8 +43,8 @@ func FuzzMessage(f *testing.F) {
 		}
 		switch name {
 		case "hello", "welcome", "metadata", "refuse":
-			// What later versions add, unknown codes and unprintable text are not
-			// kept; what is kept must be stable.
+			// Trailing fields of later versions, unknown codes and unprintable text are dropped. The
+			// rest must not change.
 			_, third, err := codecs[name](again)
 			if err != nil || string(third) != string(again) {
 				t.Errorf("%s: %x decodes and encodes to %x, and that to %x, %v", name, b, again, third, err)
@@ -57,8 +57,7 @@ func FuzzMessage(f *testing.F) {
 	})
 }
 
-// FuzzAnswer decodes any bytes as the answer to a get. Whatever they are, what is
-// accepted is what its head says.
+// FuzzAnswer decodes any bytes as the answer to a get. An answer that is accepted matches its head.
 func FuzzAnswer(f *testing.F) {
 	c, err := digest.NewCountingFilter(digest.Geometry{Bits: 1 << 12, Hashes: 1}, 1)
 	if err != nil {
@@ -79,7 +78,7 @@ func FuzzAnswer(f *testing.F) {
 		f.Add(frame[0], frame[FrameHeader:])
 		f.Add(frame[0], frame[FrameHeader:FrameHeader+(len(frame)-FrameHeader)*3/4])
 	}
-	// The first half of a snapshot has come before.
+	// The first half of a snapshot has arrived before.
 	snapshot := origin.HandleGet("x", Get{Origin: IDOf("origin"), Limit: 1 << 20}).AppendTo(nil)
 	broken := Fetch{Get: Get{Origin: IDOf("origin"), Limit: 1 << 20}, Source: "origin"}
 	broken.Partial = DecodeBroken(broken, FrameSnapshot, snapshot[FrameHeader:len(snapshot)/2]).Partial

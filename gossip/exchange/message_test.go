@@ -58,7 +58,7 @@ func unhex(t testing.TB, text string) []byte {
 	return b
 }
 
-// codec decodes a message and encodes what it read.
+// codec decodes a message and encodes it again.
 type codec func(b []byte) (fields any, again []byte, err error)
 
 var codecs = map[string]codec{
@@ -108,7 +108,7 @@ var codecs = map[string]codec{
 			in.Fail("offset")
 			return nil, nil, in.Err
 		}
-		// Those who have that many bytes join the rest to them.
+		// A client that has as many bytes appends the rest to them.
 		f := Fetch{Partial: &Partial{Head: fields.Head, Body: make([]byte, fields.Offset)}}
 		in = newReader("rest", b)
 		r, body := in.body(f, FrameRest)

@@ -45,7 +45,7 @@ var leads = [replicaStates][]replicaState{
 	wrong:   {trusted, nothing, wrong},
 }
 
-// newWorld draws a schedule: who there is, what goes wrong, and when.
+// newWorld draws a schedule at random: the peers, the faults and their times.
 func newWorld(seed uint64, bug string) *world {
 	w := &world{
 		rng: rand.New(rand.NewPCG(seed, 5)), now: time.Unix(0, 0), bug: bug,
@@ -94,7 +94,7 @@ func (p *simPeer) empty() {
 	p.keys = nil
 }
 
-// fault does something bad, and plans its end.
+// fault begins a fault, and plans its end.
 func (w *world) fault() {
 	r := w.rng
 	a, b := w.peers[r.IntN(len(w.peers))], w.peers[r.IntN(len(w.peers))]
@@ -175,7 +175,7 @@ func (p *simPeer) restart() {
 	p.w.membershipChanged()
 }
 
-// membershipChanged lets every peer find out about every other, sooner or later.
+// membershipChanged makes every peer learn the state of every other, after a random time.
 func (w *world) membershipChanged() {
 	for _, a := range w.peers {
 		for _, b := range w.peers {
@@ -191,8 +191,8 @@ func (w *world) membershipChanged() {
 	}
 }
 
-// sees is what a failure detector with indirect probes would find out: only a
-// link that is cut both ways, or a crash, makes a peer dead.
+// sees is the result of a failure detector with indirect probes: only a link that is cut both ways, or
+// a crash, makes a peer dead.
 func (p *simPeer) sees(b *simPeer) bool {
 	return b.engine != nil && !(p.w.cut[[2]int{p.i, b.i}] && p.w.cut[[2]int{b.i, p.i}])
 }
@@ -215,8 +215,8 @@ func (p *simPeer) believe(b *simPeer) {
 	}
 }
 
-// updateIndex checks that what lookups will see is something that its origin
-// published, and newer than what they saw.
+// updateIndex checks that the filter for lookups is one that its origin published, and newer than the
+// one before.
 func (p *simPeer) updateIndex(u Update) {
 	w, b := p.w, p.w.byName(u.Peer)
 	if u.Filter == nil {
@@ -243,7 +243,7 @@ func (p *simPeer) updateIndex(u Update) {
 	}
 }
 
-// checkBounds checks what must not grow, and the account of what is known.
+// checkBounds checks what must not grow, and the sum.
 func (p *simPeer) checkBounds() {
 	e, n := p.engine, len(p.w.peers)
 	known := uint64(0)
@@ -263,8 +263,8 @@ func (p *simPeer) checkBounds() {
 	}
 }
 
-// settle ends all faults, waits two update intervals, and checks that everyone
-// holds what everyone else has.
+// settle ends all faults, waits two update intervals, and checks that all replicas equal their origins'
+// digests.
 func (w *world) settle() {
 	w.run(time.Unix(0, 0).Add(faultTime + 8*time.Second + returnTime))
 	w.loss, w.dup, w.broken, w.breaks = 0, 0, 0, 0

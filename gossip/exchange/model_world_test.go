@@ -89,7 +89,7 @@ func (w *world) after(d time.Duration, do func()) {
 	heap.Push(&w.events, event{w.now.Add(d), w.number, do})
 }
 
-// run lets time pass until then, or until an invariant breaks.
+// run lets time pass until a moment, or until an invariant breaks.
 func (w *world) run(then time.Time) {
 	for len(w.events) > 0 && w.failed == nil && !w.events[0].at.After(then) {
 		e := heap.Pop(&w.events).(event)
@@ -157,7 +157,7 @@ func (p *simPeer) probe() {
 	})
 }
 
-// goOn begins a life with what a former one published, and the store now holds.
+// goOn begins a life that continues the digest of the former one, with the keys in the store.
 func (p *simPeer) goOn() {
 	f, d, err := p.filter.Follow(p.saved)
 	if err != nil {
@@ -167,7 +167,7 @@ func (p *simPeer) goOn() {
 	p.engine.Continue(p.w.now, p.saved, f, d)
 }
 
-// public is what membership says of p's key.
+// public returns p's key as membership announces it.
 func (p *simPeer) public() ed25519.PublicKey {
 	if p.key == nil {
 		return nil
@@ -175,7 +175,7 @@ func (p *simPeer) public() ed25519.PublicKey {
 	return p.key.Public().(ed25519.PublicKey)
 }
 
-// publish freezes the filter and notes what it holds.
+// publish freezes the filter and records its contents.
 func (p *simPeer) publish() {
 	f, d := p.filter.AdvanceDelta()
 	p.w.published[f.Version()] = hashOf(f)
@@ -196,7 +196,7 @@ func hashOf(f *digest.Filter) uint64 {
 	return h.Sum64()
 }
 
-// change adds and removes some keys, and sees to it that they are published.
+// change adds and removes some keys, and plans their publication.
 func (p *simPeer) change(n int) {
 	for range n {
 		if i := p.w.rng.IntN(120); i < len(p.keys) {
@@ -223,7 +223,7 @@ func (p *simPeer) look() {
 	p.w.after(50*time.Millisecond, func() { p.poll = false; p.look() })
 }
 
-// do runs f now+d if p is then in the same life.
+// do runs f after d, if p is then in the same life.
 func (p *simPeer) do(d time.Duration, f func()) {
 	life := p.life
 	p.w.after(d, func() {
@@ -233,7 +233,7 @@ func (p *simPeer) do(d time.Duration, f func()) {
 	})
 }
 
-// pump carries out what p's engine wants, and plans its next tick.
+// pump handles the outputs of p's engine, and plans its next tick.
 func (p *simPeer) pump() {
 	out := p.engine.Drain()
 	for _, u := range out.Updates {
@@ -313,8 +313,7 @@ func headIn(data []byte) Head {
 	return a.Head
 }
 
-// tamperStep returns what arrives of a datagram: of one with a change, perhaps another
-// change.
+// tamperStep returns the datagram that arrives instead of b: perhaps another change, if it is a step.
 func (w *world) tamperStep(data []byte) []byte {
 	s, err := DecodeStep(data)
 	if err != nil || w.rng.Float64() >= w.broken {
@@ -330,7 +329,7 @@ func (w *world) tamperStep(data []byte) []byte {
 
 var errGone = errors.New("no connection")
 
-// round carries a question to a peer and its answer back. Either may fail.
+// round carries a request to a peer and its answer back. Either may fail.
 func (w *world) round(from, to *simPeer, serve func() []byte, done func([]byte)) {
 	life := to.life
 	if !w.streams(from, to) {
@@ -394,7 +393,7 @@ func (w *world) fetch(p, source *simPeer, f Fetch) {
 	})
 }
 
-// tamper returns what arrives of an answer.
+// tamper returns the bytes that arrive instead of an answer.
 func (w *world) tamper(frame []byte) []byte {
 	if len(w.old) < 64 {
 		w.old = append(w.old, frame)

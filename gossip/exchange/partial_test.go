@@ -10,8 +10,7 @@ import (
 	"github.com/summarycache/summarycache/digest"
 )
 
-// A breaking stream is one that ends within each answer until it has let so many
-// bytes through.
+// A breaking stream ends within each answer until it has let a number of bytes through.
 type breaking struct {
 	t       *testing.T
 	now     time.Time
@@ -23,7 +22,7 @@ type breaking struct {
 	sent    int
 }
 
-// fetch carries out what b.to wants until it wants nothing for a second.
+// fetch handles the outputs of b.to until there have been none for a second.
 func (b *breaking) fetch() {
 	b.t.Helper()
 	for range 200 {
@@ -52,7 +51,7 @@ func (b *breaking) fetch() {
 	}
 }
 
-// publisher returns an engine with a digest of n keys, and how to change it.
+// publisher returns an engine with a digest of n keys, and a function that changes it.
 func publisher(t *testing.T, n int) (*Engine, func(keys int) *digest.Filter) {
 	t.Helper()
 	c, err := digest.NewCountingFilter(digest.Geometry{Bits: 1 << 24, Hashes: 1}, 1)
@@ -73,8 +72,8 @@ func publisher(t *testing.T, n int) (*Engine, func(keys int) *digest.Filter) {
 	return e, change
 }
 
-// TestResume breaks the stream of a snapshot again and again. Each get asks for
-// what follows; nothing is sent twice but what goes with it.
+// TestResume breaks the stream of a snapshot again and again. Each get requests the rest; no part of
+// the body is sent twice.
 func TestResume(t *testing.T) {
 	a, change := publisher(t, 100_000)
 	snapshot := a.HandleGet("b", Get{Origin: a.id, Limit: 1 << 26}).AppendTo(nil)
@@ -93,8 +92,8 @@ func TestResume(t *testing.T) {
 		t.Errorf("the answers were %v", b.got)
 	}
 
-	// The origin goes on publishing while the stream breaks: the rest of the version
-	// that was begun comes out of its log, then what has changed.
+	// The origin continues to publish while the stream breaks: it serves the rest of the first version
+	// from its history, and then the changes.
 	b.to = New(Config{Name: "b", Incarnation: 7}, b.now)
 	b.to.PeerUp(b.now, "a", 5, nil)
 	b.got, b.sent = nil, 0
@@ -115,8 +114,8 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// TestResumeElsewhere begins with one peer and goes on with another, which came to the
-// same version by deltas.
+// TestResumeElsewhere begins with one peer and continues with another, which got the same version by
+// deltas.
 func TestResumeElsewhere(t *testing.T) {
 	a, change := publisher(t, 50_000)
 	now := time.Unix(1, 0)
@@ -151,7 +150,7 @@ func TestResumeElsewhere(t *testing.T) {
 		if again := r.Filter.AppendTo(nil); !bytes.HasSuffix(frame, again) {
 			t.Errorf("%d keys later: the parts make other bytes than the snapshot", newer)
 		}
-		// Parts that do not fit are noticed, whichever is wrong.
+		// Parts that do not fit are detected, whichever is wrong.
 		for _, at := range []int{0, len(f.Partial.Body) / 2} {
 			bad := *f.Partial
 			bad.Body = bytes.Clone(bad.Body)
@@ -170,8 +169,8 @@ func TestResumeElsewhere(t *testing.T) {
 	}
 }
 
-// TestResumeIsBounded: what broken streams leave behind takes no more memory than one
-// digest may, and is given up when it is old, too little, or wrong.
+// TestResumeIsBounded: the parts of broken streams take no more memory than one digest may, and are
+// dropped if they are old, too short, or wrong.
 func TestResumeIsBounded(t *testing.T) {
 	now := time.Unix(0, 0)
 	e := New(Config{Name: "e", Incarnation: 1, DigestBytes: 100_000}, now)

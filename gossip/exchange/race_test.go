@@ -2,6 +2,6 @@
 
 package exchange
 
-// defaultModelRuns is fewer than without the race detector: the model has one
-// goroutine a schedule, and nothing to race.
+// defaultModelRuns is less than without the race detector: each schedule has a single goroutine, so
+// there are no races to find.
 const defaultModelRuns = 100

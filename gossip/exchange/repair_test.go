@@ -29,7 +29,7 @@ func TestChangeAndBack(t *testing.T) {
 	}
 }
 
-// TestBadDeltasEndInASnapshot breaks every delta on its way.
+// TestBadDeltasEndInASnapshot corrupts every delta on its way.
 func TestBadDeltasEndInASnapshot(t *testing.T) {
 	w := quietWorld(t, 2)
 	a, b := w.peers[1], w.peers[0]

@@ -15,8 +15,7 @@ func testKey(seed byte) ed25519.PrivateKey {
 	return ed25519.NewKeyFromSeed(b)
 }
 
-// TestForgedRelayIsRefused lets a peer pass on a digest that its origin, which
-// signs, has not published.
+// TestForgedRelayIsRefused makes a peer serve a digest that its origin, which signs, has not published.
 func TestForgedRelayIsRefused(t *testing.T) {
 	now := time.Unix(0, 0)
 	key := testKey(1)
@@ -60,7 +59,7 @@ func TestForgedRelayIsRefused(t *testing.T) {
 	}
 }
 
-// TestSignatureTravelsWithRelays has a digest reach a peer by way of another.
+// TestSignatureTravelsWithRelays: a peer gets a digest through another peer.
 func TestSignatureTravelsWithRelays(t *testing.T) {
 	now := time.Unix(0, 0)
 	key := testKey(1)
@@ -75,7 +74,7 @@ func TestSignatureTravelsWithRelays(t *testing.T) {
 	last := New(Config{Name: "last", Incarnation: 9}, now)
 	last.PeerUp(now, "relay", 8, nil)
 	last.PeerUp(now, "origin", 7, public)
-	// carry takes what e wants of the origin's digest from source.
+	// carry does e's fetches of the origin's digest at source.
 	carry := func(e, source *Engine) Result {
 		t.Helper()
 		e.HandleDatagram(now, Advert{Announce, origin.Self()}.AppendTo(nil))

@@ -9,7 +9,7 @@ import (
 	"github.com/summarycache/summarycache/digest"
 )
 
-// TestSmallChangesComeAsSteps has a small change reach everyone without a get.
+// TestSmallChangesComeAsSteps: a small change reaches all peers without a get.
 func TestSmallChangesComeAsSteps(t *testing.T) {
 	w := quietWorld(t, 4)
 	b := w.peers[0]
@@ -28,7 +28,7 @@ func TestSmallChangesComeAsSteps(t *testing.T) {
 		}
 	}
 	w.mustBeInStep(t)
-	// Nobody reacted. The origin asks once whether it came, unless their sums said so.
+	// No peer reacted. The origin asks once whether it arrived, unless equal sums have shown it.
 	w.run(w.now.Add(10 * time.Second))
 	if n := b.engine.Stats().Repeats - before[0].Repeats; n > 3 {
 		t.Errorf("%d repeats, want at most one to each of 3", n)
@@ -76,7 +76,7 @@ func TestLargeChangesAreFetched(t *testing.T) {
 	}
 }
 
-// TestForgedStep has somebody send changes in b's name.
+// TestForgedStep forges changes in b's name.
 func TestForgedStep(t *testing.T) {
 	forged := func(t *testing.T, b *simPeer, step uint64) []byte {
 		evil, err := digest.NewCountingFilter(b.filter.Geometry(), 1)

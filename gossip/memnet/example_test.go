@@ -11,8 +11,8 @@ import (
 	"github.com/summarycache/summarycache/gossip/memnet"
 )
 
-// Two peers without a socket, on a network that loses a fifth of all packets. In a
-// test, put it into a bubble of testing/synctest: then the waiting takes no time.
+// Two peers without a socket, on a network that loses a fifth of all packets. In a test, put it into a
+// bubble of testing/synctest, so that waits take no time.
 func Example() {
 	net := memnet.New(1)
 	net.SetConditions(memnet.Conditions{Loss: 0.2, Latency: time.Millisecond})

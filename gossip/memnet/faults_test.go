@@ -64,7 +64,7 @@ func TestResetAfter(t *testing.T) {
 	})
 }
 
-// TestResetSooner: a stream that will be reset, and a reset that is to come before.
+// TestResetSooner: a second reset that happens before the first one.
 func TestResetSooner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := New(1)

@@ -165,7 +165,7 @@ func TestPacketLossIsAboutAsConfigured(t *testing.T) {
 	if tr.Lost < 1200-145 || tr.Lost > 1200+145 {
 		t.Errorf("lost %d of %d packets, want about 1200", tr.Lost, sent)
 	}
-	// Of the 2800 that are left a tenth comes twice, up to the queue's bound.
+	// Of the remaining 2800 a tenth arrives twice, up to the queue's bound.
 	if tr.Dropped != 0 {
 		t.Errorf("dropped %d packets with room in the queue", tr.Dropped)
 	}
