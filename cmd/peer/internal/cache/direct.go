@@ -8,27 +8,29 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/conn"
-	"github.com/summarycache/summarycache/cmd/peer/internal/store"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
-// answerDirectly answers a hit with a whole body. It writes the stored header and the body to the
-// client's connection at once. Most answers of a busy cache are of this kind. It reports whether it
-// did; if not, nothing was sent. It does not bypass a w that is [Refusable].
-func (c *Cache) answerDirectly(w http.ResponseWriter, r *request, f *found, p rfc9111.Part, st rfc9111.Status, via []string, v *store.View, body io.Reader, res *Result) bool {
-	e := f.entry
-	if !st.Hit || via != nil || p.Status != e.Status || p.ContentRange != "" || noBody(p.Status) ||
-		r.ProtoMajor != 1 || r.ProtoMinor != 1 || r.Close {
-		return false
+// answerDirectly writes the header and the body of a whole answer to the client's connection at
+// once. Most answers of a busy cache are of this kind. It returns the connection; nil = nothing was
+// sent: the answer is not whole, the connection is not plain HTTP/1.1, or w is [Refusable] and must
+// see what is sent.
+func (c *Cache) answerDirectly(w http.ResponseWriter, r *request, e *entry, p rfc9111.Part, st rfc9111.Status, via []string, body io.Reader, res *Result) *conn.Conn {
+	if p.Status != e.Status || p.ContentRange != "" || noBody(p.Status) || r.ProtoMajor != 1 || r.ProtoMinor != 1 || r.Close ||
+		!st.Hit && !st.Collapsed && e.Control.NoCacheFields != nil { // these were validated, see Fill
+		return nil
 	}
 	to := conn.Of(r.Context())
 	if _, watched := w.(Refusable); watched || to == nil {
-		return false
+		return nil
 	}
 	h := e.appendHit(to.Buffer())
 	h = append(h, "Age: "...)
 	h = strconv.AppendInt(h, int64(min(e.age(c.now()), rfc9111.MaxDelta)/time.Second), 10)
 	h = append(h, "\r\nCache-Status: "...)
+	for _, nearer := range via {
+		h = append(append(h, nearer...), ", "...)
+	}
 	st.Cache = c.cfg.Name
 	h = st.Append(h)
 	if lines := w.Header()[statementField]; lines != nil {
@@ -44,14 +46,10 @@ func (c *Cache) answerDirectly(w http.ResponseWriter, r *request, f *found, p rf
 	h = append(h, "\r\n\r\n"...)
 	clear(w.Header()) // the server's own answer is dropped: it must fit one write
 	res.Bytes, res.Err = to.Answer(h, body)
-	if body != nil {
-		if res.Err == nil && res.Bytes < p.Length {
-			res.Err = io.ErrUnexpectedEOF
-		}
-		c.finishStored(direct{to}, r, f, v, p, res)
+	if body != nil && res.Err == nil && res.Bytes < p.Length {
+		res.Err = io.ErrUnexpectedEOF
 	}
-	res.Broken = res.Err != nil
-	return true
+	return to
 }
 
 // direct writes the rest of an answer that was begun on a connection.

@@ -340,9 +340,13 @@ func (c *Cache) pump(f *fetch, w *store.Writer, b *body, deliver func()) error {
 	defer c.spare(buf)
 	var total int64
 	for {
-		n, err := b.Read(buf)
+		into := w.Free()
+		if len(into) == 0 {
+			into = buf
+		}
+		n, err := b.Read(into)
 		total += int64(n)
-		if werr := w.Write(c.stopped, buf[:n]); werr != nil {
+		if werr := w.Write(c.stopped, into[:n]); werr != nil {
 			return werr
 		}
 		switch {

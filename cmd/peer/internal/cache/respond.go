@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"bytes"
 	"io"
 	"net/http"
 
@@ -39,17 +40,24 @@ func (c *Cache) serveStored(w http.ResponseWriter, r *request, f *found, st rfc9
 		c.state(w.Header(), f.entry, of)
 	}
 	res := Result{Status: p.Status}
-	if c.answerDirectly(w, r, f, p, st, via, &v, body, &res) {
-		return res, true
+	var rest io.Writer = w
+	if to := c.answerDirectly(w, r, f.entry, p, st, via, body, &res); to != nil {
+		rest = direct{to}
+	} else {
+		c.writeHeader(w, r, f.entry, p, st, via)
+		if body != nil {
+			res.Bytes, res.Err = writeBody(w, r, body, p.Length)
+		}
 	}
-	c.writeHeader(w, r, f.entry, p, st, via)
 	if body != nil {
-		res.Bytes, res.Err = writeBody(w, r, body, p.Length)
-		c.finishStored(w, r, f, &v, p, &res)
-		res.Broken = res.Err != nil
+		c.finishStored(rest, r, f, &v, p, &res)
 	}
+	res.Broken = res.Err != nil
 	return res, true
 }
+
+// oneWrite is the length of a body up to which the server writes it together with its header.
+const oneWrite = 2 << 10
 
 // serveArriving answers r with a response whose body is still being received. It
 // isn't ok, and nothing was sent, if the body can't be followed any more, or ends (Result.Err) before
@@ -60,6 +68,14 @@ func (c *Cache) serveArriving(w http.ResponseWriter, r *request, got *result, st
 		return Result{}, false
 	}
 	defer body.Close()
+	if whole := body.Whole(); len(whole) > oneWrite && r.Method == http.MethodGet {
+		p := got.entry.PartFor(r.Request, int64(len(whole)))
+		res := Result{Status: p.Status}
+		if c.answerDirectly(w, r, got.entry, p, st, via, bytes.NewBuffer(whole), &res) != nil {
+			res.Broken = res.Err != nil
+			return res, true
+		}
+	}
 	p := got.entry.PartFor(r.Request, got.length)
 	res := Result{Status: p.Status}
 	begun := false

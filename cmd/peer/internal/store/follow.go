@@ -50,7 +50,7 @@ func (w *Writer) Release() {
 	defer w.mu.Unlock()
 	w.held = false
 	w.moved.give()
-	w.closeFileLocked()
+	w.letGoLocked()
 }
 
 // wantedLocked reports whether somebody follows or holds the body.
@@ -125,6 +125,18 @@ func (f *Follower) advanceLocked(k int) {
 	f.w.moved.give()
 }
 
+// Whole returns the whole body, if it is complete and still in memory; else nil. It must not be
+// changed, and is valid until Close.
+func (f *Follower) Whole() []byte {
+	w := f.w
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.ended || w.err != nil || w.base > 0 {
+		return nil
+	}
+	return w.window
+}
+
 // Ready reports whether Read would return without waiting. If it would not, the caller can
 // flush what it has read.
 func (f *Follower) Ready() bool {
@@ -148,6 +160,6 @@ func (f *Follower) Close() error {
 	w.followers = w.followers[:last]
 	f.place = -1
 	w.moved.give()
-	w.closeFileLocked()
+	w.letGoLocked()
 	return nil
 }

@@ -49,16 +49,17 @@ type Writer struct {
 
 	mu        sync.Mutex
 	got       Received
-	window    []byte // the last bytes received
-	base      int64  // offset of the window in the body
-	f         File   // nil = none yet
-	saved     int64  // bytes of the body that are in the file
-	id        uint64 // of the temporary file, while it has that name; else 0
-	failure   error  // why the body will not be stored; nil = it will
-	finished  bool   // committed or aborted
-	ended     bool   // no more bytes will come
-	err       error  // what followers read at the end; nil = io.EOF
-	spoiled   error  // how a follower found the file corrupt; nil = it didn't
+	window    []byte           // the last bytes received
+	lent      *[blockSize]byte // memory of the window; nil = the window has its own
+	base      int64            // offset of the window in the body
+	f         File             // nil = none yet
+	saved     int64            // bytes of the body that are in the file
+	id        uint64           // of the temporary file, while it has that name; else 0
+	failure   error            // why the body will not be stored; nil = it will
+	finished  bool             // committed or aborted
+	ended     bool             // no more bytes will come
+	err       error            // what followers read at the end; nil = io.EOF
+	spoiled   error            // how a follower found the file corrupt; nil = it didn't
 	followers []*Follower
 	held      bool   // see Hold
 	changed   signal // wakes followers when got or ended changes
@@ -78,10 +79,23 @@ func (s *Store) Create(key string, size int64) (*Writer, error) {
 	}
 	w := &Writer{store: s, key: key, size: size}
 	w.got.sums, w.followers = w.firstSum[:0], w.firstFollower[:0]
-	if size >= 0 {
+	switch {
+	case size > blockSize/4 && size <= blockSize:
+		w.lent = s.buffers.Get().(*[blockSize]byte)
+		w.window = w.lent[:0:size]
+	case size >= 0:
 		w.window = make([]byte, 0, min(size, keptBody))
 	}
 	return w, nil
+}
+
+// Free returns memory into which the next bytes may be read before they are given to Write, which
+// then need not copy them; nil = the caller needs memory of its own.
+func (w *Writer) Free() []byte {
+	if w.size > keptBody || w.failure != nil {
+		return nil
+	}
+	return w.window[len(w.window):cap(w.window)]
 }
 
 // Write appends p to the body. It fails only if nobody can use the body: when the body is longer
@@ -125,7 +139,11 @@ func (w *Writer) limit() int {
 // take appends p to the window, where the followers find it.
 func (w *Writer) take(p []byte) {
 	w.mu.Lock()
-	w.window = append(w.window, p...)
+	if free := w.window[len(w.window):cap(w.window)]; len(free) >= len(p) && &free[0] == &p[0] { // see Free
+		w.window = w.window[:len(w.window)+len(p)]
+	} else {
+		w.window = append(w.window, p...)
+	}
 	w.got.Add(p)
 	w.changed.give()
 	w.mu.Unlock()
@@ -388,13 +406,13 @@ func (w *Writer) unnameLocked() {
 	}
 }
 
-// finish gives back the reserved room, and closes the file unless it is followed or held.
+// finish gives back the reserved room, and lets go of the body unless it is followed or held.
 func (w *Writer) finish() {
 	w.giveBack()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.finished = true
-	w.closeFileLocked()
+	w.letGoLocked()
 }
 
 // giveBack gives back the reserved room.
@@ -405,9 +423,17 @@ func (w *Writer) giveBack() {
 	}
 }
 
-func (w *Writer) closeFileLocked() {
-	if w.finished && !w.wantedLocked() && w.f != nil {
+// letGoLocked gives up the file and the memory of a body that nobody can read any more.
+func (w *Writer) letGoLocked() {
+	if !w.finished || w.wantedLocked() {
+		return
+	}
+	if w.f != nil {
 		w.f.Close()
 		w.f = nil
+	}
+	if w.lent != nil {
+		w.store.buffers.Put(w.lent)
+		w.lent, w.window = nil, nil
 	}
 }
