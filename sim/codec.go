@@ -157,7 +157,7 @@ func runCodec(ctx context.Context, job *Job, inputs []codecInput) error {
 				a.speed(t.encode), a.speed(t.decode), inPairs(fse.encode, t.encode), inPairs(fse.decode, t.decode))
 		}
 	}
-	table.Note("Medians of %d rounds, in each of which the codecs take turns; of %d for those that take over %v. MB are of the array.", rounds, slowRounds, codecSlow)
+	table.Note("Medians of %d rounds, or of %d for codecs that take over %v. The codecs alternate in each round. MB are those of the array.", rounds, slowRounds, codecSlow)
 	table.Note("Mitzenmacher's own check, with mean, deviation and maximum over many trials, is sim trials.")
 	table.Note("fse copies a block that it cannot compress. It is fast there, and its speed is no yardstick.")
 	return nil

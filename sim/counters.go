@@ -182,7 +182,7 @@ func decremented(ctx context.Context, job *Job, churns []churn, runs int) error 
 	if err != nil {
 		return err
 	}
-	table := job.Table("Replacements until the first false negative, if a counter that is full stays at its maximum but is decremented",
+	table := job.Table("Replacements until the first false negative, if full counters are not incremented but are decremented",
 		Column{Name: "bits"}, Column{Name: "load", Head: "load kn/m", Format: "%.3f"}, Column{Name: "k"},
 		Column{Name: "predicted", Head: "first overflow, predicted", Format: "%.3g"},
 		Column{Name: "overflow", Head: "measured", Format: "%.3g", Loose: AnyValue},
@@ -224,7 +224,7 @@ func decremented(ctx context.Context, job *Job, churns []churn, runs int) error 
 		}
 		table.Row(row...)
 	}
-	table.Note("Of %d runs each, n = 1,000, random keys replaced, stopped after %d replacements at the latest. A dash: that would seldom be enough, and the years are predicted.", runs, churnLimit)
+	table.Note("%d runs each, with n = 1,000 and random keys replaced, stopped after %d replacements. A dash means that this would seldom be enough; then the years are predicted.", runs, churnLimit)
 	table.Note("A load above ln 2 is that of a cache that has outgrown its filter. Kept: the same replacements with full counters never decremented; all keys are looked up at the end.")
 	return nil
 }

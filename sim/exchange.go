@@ -184,7 +184,7 @@ func (r *exchangeReport) add(w *exchange) {
 	r.work.Row(o.peers, 100*o.loss, figures(rate, 6), figures(1e6*each, 6), figures(1e6*index, 6), figures(100*rate*(each+index), 6))
 	r.modelled = r.modelled || o.observed < o.peers
 	if n := o.indexed(); n < o.peers-1 {
-		r.partly = fmt.Sprintf("Of %d peers the index has %d, which is %d objects: what a change costs is that of theirs.", o.peers, n, n*o.objects)
+		r.partly = fmt.Sprintf("Of %d peers the index has %d, with %d objects in all: the cost of a change is measured on these.", o.peers, n, n*o.objects)
 	}
 }
 

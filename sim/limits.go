@@ -44,7 +44,7 @@ func filterLimit(job *Job) {
 		table.Row(figures(ones, 6), figures(load*z/bits, 6), figures(z/bits, 6), figures((1-ones)/math.Log(ones)-ones/load, 7),
 			figures(beta, 7), figures(math.Pow(beta, z), 7), figures(math.Pow(2*beta, z), 7))
 	}
-	table.Note("γ as the paper has it, from -1/ln 2 to -1. No filter can have the rows with k below 1.")
+	table.Note("γ as in the paper, from -1/ln 2 to -1. No filter can have the k below 1 of the last rows.")
 }
 
 // deltaLimit checks the conjecture of section IV.

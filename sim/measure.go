@@ -79,7 +79,7 @@ func (j *Job) repeat(ctx context.Context, run runner, seeds int) error {
 			}
 		}
 		if seeds > 1 {
-			table.Note("Means of %d seeds, with intervals of 95 %% where these differ; notes and titles are of the first.", seeds)
+			table.Note("Means of %d seeds, with intervals of 95 %% where these differ; notes and titles are those of the first.", seeds)
 		}
 	}
 	return nil

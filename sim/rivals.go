@@ -99,7 +99,7 @@ func rivalSets(rng *rand.Rand, n, replaced int) (keys, next []uint64) {
 }
 
 func structures(ctx context.Context, job *Job, n, bits, replaced int) error {
-	table := job.Table(fmt.Sprintf("structures at f = 2^-%d, n = %d, bits a key; update: bits a replaced key, of which there are %d", bits, n, replaced),
+	table := job.Table(fmt.Sprintf("structures at f = 2^-%d, n = %d: bits a key and, for the update, bits for each of %d replaced keys", bits, n, replaced),
 		Column{Name: "structure"},
 		Column{Name: "memory", Format: "%.2f", Loose: exact},
 		Column{Name: "message", Format: "%.2f", Loose: exact},
@@ -155,7 +155,7 @@ func structures(ctx context.Context, job *Job, n, bits, replaced int) error {
 			float64(update)/float64(replaced), counted(float64(found), rivalProbes, rateOf(bits)), buildTime, hit, miss)
 	}
 	believed := rivalProbes * rateOf(bits)
-	table.Note("Keys are hashed beforehand. f is counted on %d keys, some %g of which are false positives in each: with a deviation of %.0f %%. Times depend on the machine; rivals are simple implementations.", rivalProbes, figures(believed, 2), 100/math.Sqrt(believed))
+	table.Note("Keys are hashed beforehand. f is counted on %d keys. About %g of these are false positives of each structure, so the standard deviation is %.0f %%. Times depend on the machine; rivals are simple implementations.", rivalProbes, figures(believed, 2), 100/math.Sqrt(believed))
 	table.Note("Updates: for ours and the Bloom filter, package digest's delta; for Rice code, coded flips; for a cuckoo filter, the buckets that changed, the slots of the fingerprints that left, and those that came; for a quotient filter, the slots that changed, coded, and their contents. All others are sent again.")
 	return nil
 }

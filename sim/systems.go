@@ -175,7 +175,7 @@ func replayAll(ctx context.Context, job *Job, t *workload.Trace, o systemsOption
 		table.Note("The trace has no times: a request counts as a second. Every 60 s means every 60 requests, and ours publishes as it does at one request a second.")
 	}
 	if t.Skipped > 0 {
-		table.Note("%d broken lines were left out.", t.Skipped)
+		table.Note("%d broken lines were skipped.", t.Skipped)
 	}
 	return nil
 }
