@@ -1,11 +1,11 @@
 #!/bin/bash
-# The build.sh of OSS-Fuzz for this project, of language go: every fuzz target in the tree, found by name. There
-# compile_native_go_fuzzer IMPORT-PATH FUNCTION NAME is a command, and the module is a copy that may be changed. CI runs
-# it with a command that looks whether there is such a function, so that it stays true.
+# The build.sh of OSS-Fuzz for this project, with language go: builds all fuzz targets in the tree, found by name. OSS-Fuzz
+# provides the command compile_native_go_fuzzer IMPORT-PATH FUNCTION NAME, and a copy of the module that may be changed. CI
+# runs this script with a command of that name that checks that the function exists.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-if [ "${OUT:-}" ]; then # in its builder
+if [ "${OUT:-}" ]; then # in OSS-Fuzz's builder
   printf 'package digest\n\nimport _ "github.com/AdamKorcz/go-118-fuzz-build/testing"\n' >digest/registerfuzzdependency.go
   go mod tidy
 fi
