@@ -12,7 +12,7 @@ import (
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
-// TestTracingOffCostsNothing: a hit allocates what it did before there were traces.
+// TestTracingOffCostsNothing checks that a hit without tracing allocates nothing for it.
 func TestTracingOffCostsNothing(t *testing.T) {
 	const before = 9
 	if got := leastAllocs(hit(t)); got > before {
@@ -23,9 +23,9 @@ func TestTracingOffCostsNothing(t *testing.T) {
 	}
 }
 
-// TestMissAllocations: what a whole miss of 1 KiB allocates beyond the request, the
-// recorder of the answer and the origin's response. What goes on in the
-// background meanwhile makes the number of one that is stored differ by some ten.
+// TestMissAllocations counts the allocations of a miss of 1 KiB, without those of the request, the
+// recorder and the origin's response. Background work makes the number vary by about ten if the
+// response is stored.
 func TestMissAllocations(t *testing.T) {
 	n := 0
 	request := func() (*httptest.ResponseRecorder, string) {
@@ -59,13 +59,13 @@ func TestMissAllocations(t *testing.T) {
 	}
 }
 
-// nobody is a locator to which no sibling holds anything, as for most misses.
+// nobody is a locator that finds no sibling, as for most misses.
 type nobody struct{}
 
 func (nobody) Candidates(dst []sibling.Candidate, _ string) []sibling.Candidate { return dst }
 func (nobody) Distrust(string)                                                  {}
 
-// leastAllocs measures several times: other goroutines allocate too.
+// leastAllocs measures several times, since other goroutines also allocate.
 func leastAllocs(f func()) float64 {
 	least := testing.AllocsPerRun(100, f)
 	for range 30 {

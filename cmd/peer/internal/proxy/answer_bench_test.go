@@ -18,10 +18,10 @@ import (
 	"github.com/summarycache/summarycache/sim/cputime"
 )
 
-// BenchmarkSiblingAnswer is a miss that a sibling answers, the client, both peers and their
-// connections included: with the sums of the body's blocks taken out of the answer, as it is,
-// and with what it would take to check a signed statement besides, the body's SHA-256 and one
-// Ed25519 signature. Compare cpu-ns/op.
+// BenchmarkSiblingAnswer measures a miss that a sibling answers, with the client, both peers and
+// their connections: without the checksums of the body's blocks, with them, and with the additional
+// cost of verifying a signed statement (SHA-256 of the body and one Ed25519 signature). Compare
+// cpu-ns/op.
 func BenchmarkSiblingAnswer(b *testing.B) {
 	const objects = 128
 	for _, size := range []int{1 << 10, 64 << 10} {
@@ -102,7 +102,7 @@ func BenchmarkSiblingAnswer(b *testing.B) {
 	}
 }
 
-// always is a locator to which one peer holds everything.
+// always is a locator that finds every object at one peer.
 type always struct{ addr string }
 
 func (a always) Candidates(dst []sibling.Candidate, _ string) []sibling.Candidate {

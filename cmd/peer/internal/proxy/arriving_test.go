@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// slowly sends a body of ten pieces, 0.9 s apart, or breaks off within it.
+// slowly sends a body in ten pieces, 0.9 s apart, or breaks off in the middle.
 func slowly(fields string, breakAt int) func(http.ResponseWriter, *http.Request, int) {
 	return func(w http.ResponseWriter, r *http.Request, n int) {
 		name, value, _ := strings.Cut(fields, ": ")
@@ -27,8 +27,8 @@ func slowly(fields string, breakAt int) func(http.ResponseWriter, *http.Request,
 	}
 }
 
-// A body that takes long is listed while it arrives, and siblings that want it
-// read it as it does: one fetch for the cluster.
+// A body that takes long is advertised while it arrives, and siblings read it from there at the
+// same time: the cluster fetches it once.
 func TestArrivingIsShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, false, slowly("Cache-Control: max-age=60", -1), "a", "b", "c")
@@ -68,7 +68,8 @@ func TestArrivingIsShared(t *testing.T) {
 	})
 }
 
-// What breaks off is finished from another source, for those that attached as well.
+// A body that breaks off is finished from another source, also for siblings that read it while it
+// arrives.
 func TestArrivingBreaksOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, false, func(rw http.ResponseWriter, r *http.Request, n int) {
@@ -99,7 +100,7 @@ func TestArrivingBreaksOff(t *testing.T) {
 	})
 }
 
-// Not listed while it arrives is what comes fast, and what never may be.
+// A body that arrives fast, or must not be advertised at all, is not advertised while it arrives.
 func TestArrivingIsNotListed(t *testing.T) {
 	for fields, after := range map[string]time.Duration{
 		"Cache-Control: max-age=60":                             200 * time.Millisecond,
@@ -123,8 +124,8 @@ func TestArrivingIsNotListed(t *testing.T) {
 	}
 }
 
-// A crowd comes for one large object at three peers within some seconds: how often
-// it is fetched, in virtual time with exact digests a moment later.
+// Many clients request one large object from three peers within a few seconds. The test counts the
+// fetches, in virtual time and with digests that are exact a moment later.
 func TestCrowdForALargeObject(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, false, slowly("Cache-Control: max-age=60", -1), "a", "b", "c")

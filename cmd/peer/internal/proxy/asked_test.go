@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 )
 
-// behindProxies lets pipes' clients, which have no address, come from one that a test says.
+// from sends a request as if from a remote address: clients over pipes have none.
 func (w *world) from(peer, remote, method, target string, fields ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, target, nil)
 	r.RemoteAddr, r.RequestURI = remote, target
@@ -38,8 +38,7 @@ func trusting(cidrs ...string) func(*Config) {
 	}
 }
 
-// What a proxy says of whom it asks for is believed from trusted ones only, and the
-// origin hears the rest anew.
+// Forwarding fields are believed only from trusted proxies, and replaced in requests from others.
 func TestWhoIsAsking(t *testing.T) {
 	const terminator, stranger = "10.1.0.1:4000", "192.0.2.7:4000"
 	for name, c := range map[string]struct {
@@ -80,8 +79,7 @@ func TestWhoIsAsking(t *testing.T) {
 	}
 }
 
-// An application that forces https gives each scheme its own answer, and neither the
-// other's.
+// With an application that redirects http to https, each scheme gets its own response.
 func TestSchemeIsInTheKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, true, func(w http.ResponseWriter, r *http.Request, n int) {
@@ -113,7 +111,7 @@ func TestSchemeIsInTheKey(t *testing.T) {
 	})
 }
 
-// A sibling is asked for, and has, what a trusted proxy's clients see.
+// Lookups at siblings use the keys of the clients of a trusted proxy.
 func TestTrustedKeysAtSiblings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, true, cached("x"))
@@ -134,7 +132,7 @@ func TestTrustedKeysAtSiblings(t *testing.T) {
 	})
 }
 
-// What varies by who asks, which is in no key, is not kept.
+// A response that varies by the client is not stored, since the client is not part of any key.
 func TestVaryByClientIsNotStored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, true, func(w http.ResponseWriter, r *http.Request, n int) {

@@ -25,9 +25,9 @@ import (
 	"github.com/summarycache/summarycache/sim/cputime"
 )
 
-// BenchmarkHit asks for a stored object over one kept connection; plain is
-// net/http writing the same bytes from memory, and sendfile from a file, the most
-// that this server can do. Bodies over 64 KiB are on disk.
+// BenchmarkHit requests a stored object over one connection. "plain" is net/http writing the same
+// bytes from memory, and "sendfile" from a file, which is the best that this server can do. Bodies
+// over 64 KiB are on disk.
 func BenchmarkHit(b *testing.B) {
 	for _, size := range []int{1 << 10, 64 << 10, 128 << 10, 130_000, 1 << 20} {
 		body := make([]byte, size)
@@ -75,8 +75,8 @@ func BenchmarkHit(b *testing.B) {
 	}
 }
 
-// BenchmarkUnstored asks for a body that may not be stored; copy is the least that there is
-// between origin and client: a transport, io.Copy, and a connection that the peer's are of.
+// BenchmarkUnstored requests a body that must not be stored. "copy" is the minimum between origin
+// and client: a transport, io.Copy, and a connection like the peer's.
 func BenchmarkUnstored(b *testing.B) {
 	for _, size := range []int{1 << 10, 64 << 10, 1 << 20, 16 << 20} {
 		body := make([]byte, size)
@@ -115,7 +115,7 @@ func BenchmarkUnstored(b *testing.B) {
 	}
 }
 
-// benchGet asks for one object over one connection.
+// benchGet requests one object over one connection.
 func benchGet(b *testing.B, addr string, size int) {
 	c, err := net.Dial("tcp", addr)
 	if err != nil {
@@ -134,7 +134,7 @@ func benchGet(b *testing.B, addr string, size int) {
 	b.ReportMetric(float64(cputime.Used()-start)/float64(b.N), "cpu-ns/op")
 }
 
-// thrifty is a client that costs little.
+// thrifty is a client with little overhead.
 type thrifty struct {
 	c       net.Conn
 	br      *bufio.Reader
@@ -143,7 +143,7 @@ type thrifty struct {
 
 func newThrifty(c net.Conn) *thrifty { return &thrifty{c: c, br: bufio.NewReaderSize(c, 128<<10)} }
 
-// get asks for a target whose body has so many bytes.
+// get requests a target whose body must have this size.
 func (t *thrifty) get(target string, size int) error {
 	t.request = append(append(append(t.request[:0], "GET "...), target...), " HTTP/1.1\r\nHost: bench\r\n\r\n"...)
 	if _, err := t.c.Write(t.request); err != nil {
@@ -219,9 +219,9 @@ func (d discard) Header() http.Header         { return d.h }
 func (d discard) Write(p []byte) (int, error) { return len(p), nil }
 func (d discard) WriteHeader(int)             {}
 
-// BenchmarkMiss is a request that nothing is stored for, without the connections to
-// client, origin and sibling, so that nothing counts but what the peer itself does.
-// "not stored" shows what storing takes, "sibling" is answered by one.
+// BenchmarkMiss measures a miss without the connections to client, origin and sibling, so that only
+// the work of the peer counts. Compare "not stored" for the cost of storing. "sibling" is answered
+// by a sibling.
 func BenchmarkMiss(b *testing.B) {
 	for _, size := range []int{1 << 10, 64 << 10} {
 		for _, way := range []string{"stored", "not stored", "sibling"} {
@@ -265,7 +265,7 @@ func BenchmarkMiss(b *testing.B) {
 	}
 }
 
-// answering is an origin with so many bytes for every path, under these directives.
+// answering is an origin with a body of the same size for every path, and these directives.
 type answering struct {
 	directives string
 	size       int
@@ -276,7 +276,7 @@ func (a answering) RoundTrip(r *http.Request) (*http.Response, error) {
 		Header: http.Header{"Cache-Control": {a.directives}, "Etag": {`"a"`}}, Body: io.NopCloser(io.LimitReader(zeroes{}, int64(a.size)))}, nil
 }
 
-// repeating is a sibling that answers every question as it answered the first.
+// repeating is a sibling that answers all lookup requests with its answer to the first.
 type repeating struct {
 	holder http.Handler
 	once   sync.Once

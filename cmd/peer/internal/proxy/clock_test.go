@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// The wall clock may jump: what a process received grows old as time passes, not
-// as the clock says, and what an earlier process received in the future is stale.
+// The wall clock may jump. What this process received ages by elapsed time, not by the clock. What
+// an earlier process received in the future is stale.
 func TestClockJumps(t *testing.T) {
 	const day = int64(24 * time.Hour)
 	for name, tt := range map[string]struct {
@@ -62,8 +62,8 @@ func TestClockJumps(t *testing.T) {
 	}
 }
 
-// A request that waited is answered by what is stored as of the end of its wait: Age says how
-// old that is then, and what went stale meanwhile is not fresh.
+// A request that has waited is answered as of the end of its wait: Age includes the wait, and what
+// has become stale meanwhile is not fresh.
 func TestAgeAfterWaiting(t *testing.T) {
 	t.Run("for an origin that fails", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {

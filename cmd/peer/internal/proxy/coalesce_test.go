@@ -13,7 +13,7 @@ import (
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
-// first is a coalescer by which everybody but one peer is told of that one.
+// first is a coalescer that names one peer as the fetcher to all other peers.
 type first struct {
 	*world
 	self, peer string
@@ -29,7 +29,7 @@ func (f first) InFlight(context.Context, string, time.Duration) (sibling.Peer, b
 	return sibling.Peer{Name: f.peer, Addr: f.digests.addr[f.peer]}, true
 }
 
-// What becomes of a peer that waits for another that is fetching.
+// A peer waits for another peer that is fetching the object.
 func TestWaitForFetcher(t *testing.T) {
 	const think = 300 * time.Millisecond
 	after := func(h func(http.ResponseWriter, *http.Request, int)) func(http.ResponseWriter, *http.Request, int) {

@@ -19,9 +19,9 @@ import (
 	"github.com/summarycache/summarycache/sim/cputime"
 )
 
-// BenchmarkCompress asks for a real text, which the origin does not compress: new ones,
-// each of which is fetched, compressed and stored, and then one that is stored. CPU time
-// is that of client, peer and origin together; B/answer is the body.
+// BenchmarkCompress requests a real text that the origin does not compress: first new ones, which
+// are fetched, compressed and stored, and then a stored one. CPU time is that of client, peer and
+// origin together; B/answer is the size of the body.
 func BenchmarkCompress(b *testing.B) {
 	text, err := os.ReadFile("../../OPERATING.md")
 	if err != nil {

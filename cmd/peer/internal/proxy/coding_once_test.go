@@ -14,8 +14,8 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/rules"
 )
 
-// Whatever codings clients take, the origin is asked once, and what each was answered with is
-// counted and said as what it is.
+// The origin gets one request, whatever codings clients accept, and each answer is counted and
+// marked by how it was made.
 func TestCodingsOfOneFetch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := compressing(t, text, "a", "b")
@@ -52,8 +52,8 @@ func TestCodingsOfOneFetch(t *testing.T) {
 	})
 }
 
-// Clients that come at once, with every coding, cost one request, and so does what is not
-// compressed, which is stored once.
+// Simultaneous clients with all codings cost one request to the origin, as does an uncompressed
+// response, which is stored once.
 func TestCodingsAtOnce(t *testing.T) {
 	for _, kind := range []string{"text/plain", "image/png"} {
 		t.Run(kind, func(t *testing.T) {
@@ -93,8 +93,8 @@ func TestCodingsAtOnce(t *testing.T) {
 	}
 }
 
-// What is derived lives no longer than what it was made of, goes with it, and what may
-// not be stored is not.
+// A derived response lives no longer than its source, is removed with it, and is not stored if it
+// must not be.
 func TestCodingsLiveAsLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		version := 0

@@ -66,8 +66,8 @@ func text(w http.ResponseWriter, r *http.Request, n int) {
 	}
 }
 
-// What an origin sends as it is reaches each client in the best coding that it takes, is
-// compressed once for each coding, and found so at siblings.
+// An uncompressed response reaches each client in its best coding, is compressed once for each
+// coding, and is found at siblings.
 func TestCompressedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := compressing(t, text, "a", "b")
@@ -119,7 +119,7 @@ func TestCompressedOnce(t *testing.T) {
 		if asked != 1 {
 			t.Errorf("the origin was asked %d times, want once for all codings and for none", asked)
 		}
-		// A part is one of the bytes as the origin has them.
+		// A range is of the uncompressed bytes.
 		for _, fields := range [][]string{{"Range: bytes=5-14"}, {"Range: bytes=5-14", "Accept-Encoding: gzip"}, {"Range: bytes=5-14", "Accept-Encoding: gzip", `If-Range: "abc"`}} {
 			if r := w.get("a", "/x", fields...); r.StatusCode != 206 || r.body != prose[5:15] || r.Header.Get("Content-Encoding") != "" {
 				t.Errorf("%q: %s, %q, %v", fields, r.Status, r.body, r.Header)
@@ -141,7 +141,7 @@ func TestCompressedOnce(t *testing.T) {
 	})
 }
 
-// What must not or need not be compressed is the same object for all.
+// A response that must not be compressed, or does not gain by it, is the same object for all.
 func TestNotCompressed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rows := map[string]struct {
@@ -197,7 +197,7 @@ func TestNotCompressed(t *testing.T) {
 	})
 }
 
-// What is stored compressed is validated by what the origin knows it by.
+// A compressed copy is validated by the origin's own validator.
 func TestCompressedIsValidated(t *testing.T) {
 	for name, validator := range map[string][2]string{"tag": {"Etag", `"abc"`}, "date": {"Last-Modified", "Thu, 01 Jan 1998 00:00:00 GMT"}} {
 		t.Run(name, func(t *testing.T) {
@@ -237,7 +237,7 @@ func TestCompressedIsValidated(t *testing.T) {
 							t.Errorf("%s: 200 for its own tag %s", field, tag)
 						}
 					}
-					// Dates are no strong validators of what another peer may have compressed otherwise.
+					// A date is not a strong validator: another peer may have compressed to other bytes.
 					if r := w.get("a", "/x", "Accept-Encoding: gzip", "Range: bytes=3-", "If-Range: "+validator[1]); i == 0 && r.StatusCode == 206 && r.Header.Get("Content-Encoding") != "" {
 						t.Errorf("a part of what is compressed: %v", r.Header)
 					}
@@ -248,7 +248,8 @@ func TestCompressedIsValidated(t *testing.T) {
 	}
 }
 
-// A body is compressed as it comes: what came is passed on when the origin pauses.
+// A body is compressed while it arrives: when the origin pauses, everything received so far is
+// passed on.
 func TestCompressedAsItComes(t *testing.T) {
 	for _, coding := range []string{"zstd", "gzip"} {
 		t.Run(coding, func(t *testing.T) {
@@ -295,8 +296,8 @@ func TestCompressedAsItComes(t *testing.T) {
 	}
 }
 
-// A body that breaks off does not look whole, is not stored, and goes on where the origin
-// can still give it.
+// A body that breaks off does not look complete and is not stored. It is continued if the origin
+// can still supply the rest.
 func TestCompressedBreaksOff(t *testing.T) {
 	for _, mends := range []bool{false, true} {
 		t.Run(fmt.Sprint("mends=", mends), func(t *testing.T) {

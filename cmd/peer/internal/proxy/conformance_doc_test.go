@@ -17,7 +17,7 @@ const (
 	docEnd   = "<!-- end of rows -->\n"
 )
 
-// TestConformanceDoc: the table in the documentation is that of the test.
+// TestConformanceDoc checks that the table in the documentation lists the rows of the test.
 func TestConformanceDoc(t *testing.T) {
 	doc, err := os.ReadFile(docFile)
 	if err != nil {

@@ -15,12 +15,10 @@ import (
 	"github.com/summarycache/summarycache/gossip/invalidation"
 )
 
-// A row is one requirement on a shared cache, with the section that makes it.
-// It runs as a forward and as a reverse proxy, and, unless it says local, with
-// its first request sent to another peer, so that what follows is answered
-// through a sibling: whether the origin is asked must come out the same. It also
-// runs with the library's cache in the place of the peer, unless notLibrary says why
-// not.
+// A row is one requirement on a shared cache, with the section that states it. It runs in a forward
+// and a reverse proxy and, unless it says local, with its first request sent to another peer, so
+// that the others are answered through a sibling with the same requests to the origin. It also runs
+// with the cache of package sibling in place of the peer, unless notLibrary says why not.
 type row struct {
 	section string
 	name    string
@@ -30,8 +28,8 @@ type row struct {
 	steps   []step
 }
 
-// scripted is an answer of the origin. An empty body is "n=" and the request's
-// number; status 0 is 200; -1 breaks the connection.
+// scripted is a response of the origin. An empty body means "n=" and the number of the request;
+// status 0 means 200, and -1 breaks the connection.
 type scripted struct {
 	status int
 	fields string // "Name: value" separated by " | "; DATE±seconds stands for an HTTP date
@@ -39,7 +37,7 @@ type scripted struct {
 	delay  time.Duration
 }
 
-// step is one request and what must come of it.
+// step is one request and its expected result.
 type step struct {
 	after  time.Duration // time since the step before
 	method string        // "" = GET
@@ -81,7 +79,7 @@ func (r row) run(t *testing.T, mode string) {
 	}
 }
 
-// told is a cluster in which every peer hears of an invalidation at once.
+// told is a cluster in which every peer receives an invalidation at once.
 type told struct{ w *world }
 
 func (c told) Invalidate(_ context.Context, targets ...invalidation.Target) error {
@@ -118,7 +116,7 @@ func (r row) serve(w http.ResponseWriter, req *http.Request, n int) {
 	}
 }
 
-// fieldsOf splits a script's fields, with dates filled in.
+// fieldsOf yields the fields of a script, with dates filled in.
 func fieldsOf(s string) func(func(string, string) bool) {
 	return func(yield func(string, string) bool) {
 		for f := range strings.SplitSeq(s, " | ") {

@@ -18,7 +18,7 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
 )
 
-// What an origin keeps waiting for ends at the deadline of that name, and not before.
+// Each wait for an origin ends at its deadline, and not before.
 func TestOriginDeadlines(t *testing.T) {
 	silent := func(context.Context, string, string) (net.Conn, error) { // takes everything, says nothing
 		here, there := net.Pipe()
@@ -67,7 +67,7 @@ func TestOriginDeadlines(t *testing.T) {
 	}
 }
 
-// An origin that takes a request and gives no header leaves the next one of its site time
+// An origin that accepts a request and sends no header leaves time for the next origin of the site
 // to answer.
 func TestSilentOriginIsPassedOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -106,8 +106,8 @@ func TestSilentOriginIsPassedOver(t *testing.T) {
 	})
 }
 
-// An upload of which an origin takes nothing is given up, also where other requests share
-// its connection, so that no write on that is stuck.
+// An upload that an origin does not read is abandoned, also if other requests share the connection,
+// so that no write on it blocks for ever.
 func TestStuckUpload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		took := roundTripper(func(r *http.Request) (*http.Response, error) {

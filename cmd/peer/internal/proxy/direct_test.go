@@ -11,9 +11,8 @@ import (
 	"time"
 )
 
-// TestDirectAnswers: a hit that is written straight to the connection is, field
-// by field, the one that the server writes for a client that wants the connection
-// closed.
+// TestDirectAnswers checks that a hit that is written directly to the connection has the same
+// fields as one that net/http writes.
 func TestDirectAnswers(t *testing.T) {
 	for _, size := range []int{0, 1, 2000, 5000, 64 << 10, 300_000} {
 		synctest.Test(t, func(t *testing.T) {

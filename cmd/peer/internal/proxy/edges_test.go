@@ -10,8 +10,8 @@ import (
 	"testing/synctest"
 )
 
-// Whatever responses of a host vary by, siblings do not get cookies with questions, and
-// are not asked for what cookies select.
+// Lookup requests have no cookies, whatever the responses of a host vary by, and are not sent for
+// responses that cookies select.
 func TestCookiesAreNotForSiblings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, true, func(w http.ResponseWriter, r *http.Request, n int) {
@@ -45,7 +45,7 @@ func TestCookiesAreNotForSiblings(t *testing.T) {
 	})
 }
 
-// A body that HTTP/1.0 cannot have is no empty body.
+// A body without a length in HTTP/1.0 is refused, and not taken for an empty one.
 func TestBodyWithoutLength(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, true, func(w http.ResponseWriter, r *http.Request, n int) {
@@ -86,9 +86,10 @@ func TestBodyWithoutLength(t *testing.T) {
 	})
 }
 
-// An origin's answer with both Content-Length and Transfer-Encoding has the length that its chunks
-// have (RFC 9112 section 6.3), with no word of the other, and what the shorter of both leaves over
-// answers nobody's request. Two lengths that differ, and codings that nobody can undo, are no answer.
+// An origin's response with both Content-Length and Transfer-Encoding has the length of its chunks
+// (RFC 9112 section 6.3), and Content-Length is dropped. Bytes beyond the shorter length are not
+// taken for the response to another request. Two different lengths, and unknown codings, make a
+// response invalid.
 func TestOriginsAnswersOfTwoLengths(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		answers := map[string]string{

@@ -14,9 +14,8 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/store/disktest"
 )
 
-// A disk that gives some blocks, and from then on errors or turned bits, cuts no
-// answer: neither one from the store, whatever of it was sent already, nor one that
-// is read from its own file while it arrives.
+// A disk that returns some blocks, and then errors or flipped bits, breaks no answer: neither one
+// from the store, however much of it was sent, nor one that is read from its file while it arrives.
 func TestDiskFailsWithinAnswer(t *testing.T) {
 	const size = 1_000_000
 	body := content(1, size)
@@ -81,9 +80,9 @@ func TestDiskFailsWithinAnswer(t *testing.T) {
 	}
 }
 
-// A body that arrives from a sibling, and of which the disk gives nothing back, is
-// finished by the sibling if part of it went out, although the origin has another
-// version by now; else either will do.
+// The disk fails for a body that is arriving from a sibling. If part of it was sent, the sibling
+// supplies the rest, although the origin has another version by now. Otherwise either version will
+// do.
 func TestDiskGivesNothingOfAnOlderBody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const size = 700_000
@@ -118,8 +117,8 @@ func TestDiskGivesNothingOfAnOlderBody(t *testing.T) {
 	})
 }
 
-// Where the disk fails within an answer, and then the sibling that sends the rest does, the
-// origin finishes it.
+// The disk fails within an answer, then the sibling that sends the rest fails, and the origin
+// finishes the answer.
 func TestDiskAndSiblingFailWithinAnswer(t *testing.T) {
 	const size = 1_000_000
 	body := content(1, size)

@@ -7,8 +7,8 @@ import (
 	"testing/synctest"
 )
 
-// TestFirstVariant: the first URL of a host that varies is found at a sibling, if that has
-// the variant which the client selects; and no cookie goes there.
+// TestFirstVariant checks that the first URL of a host that varies is found at a sibling that has
+// the variant of the client, and that no cookie is sent there.
 func TestFirstVariant(t *testing.T) {
 	for _, c := range []struct {
 		vary, held, asked string

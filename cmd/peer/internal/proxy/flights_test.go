@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// TestCollapse: concurrent misses for one response are one fetch, and all get it
-// while it arrives.
+// TestCollapse checks that concurrent misses for one response cause one fetch, and that all get the
+// body while it arrives.
 func TestCollapse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, false, func(w http.ResponseWriter, r *http.Request, n int) {
@@ -44,8 +44,8 @@ func TestCollapse(t *testing.T) {
 	})
 }
 
-// TestCollapseNotShared: what can't be shared is fetched for each, without one
-// waiting for the other twice.
+// TestCollapseNotShared checks that a response that cannot be shared is fetched for each request,
+// and that no request waits twice.
 func TestCollapseNotShared(t *testing.T) {
 	for _, fields := range []string{"Cache-Control: private", "Cache-Control: no-cache | ETag: \"a\"", "Cache-Control: max-age=0 | ETag: \"a\""} {
 		synctest.Test(t, func(t *testing.T) {
@@ -72,8 +72,8 @@ func TestCollapseNotShared(t *testing.T) {
 	}
 }
 
-// TestCollapseVariants: requests that meet before it is known that they select
-// different variants part, and those for one variant meet again.
+// TestCollapseVariants checks that requests that wait for one fetch, and turn out to select
+// different variants, continue separately, with one fetch for each variant.
 func TestCollapseVariants(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, false, func(w http.ResponseWriter, r *http.Request, n int) {
@@ -99,7 +99,7 @@ func TestCollapseVariants(t *testing.T) {
 	})
 }
 
-// TestLeaderLeaves: the fetch goes on when the client that started it has left.
+// TestLeaderLeaves checks that a fetch continues when the client that caused it has left.
 func TestLeaderLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, false, func(w http.ResponseWriter, r *http.Request, n int) {
@@ -129,8 +129,8 @@ func TestLeaderLeaves(t *testing.T) {
 	})
 }
 
-// TestInvalidatedInFlight: what was being fetched when an unsafe method succeeded
-// may be older than that, so it is not kept.
+// TestInvalidatedInFlight checks that a response is not stored if an unsafe method succeeded while
+// it was being fetched, since it may be older.
 func TestInvalidatedInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, false, func(w http.ResponseWriter, r *http.Request, n int) {
@@ -156,7 +156,7 @@ func TestInvalidatedInFlight(t *testing.T) {
 	})
 }
 
-// TestOriginFails: what a client hears when the origin can't be had.
+// TestOriginFails checks the answers to clients when the origin cannot be reached.
 func TestOriginFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, false, func(w http.ResponseWriter, r *http.Request, n int) { time.Sleep(time.Hour) }, "a")
@@ -185,7 +185,7 @@ func TestOriginFails(t *testing.T) {
 	})
 }
 
-// TestCloseInFlight: Close ends what is under way.
+// TestCloseInFlight checks that Close ends the requests under way.
 func TestCloseInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, false, func(w http.ResponseWriter, r *http.Request, n int) {
@@ -206,7 +206,8 @@ func TestCloseInFlight(t *testing.T) {
 	})
 }
 
-// TestInterim: 1xx responses reach the client that asked, and are not stored.
+// TestInterim checks that 1xx responses are passed to the client that sent the request, and not
+// stored.
 func TestInterim(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, true, func(w http.ResponseWriter, r *http.Request, n int) {
@@ -236,8 +237,8 @@ func TestInterim(t *testing.T) {
 	})
 }
 
-// TestInterimLeavesOurFields: what the proxy itself says to the client stays in the answer that
-// a 1xx response comes before.
+// TestInterimLeavesOurFields checks that a 1xx response does not remove the proxy's own fields from
+// the final response.
 func TestInterimLeavesOurFields(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, true, func(w http.ResponseWriter, r *http.Request, n int) {
@@ -264,8 +265,8 @@ func TestInterimLeavesOurFields(t *testing.T) {
 	})
 }
 
-// TestTooLong: what is longer than the store takes is delivered whole all the
-// same, and not stored, whether its length was announced or not.
+// TestTooLong checks that a body that exceeds the limit of the store is delivered whole and not
+// stored, whether or not its length was announced.
 func TestTooLong(t *testing.T) {
 	for _, announced := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {

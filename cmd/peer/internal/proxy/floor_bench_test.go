@@ -16,11 +16,11 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
 )
 
-// BenchmarkMissOverNetHTTP is a miss of 1 KiB with real connections, client and origin included,
-// beside what net/http takes by itself: a handler that asks the same origin by a Transport, copies
-// the answer and keeps nothing. With the fields that the peer sends besides, each of which takes
-// memory where it is read, and its bound on the wait for a header, that is "fields". The rest is
-// the cache's own. The library's ReverseProxy with the same keeps nothing, either.
+// BenchmarkMissOverNetHTTP measures a miss of 1 KiB with real connections, client and origin
+// included, beside the minimum of net/http: a handler that sends a request to the same origin by a
+// Transport, copies the response and stores nothing. "fields" is that with the header fields that
+// the peer adds and with its limit for the header. The difference is the cache's own cost.
+// ReverseProxy of the standard library also stores nothing.
 func BenchmarkMissOverNetHTTP(b *testing.B) {
 	for _, fields := range []string{"max-age=600", "private"} {
 		origin := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

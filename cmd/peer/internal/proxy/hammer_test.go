@@ -15,9 +15,9 @@ import (
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
-// TestFilterMirrorsStore has clients fetch, validate, invalidate and purge at
-// once, with a store too small for everything, and then compares the counting
-// filter that the hooks kept with what the store lists.
+// TestFilterMirrorsStore has clients fetch, validate, invalidate and purge concurrently, with a
+// store too small for everything, and then compares the counting filter with the objects that the
+// store advertises.
 func TestFilterMirrorsStore(t *testing.T) {
 	const seed = 42
 	synctest.Test(t, func(t *testing.T) {

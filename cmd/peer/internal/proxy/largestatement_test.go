@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// TestLargeStatement: the sums of a large body are more than the server's buffer takes,
-// and nothing of them is left on the connection when the answer is over.
+// TestLargeStatement checks a statement with more checksums than fit into the server's buffer:
+// nothing of it is left on the connection after the answer.
 func TestLargeStatement(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const size = 40 << 20

@@ -20,7 +20,7 @@ import (
 	"github.com/summarycache/summarycache/gossip/invalidation"
 )
 
-// sumsOf is the field that goes with a body between caches, by PROTOCOL.md section 13.
+// sumsOf returns the field with the checksums of a body, by PROTOCOL.md section 13.
 func sumsOf(body string) string {
 	var b []byte
 	for block := range slices.Chunk([]byte(body), 65536) {
@@ -29,7 +29,7 @@ func sumsOf(body string) string {
 	return ":" + base64.StdEncoding.EncodeToString(b) + ":"
 }
 
-// kill lets no digest list what a peer has.
+// kill removes the objects of a peer from all digests.
 func (w *world) kill(peer string) {
 	w.digests.mu.Lock()
 	defer w.digests.mu.Unlock()
@@ -38,7 +38,7 @@ func (w *world) kill(peer string) {
 
 func (w *world) asked(peer string) uint64 { return w.peers[peer].Counters().SiblingRequests }
 
-// validated is an origin whose body has an entity tag and can be asked for in parts.
+// validated is an origin whose body has an entity tag and supports ranges.
 func validated(body string) func(http.ResponseWriter, *http.Request, int) {
 	return func(w http.ResponseWriter, r *http.Request, n int) {
 		w.Header().Set("Cache-Control", "max-age=31536000")
@@ -47,7 +47,7 @@ func validated(body string) func(http.ResponseWriter, *http.Request, int) {
 	}
 }
 
-// forged is a sibling's answer of any age that repeats the origin's validator.
+// forged is a sibling's answer of any age with the origin's validator.
 func forged(body string, fields ...string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("If-None-Match") == `"v1"` {
@@ -68,8 +68,8 @@ func (w notModified) Write(p []byte) (int, error) {
 	return 0, nil
 }
 
-// However long a sibling says that its answer is fresh, it is served no longer than the
-// operator allows, at no peer; validators that it repeats from the origin don't help it.
+// However long a sibling claims that its answer is fresh, no peer serves it for longer than the
+// operator allows. Repeating the origin's validators does not help.
 func TestSiblingsWordRunsOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, false, validated("true"))
@@ -107,7 +107,7 @@ func TestSiblingsWordRunsOut(t *testing.T) {
 	})
 }
 
-// An overdue copy is better than an error.
+// While the origin is down, a copy beyond that limit is served rather than an error.
 func TestOverdueWhileTheOriginIsDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		down := false
@@ -135,8 +135,8 @@ func TestOverdueWhileTheOriginIsDown(t *testing.T) {
 	})
 }
 
-// What does not fit the sums that came with a body reaches no client and no store: the rest
-// comes from elsewhere, and the sibling that gave it is left alone.
+// Blocks that do not match the checksums of their body reach no client and no store: the rest comes
+// from another source, and the sibling is quarantined.
 func TestSpoiltBlocks(t *testing.T) {
 	truth := strings.Repeat("0123456789abcdef", 16<<10) // 256 KiB
 	for _, at := range []int{0, 1, 65535, 65536, 150_000, len(truth) - 1} {
@@ -183,7 +183,7 @@ func TestSpoiltBlocks(t *testing.T) {
 	}
 }
 
-// The sums travel: b, which has its copy from a, sends what a sent.
+// The checksums are passed on: b, whose copy came from a, sends those that a sent.
 func TestSumsTravel(t *testing.T) {
 	truth := strings.Repeat("x", 150_000)
 	synctest.Test(t, func(t *testing.T) {
@@ -206,7 +206,7 @@ func TestSumsTravel(t *testing.T) {
 	})
 }
 
-// An answer whose statement is broken is not used.
+// An answer whose statement is malformed is not used.
 func TestBrokenStatement(t *testing.T) {
 	for _, field := range []string{"nonsense", ":AAAA:", sumsOf("true") + ";left=-1", sumsOf(strings.Repeat("x", 65537)), "::", sumsOf("true") + ";left=0"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -221,8 +221,8 @@ func TestBrokenStatement(t *testing.T) {
 	}
 }
 
-// A sibling that lies is found by comparison, whatever validators it repeats: the object is
-// dropped at all peers, the sibling is left alone, and what it gave before is fetched anew.
+// A sibling with a wrong body is detected by comparison, whatever validators it repeats: the object
+// is removed at all peers, the sibling is quarantined, and its earlier answers are fetched again.
 func TestLiarIsFound(t *testing.T) {
 	long := strings.Repeat("0123456789abcdef", 16<<10)
 	for _, tt := range []struct {
@@ -279,8 +279,8 @@ func TestLiarIsFound(t *testing.T) {
 	}
 }
 
-// A long body is compared by one block of it, asked for under If-Range: that is what it
-// costs the origin.
+// A long body is compared by one block, which is requested from the origin with If-Range, and
+// nothing more.
 func TestComparisonAsksForABlock(t *testing.T) {
 	long := strings.Repeat("0123456789abcdef", 64<<10) // 1 MiB
 	synctest.Test(t, func(t *testing.T) {
@@ -301,8 +301,8 @@ func TestComparisonAsksForABlock(t *testing.T) {
 	})
 }
 
-// An origin that changed its mind makes nobody a liar; one whose content is not what most of
-// a sibling's answers say does.
+// A sibling is not accused when the origin has changed its content, but it is when most of its
+// answers differ from the origin's content.
 func TestChangedOrigin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		version := "v1"
@@ -344,7 +344,7 @@ func TestChangedOrigin(t *testing.T) {
 	})
 }
 
-// invalidated is a cluster that notes what is invalidated.
+// invalidated is a cluster that records invalidations.
 type invalidated struct {
 	mu  sync.Mutex
 	all []string

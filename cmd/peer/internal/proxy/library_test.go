@@ -14,7 +14,7 @@ import (
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
-// startLibrary starts a proxy whose cache is the library's, in the place of a peer.
+// startLibrary starts a proxy with the cache of package sibling in place of a peer.
 func (w *world) startLibrary(name string) (stop func()) {
 	origin := &http.Transport{DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 		return w.net.dial(ctx, network, addr)
@@ -60,7 +60,7 @@ func (w *world) startLibrary(name string) (stop func()) {
 	}
 }
 
-// notLibrary is why a row does not apply to the library's cache; "" = it does.
+// notLibrary returns why a row does not apply to the cache of package sibling; "" = it does.
 func (r row) notLibrary() string {
 	const proxy = "for intermediaries: a transport in a client is none"
 	switch r.name {

@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// lossy is a connection between peers over a network that loses packets: what is
-// lost comes after TCP's retransmission time-out, doubled for each further loss.
+// lossy is a connection between peers over a network that loses packets: a lost packet arrives
+// after TCP's retransmission timeout, which doubles with each further loss.
 type lossy struct {
 	net.Conn
 	share float64
@@ -67,8 +67,8 @@ func (l *lossy) Write(p []byte) (int, error) {
 	return l.Conn.Write(p)
 }
 
-// Five peers between which a third of all packets is lost: no answer is cut or
-// wrong, and all but one in a hundred come within 2 s.
+// A third of all packets between five peers is lost: no answer is cut short or wrong, and 99 of 100
+// arrive within 2 s.
 func TestLossBetweenPeers(t *testing.T) {
 	requests := 600
 	if *allFaults {

@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 )
 
-// An answer that is not stored says why, and so do the counters.
+// An answer that is not stored states the reason, and the reason is counted.
 func TestWhatIsNotStoredSaysWhy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, true, func(w http.ResponseWriter, r *http.Request, _ int) {

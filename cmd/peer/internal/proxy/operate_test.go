@@ -10,8 +10,8 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
 )
 
-// A sibling that was not purged does not bring back what was, whether it was
-// purged by its URL or by a prefix, and what is under way is not stored.
+// A sibling that was not purged does not bring purged objects back, whether they were purged by URL
+// or by prefix, and fetches under way are not stored.
 func TestPurgedStaysPurged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})

@@ -19,8 +19,8 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
 )
 
-// An origin whose certificate is not trusted is named as such, to the client, in the
-// log and to the operator.
+// An untrusted certificate of an origin is reported as such: to the client, in the log and in the
+// status.
 func TestUntrustedCertificate(t *testing.T) {
 	var log bytes.Buffer
 	server := httptest.NewTLSServer(http.NotFoundHandler())
@@ -49,7 +49,7 @@ func TestUntrustedCertificate(t *testing.T) {
 	}
 }
 
-// failing is a transport that fails as a test says.
+// failing is a transport with a given error.
 type failing struct{ err error }
 
 func (s *failing) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -59,8 +59,8 @@ func (s *failing) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: 200, Body: http.NoBody, Request: r}, nil
 }
 
-// The log hears of an origin once a minute while it fails, and when it answers again;
-// what a client did itself is not held against the origin.
+// A failing origin is logged once a minute, and when it answers again. Failures that the client
+// caused do not count.
 func TestOriginsFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
@@ -96,8 +96,8 @@ func TestOriginsFail(t *testing.T) {
 	})
 }
 
-// Clients of a forward proxy can fill neither the log nor the memory by names of
-// hosts that do not exist, and what nobody asks for is forgotten.
+// Clients of a forward proxy can fill neither the log nor the memory with names of hosts that do
+// not exist. Failing origins without recent requests are forgotten.
 func TestOriginsOfAForwardProxy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
@@ -120,8 +120,8 @@ func TestOriginsOfAForwardProxy(t *testing.T) {
 	})
 }
 
-// What the origin breaks off before the header is asked for once more, if that can do no harm:
-// one that is restarted costs no client an error.
+// A request whose connection ends before the header is sent again if that is safe, so that the
+// restart of an origin causes no errors.
 func TestBrokenBeforeTheHeader(t *testing.T) {
 	for _, c := range []struct {
 		method, body  string

@@ -13,9 +13,9 @@ import (
 	"time"
 )
 
-// A body that turns out too long for the store passes through. A client of it that stops
-// reading, or reads slowly, keeps the others for a second and gets the rest by a fetch
-// of its own: all get the whole body, at their own pace.
+// A body that turns out to be too long for the store is passed through. A client that stops
+// reading, or reads slowly, delays the others by a second and then gets the rest by its own fetch:
+// all get the whole body, each at its own pace.
 func TestSlowClientAmongOthers(t *testing.T) {
 	const size = 3_000_000
 	body := content(1, size)

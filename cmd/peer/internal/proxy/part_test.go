@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// A part of an object that a sibling or the origin stops sending, breaks off or crawls within is
-// finished from another source, like a whole one: what came before is the same by a strong validator,
-// or is compared.
+// When a sibling or the origin stops, breaks off or crawls within a part of an object, the part is
+// finished from another source like a whole body: by a strong validator, or after comparing what
+// was sent already.
 func TestPartGoesOn(t *testing.T) {
 	const size, first, last = 5_000_000, 2_000_000, 3_999_999
 	body := content(1, size)
@@ -60,8 +60,8 @@ func TestPartGoesOn(t *testing.T) {
 	}
 }
 
-// Nobody gets a mixture: where another source has other bytes, or nothing tells that they are the
-// same, the part is broken off, unless none of it was sent.
+// Versions are never mixed: if another source has other bytes, or may have, the part is broken off,
+// unless none of it was sent.
 func TestPartsAreNotMixed(t *testing.T) {
 	const size, first, last = 5_000_000, 2_000_000, 3_999_999
 	old, other := content(1, size), content(2, size)
@@ -91,7 +91,7 @@ func TestPartsAreNotMixed(t *testing.T) {
 	}
 }
 
-// The rest of a part comes from the store, if the whole came there meanwhile.
+// The rest of a part comes from the store if the whole object has been stored meanwhile.
 func TestPartFromStore(t *testing.T) {
 	const size, first, last = 5_000_000, 2_000_000, 3_999_999
 	body := content(1, size)
@@ -116,8 +116,8 @@ func TestPartFromStore(t *testing.T) {
 	})
 }
 
-// An answer that is not stored, since a write came while it was under way, goes on elsewhere as one
-// does that is.
+// A response that is not stored because of a write during its fetch is continued from another
+// source like any other.
 func TestUnstoredGoesOn(t *testing.T) {
 	const size, at = 2_000_000, 1_000_000
 	body := content(1, size)

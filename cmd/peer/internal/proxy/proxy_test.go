@@ -90,7 +90,7 @@ func TestSiblingHit(t *testing.T) {
 	}
 }
 
-// TestTargets: which requests are for this proxy, and what the others hear.
+// TestTargets checks which requests are for this proxy, and how others are refused.
 func TestTargets(t *testing.T) {
 	tests := []struct {
 		reverse bool
@@ -148,7 +148,7 @@ func TestTargets(t *testing.T) {
 	}
 }
 
-// TestMisleading: what a client can't make the origin of a reverse proxy believe.
+// TestMisleading checks that clients cannot mislead the origin of a reverse proxy.
 func TestMisleading(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, true, cached("x"), "a")
@@ -198,12 +198,12 @@ func TestConnect(t *testing.T) {
 	})
 }
 
-// halfOpen is a connection that can be closed for writing; the other end takes no notice.
+// halfOpen is a connection whose writing half can be closed, which the other end does not notice.
 type halfOpen struct{ net.Conn }
 
 func (halfOpen) CloseWrite() error { return nil }
 
-// A tunnel whose client is gone, and whose target neither closes nor says anything, ends.
+// A tunnel ends if its client is gone and its target neither closes it nor sends anything.
 func TestConnectHalfOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, false, cached("x"))
@@ -241,7 +241,7 @@ func TestConnectHalfOpen(t *testing.T) {
 	})
 }
 
-// A tunnel ends of which one end sends, and the other takes nothing.
+// A tunnel ends if one end sends and the other reads nothing.
 func TestConnectToOneThatReadsNothing(t *testing.T) {
 	for _, sends := range []string{"client", "target"} {
 		t.Run(sends, func(t *testing.T) {
@@ -287,7 +287,7 @@ func checkTunnelsEnded(t *testing.T, h *Handler) {
 	}
 }
 
-// So does a WebSocket.
+// A WebSocket ends in the same case.
 func TestWebSocketToOneThatReadsNothing(t *testing.T) {
 	for _, sends := range []string{"client", "origin"} {
 		t.Run(sends, func(t *testing.T) {
@@ -319,7 +319,7 @@ func TestWebSocketToOneThatReadsNothing(t *testing.T) {
 	}
 }
 
-// What still comes of one end is carried, however long that takes, until it pauses.
+// Once one way of a tunnel has ended, the other way goes on for however long, until it pauses.
 func TestConnectGoesOnHalfOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		from, sender := net.Pipe()
@@ -357,8 +357,8 @@ func TestConfigRefused(t *testing.T) {
 	}
 }
 
-// TestRestart: a peer that comes back has its objects, lists those that are fresh
-// and serves them with the age that they have by then.
+// TestRestart checks that a restarted peer has its objects, advertises the fresh ones and serves
+// them with their current age.
 func TestRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, true, row{origin: []scripted{{fields: tagged + " | Vary: X-V"}, {fields: minute}}}.serve)
@@ -411,8 +411,8 @@ func TestPurge(t *testing.T) {
 	})
 }
 
-// TestWebSocket: an upgrade passes to the origin of a reverse proxy, or its
-// refusal comes back.
+// TestWebSocket checks that an upgrade is passed to the origin of a reverse proxy, and that its
+// refusal is passed back.
 func TestWebSocket(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, true, func(w http.ResponseWriter, r *http.Request, n int) {

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// TestRanges: a Range of what is not here comes from a sibling that has the object, or fills
-// the cache, and the origin is asked no more often than that takes.
+// TestRanges checks that a Range of an object that is not stored comes from a sibling that has the
+// object, or fills the cache, without further requests to the origin.
 func TestRanges(t *testing.T) {
 	rnd := rand.NewChaCha8([32]byte{1})
 	big := make([]byte, 40<<20)
@@ -108,7 +108,8 @@ func (c *counting) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// TestHeadFromSibling: a HEAD for what a sibling holds costs no request to the origin.
+// TestHeadFromSibling checks that a HEAD for an object of a sibling causes no request to the
+// origin.
 func TestHeadFromSibling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, true, cached("0123456789"), "a", "b")
@@ -130,8 +131,8 @@ func TestHeadFromSibling(t *testing.T) {
 	})
 }
 
-// However many URLs clients ask for parts of, or for stale copies, 64 fetches at most are
-// under way that no client asked for; what was left out is fetched for a later request.
+// At most 64 fetches that no client waits for are under way, however many URLs clients request
+// parts or stale copies of. The others are fetched for a later request.
 func TestUnaskedFetchesAreBounded(t *testing.T) {
 	const urls, most = 100, 64
 	deep := "Range: bytes=1100000-1100009"

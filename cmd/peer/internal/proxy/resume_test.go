@@ -18,7 +18,7 @@ import (
 
 var allFaults = flag.Bool("faults", false, "run every combination of faults, and the long runs")
 
-// content is a body that differs at every place from another's.
+// content returns a body that differs from that of any other seed at every place.
 func content(seed uint64, n int) []byte {
 	b := make([]byte, n)
 	r := rand.New(rand.NewPCG(seed, seed))
@@ -28,8 +28,7 @@ func content(seed uint64, n int) []byte {
 	return b
 }
 
-// A faulty origin sends the first of its answers only up to a byte, and the others
-// whole.
+// A faulty origin sends its first answers only up to a byte, and the others whole.
 type faulty struct {
 	body     []byte
 	next     []byte // of all answers but the first; nil = the same
@@ -106,8 +105,8 @@ func (o *faulty) serve(w http.ResponseWriter, r *http.Request, n int) {
 	<-r.Context().Done()
 }
 
-// A body that stops anywhere is finished from another source, for all that read
-// it, byte for byte; and if the origin has another by now, nobody gets a mixture.
+// A body that stops anywhere is finished from another source, byte for byte, for all its readers.
+// If the origin has another version by now, nobody gets a mixture.
 func TestResume(t *testing.T) {
 	const size = 200_000
 	body, other := content(1, size), content(2, size)
@@ -195,9 +194,8 @@ func resume(t *testing.T, name string, o *faulty, clients int, sibling bool) {
 	}
 }
 
-// Where nothing but their bytes tells two versions apart, and the first one's source ends
-// or stalls before its first byte, the other one comes with the header of its own, or not
-// at all.
+// Two versions differ only in their bytes, and the source of the first ends or stalls before its
+// first byte. The other version is then sent with its own header, or not at all.
 func TestHeaderAndBodyBelongTogether(t *testing.T) {
 	const size = 10_000
 	for _, control := range []string{"max-age=600", "private"} {
@@ -239,7 +237,7 @@ func TestHeaderAndBodyBelongTogether(t *testing.T) {
 	}
 }
 
-// rogue starts a sibling that is none of the peers, and advertises what o sends.
+// rogue starts a sibling that is not one of the peers, and advertises the objects of o.
 func (w *world) rogue(name string, o *faulty) {
 	addr := "rogue-" + name + ":80"
 	w.digests.mu.Lock()
@@ -253,8 +251,8 @@ func (w *world) rogue(name string, o *faulty) {
 	}))
 }
 
-// A sibling that stops, breaks off or crawls within a body costs its askers less
-// than two seconds, and a byte that the origin need not send again nothing.
+// A sibling that stops, breaks off or crawls within a body delays clients by less than two seconds,
+// and the origin sends only the bytes that are missing.
 func TestFaultySibling(t *testing.T) {
 	for _, fault := range []string{"stall", "cut", "crawl"} {
 		for _, at := range []int{0, 1, 100_000, 999_000} {
@@ -286,9 +284,9 @@ func TestFaultySibling(t *testing.T) {
 	}
 }
 
-// An origin that crawls through one answer has it taken over when a second client waits for
-// it, whatever validator it has. If the origin has another by now, who comes after that was
-// found gets that one, and what the others get is right, though slow.
+// When an origin crawls through an answer and a second client waits for it, another fetch takes
+// over, whatever the validator. If the origin has another version by now, later clients get that
+// one, and the others get the first one, although slowly.
 func TestCrawlingOrigin(t *testing.T) {
 	body, other := content(1, 200_000), content(2, 200_000)
 	for _, tag := range []string{"", `W/"a"`, `"a"`} {
@@ -347,9 +345,9 @@ func TestCrawlingOrigin(t *testing.T) {
 	}
 }
 
-// What was delivered by its header alone, and that no source can finish, costs nobody an
-// answer: as long as no byte went out, the request begins anew with what the origin has
-// now, and is told by a status if that is nothing.
+// If the header was delivered and no source can finish the body, no client gets an error as long as
+// no byte was sent: the request starts again with what the origin has now, and fails with a status
+// only if that is nothing.
 func TestNothingSent(t *testing.T) {
 	for _, fault := range []string{"stall", "cut"} {
 		for _, fails := range []bool{false, true} {
@@ -390,7 +388,7 @@ func TestNothingSent(t *testing.T) {
 	}
 }
 
-// A question to a sibling that is known to be dead ends at once.
+// A lookup request to a sibling that is known to be dead ends at once.
 func TestDeadSibling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := &faulty{body: content(1, 1_000_000), fault: "stall", at: 500_000, tag: `"a"`, ranges: true}
@@ -408,7 +406,7 @@ func TestDeadSibling(t *testing.T) {
 	})
 }
 
-// A fault of the client is not charged to the origin.
+// A client's fault is not counted against the origin.
 func TestBrokenUpload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, true, func(rw http.ResponseWriter, r *http.Request, n int) { io.Copy(io.Discard, r.Body) }, "a")

@@ -89,7 +89,7 @@ func expires(name, fields string, seconds int) row {
 		steps: []step{{origin: true, get: "n=0"}, {after: life - 2*time.Second, get: "n=0"}, {after: 2 * time.Second, origin: true, get: "n=1"}}}
 }
 
-// disconnected is a response gone stale whose origin breaks off.
+// disconnected is a stale response whose origin closes the connection.
 func disconnected(name, fields string, status int) row {
 	return row{section: "9111-4.2.4", name: name, local: true, origin: []scripted{{fields: fields}, {status: -1}},
 		steps: []step{{origin: true}, {after: 20 * time.Second, origin: true, status: status}}}

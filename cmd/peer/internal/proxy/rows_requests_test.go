@@ -69,8 +69,7 @@ var requests = []row{
 		steps: []step{{origin: true}, {method: "HEAD", fields: "Range: bytes=2-4", want: "Content-Length: 10"}}},
 }
 
-// asks is a response of that age and a request that must, or must not, go to the
-// origin.
+// asks is a response of a given age and a request that must, or must not, reach the origin.
 func asks(section, name, fields string, age int, request string, origin bool) row {
 	return row{section: section, name: name, local: age >= 50, origin: []scripted{{fields: fields}},
 		steps: []step{{origin: true}, {after: time.Duration(age) * time.Second, fields: request, origin: origin}}}

@@ -11,8 +11,8 @@ import (
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
-// TestDecisionsAreNoClients: what rules decided goes with a response to siblings, which have
-// no such rules here, and to no client: not even where a 304 took it back.
+// TestDecisionsAreNoClients checks that the decision of rules is sent with a response to siblings,
+// which have no such rules here, and never to clients, even where a 304 has revoked it.
 func TestDecisionsAreNoClients(t *testing.T) {
 	for name, decides := range map[string]bool{"a rule decides": true, "no rule decides": false} {
 		t.Run(name, func(t *testing.T) {

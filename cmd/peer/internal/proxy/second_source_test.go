@@ -8,9 +8,8 @@ import (
 	"time"
 )
 
-// Each source that might go on is compared from its first byte: a sibling with another
-// version of the same length, and no validator to tell them apart, leaves the next one as
-// it was.
+// Each further source is compared from its first byte: a sibling with another version of the same
+// length, without a distinguishing validator, does not affect the next source.
 func TestSecondSourceDiffers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const size = 200_000
@@ -26,8 +25,8 @@ func TestSecondSourceDiffers(t *testing.T) {
 	})
 }
 
-// What nobody stores goes on, too, under a strong validator: by a range, or where the origin knows
-// none, behind what was sent already.
+// A body that is not stored is also continued, under a strong validator: by a range or, where the
+// origin supports none, by skipping what was sent.
 func TestResumeNotStored(t *testing.T) {
 	body := content(1, 1_000_000)
 	for _, ranges := range []bool{true, false} {
@@ -49,8 +48,8 @@ func TestResumeNotStored(t *testing.T) {
 	}
 }
 
-// A sibling that crawls or stalls when it is to go on where another ended is not waited for
-// longer than the origin would take.
+// A sibling that crawls or stalls where it should continue a body is not waited for longer than the
+// origin would need.
 func TestSecondSourceCrawls(t *testing.T) {
 	body := content(1, 1_000_000)
 	for _, fault := range []string{"stall", "crawl"} {

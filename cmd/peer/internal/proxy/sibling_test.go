@@ -13,7 +13,7 @@ import (
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
-// fakePeer is a sibling that answers as the test wants.
+// fakePeer starts a sibling with a handler of the test.
 func (w *world) fakePeer(name string, h http.HandlerFunc) {
 	w.serve(w.fakeAddr(name), h)
 }
@@ -26,13 +26,13 @@ func (w *world) fakeAddr(name string) string {
 	return addr
 }
 
-// claim lets a digest match for a path, whether or not the peer holds it.
+// claim adds a path to the digest of a peer, whether or not the peer has it.
 func (w *world) claim(peer, path string) {
 	advertise, _ := w.digests.hooks(peer)
 	advertise("GET http://" + originHost + path)
 }
 
-// hitBy writes a fresh response as a sibling's store would.
+// hitBy returns a handler that answers with a fresh response, as from the store of a sibling.
 func hitBy(name, body string, fields ...string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Status", name+"; hit; ttl=30")
@@ -119,7 +119,7 @@ func TestSiblingMisbehaves(t *testing.T) {
 	}
 }
 
-// TestNextCandidate: after a false hit the next is asked, but no more than the
+// TestNextCandidate checks that after a false hit the next candidate gets the lookup, up to the
 // limit.
 func TestNextCandidate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -138,8 +138,8 @@ func TestNextCandidate(t *testing.T) {
 	})
 }
 
-// TestBreaksOffLate: once bytes of a sibling's body have gone out, the client
-// must see a broken body, not a short one, and nothing of it is stored.
+// TestBreaksOffLate checks that, once bytes of a sibling's body have been sent, the client sees a
+// broken body and not a short one, and nothing of it is stored.
 func TestBreaksOffLate(t *testing.T) {
 	for _, announced := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -172,8 +172,8 @@ func TestBreaksOffLate(t *testing.T) {
 	}
 }
 
-// TestRefusedAtOnce: a peer that refuses connections is suspended before the
-// client has its answer, so that the next miss does not ask it.
+// TestRefusedAtOnce checks that a peer that refuses connections is suspended before the client has
+// its answer, so that the next miss does not use it.
 func TestRefusedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, false, cached("origin"), "a")
@@ -194,8 +194,8 @@ func TestRefusedAtOnce(t *testing.T) {
 	})
 }
 
-// TestClientWantsFresh: what a client asks for beyond freshness says nothing against
-// the digest of a sibling that does not have it so.
+// TestClientWantsFresh checks that a client's demands beyond freshness do not count against a
+// sibling that cannot meet them.
 func TestClientWantsFresh(t *testing.T) {
 	for _, cc := range []string{"max-age=1", "min-fresh=59"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -213,8 +213,8 @@ func TestClientWantsFresh(t *testing.T) {
 	}
 }
 
-// TestNoLoops: a request that a sibling sent stays where it is, whatever the
-// digests say, and so do those that have come round.
+// TestNoLoops checks that a lookup request is never passed on, whatever the digests say, and
+// neither is a request that has come back.
 func TestNoLoops(t *testing.T) {
 	for _, reverse := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -241,7 +241,7 @@ func TestNoLoops(t *testing.T) {
 	}
 }
 
-// TestQuestion: what a sibling is told of a client.
+// TestQuestion checks which of a client's fields a lookup request has.
 func TestQuestion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, false, cached("origin"), "a")
@@ -265,7 +265,7 @@ func TestQuestion(t *testing.T) {
 	})
 }
 
-// TestNotForSiblings: requests that no sibling may answer.
+// TestNotForSiblings checks requests that no sibling may answer.
 func TestNotForSiblings(t *testing.T) {
 	for _, tt := range []struct{ method, field string }{
 		{"GET", "Authorization: Basic eDp5"},
@@ -288,8 +288,8 @@ func TestNotForSiblings(t *testing.T) {
 	}
 }
 
-// TestNeverTravels: what may not be shared is not listed, and a sibling that is
-// asked for it all the same has none.
+// TestNeverTravels checks that a response that must not be shared is not advertised, and not sent
+// to a sibling that requests it nevertheless.
 func TestNeverTravels(t *testing.T) {
 	for _, fields := range []string{"Cache-Control: private, max-age=60", "Cache-Control: no-store, max-age=60",
 		"Cache-Control: no-cache | ETag: \"a\"", "Cache-Control: max-age=0 | ETag: \"a\"", "Vary: *| Cache-Control: max-age=60", "X-A: b"} {
@@ -312,8 +312,8 @@ func TestNeverTravels(t *testing.T) {
 	}
 }
 
-// TestVariants: a peer that has seen by which fields a host's responses vary
-// finds the variant at a sibling, and does not ask for another one.
+// TestVariants checks that a peer that knows by which fields a host's responses vary finds the
+// right variant at a sibling, and requests no other.
 func TestVariants(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, false, row{origin: []scripted{{fields: minute + " | Vary: X-V, Accept-Encoding"}}}.serve, "a", "b")
@@ -336,8 +336,8 @@ func TestVariants(t *testing.T) {
 	})
 }
 
-// TestSiblingValidates: a stale copy is confirmed by a sibling that holds the
-// same one fresh, without its body being sent again.
+// TestSiblingValidates checks that a sibling with the same fresh copy confirms a stale one without
+// sending the body again.
 func TestSiblingValidates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, false, row{origin: []scripted{{fields: tagged}}}.serve, "a", "b")
@@ -364,8 +364,8 @@ func TestSiblingValidates(t *testing.T) {
 	})
 }
 
-// TestListing: an object is listed while it is fresh, leaves when it goes stale
-// and comes back when it is validated.
+// TestListing checks that an object is advertised while it is fresh, withdrawn when it becomes
+// stale, and advertised again after validation.
 func TestListing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, false, row{origin: []scripted{{fields: tagged}, {status: 304, fields: tagged}}}.serve, "a")

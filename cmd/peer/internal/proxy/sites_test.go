@@ -23,8 +23,7 @@ func mustURLs(list ...string) (urls []*url.URL) {
 	return urls
 }
 
-// sited starts peers before sites, whose origins answer with their name, what they were
-// asked for, and by which host.
+// sited starts peers with sites whose origins answer with their name, the request and its Host.
 func sited(t *testing.T, sites []Site, peers ...string) *world {
 	w := newWorld(t, true, func(w http.ResponseWriter, r *http.Request, n int) { t.Errorf("%s was asked", originHost) })
 	w.tune = func(c *Config) { c.Origin, c.Sites = nil, sites }
@@ -41,7 +40,7 @@ func (w *world) named(addr string) *http.Server {
 	}))
 }
 
-// Hosts have URL spaces of their own unless a site has a name; paths choose among sites;
+// Hosts have separate URL spaces unless their site has a name, paths select among sites, and
 // origins get the client's host.
 func TestSites(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -101,7 +100,7 @@ func TestSites(t *testing.T) {
 	})
 }
 
-// What fails is left alone, and another origin asked in the same request.
+// A failing origin gets no requests for a while, and another origin answers the same request.
 func TestFailover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := sited(t, []Site{{Origins: mustURLs("http://first:80", "http://second:80")}}, "a")
@@ -136,7 +135,7 @@ func TestFailover(t *testing.T) {
 	})
 }
 
-// A health check finds out before a client does, in both directions.
+// A health check notices a failure, and a recovery, before a client does.
 func TestHealthCheck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var ok atomic.Bool
@@ -168,7 +167,7 @@ func TestHealthCheck(t *testing.T) {
 	})
 }
 
-// Rests double up to their bound, however long an origin fails.
+// The pauses for a failing origin double up to their limit, however long it fails.
 func TestRests(t *testing.T) {
 	u := newUpstream(Site{Origins: mustURLs("http://a", "http://b")}, nil)
 	b, now := u.backends[0], time.Unix(0, 0)
@@ -185,7 +184,7 @@ func TestRests(t *testing.T) {
 	}
 }
 
-// Requests go where the fewest are under way, and a body's end is a request's.
+// Requests go to the origin with the fewest under way, and a request ends with its body.
 func TestBalance(t *testing.T) {
 	body := func() io.ReadCloser { return io.NopCloser(strings.NewReader("x")) }
 	u := newUpstream(Site{Balance: true, Origins: mustURLs("http://a", "http://b", "http://c")},
@@ -222,7 +221,7 @@ func (a bodied) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: 200, Header: http.Header{}, Body: a.body(), Request: r}, nil
 }
 
-// An origin that changes the protocol though nobody asked for that has failed.
+// An origin that switches protocols without being asked to has failed.
 func TestUnaskedSwitch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, true, func(w http.ResponseWriter, r *http.Request, n int) {
@@ -241,8 +240,8 @@ func TestUnaskedSwitch(t *testing.T) {
 	})
 }
 
-// A write makes out of date what the answer's Location and Content-Location name, as clients
-// know it: with a prefix of the origin's path, under a site's name, and by either scheme.
+// A write invalidates the URLs in the response's Location and Content-Location in the form that
+// clients use: with a prefix of the origin's path, under a site's name, and with either scheme.
 func TestWritesReachWhatTheyName(t *testing.T) {
 	for name, c := range map[string]struct {
 		origin, host, keptAs string

@@ -20,9 +20,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestSpoiledDisk turns a bit in each object of a peer that serves, as a disk may,
-// or cuts its file: nobody gets a wrong byte, neither clients nor siblings, every
-// object is found out, and afterwards it is right again.
+// TestSpoiledDisk flips a bit in each object of a serving peer, as a disk may, or truncates its
+// file: neither clients nor siblings get a wrong byte, every fault is detected, and afterwards all
+// objects are right again.
 func TestSpoiledDisk(t *testing.T) {
 	bodyOf := func(path string) []byte {
 		n := 70_000 // in files of their own
@@ -111,7 +111,7 @@ func TestSpoiledDisk(t *testing.T) {
 	}
 }
 
-// spoil turns a bit of a file, or cuts it, and has the system read it anew.
+// spoil flips a bit of a file, or truncates it, and drops it from the page cache.
 func spoil(t *testing.T, path string, at int64, cut bool) {
 	t.Helper()
 	f, err := os.OpenFile(path, os.O_RDWR, 0)

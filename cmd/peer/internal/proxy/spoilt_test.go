@@ -10,9 +10,9 @@ import (
 	"testing/synctest"
 )
 
-// A stored body that turns out to be spoilt in the middle of an answer is finished
-// from the origin, whichever way the answer goes out, and is kept anew. An origin
-// that has another body by then costs the connection: nobody gets a mixture.
+// A stored body that is found corrupt in the middle of an answer is finished from the origin, in
+// whichever way the answer is sent, and stored again. If the origin has another body by then, the
+// connection is closed: nobody gets a mixture.
 func TestSpoiltWithinAnswer(t *testing.T) {
 	const size = 2_000_000
 	body, other := content(1, size), content(2, size)
@@ -85,8 +85,7 @@ func TestSpoiltWithinAnswer(t *testing.T) {
 	}
 }
 
-// A sibling with another version, which nothing in the header tells from the one that was
-// begun, leaves the rest to the origin.
+// A sibling with another version, with the same header, does not supply the rest; the origin does.
 func TestSpoiltBesideOlderSibling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const size = 200_000
@@ -118,8 +117,8 @@ func TestSpoiltBesideOlderSibling(t *testing.T) {
 	})
 }
 
-// A short part leaves together with its header: where the last of its blocks is spoilt, nothing
-// has been sent, and any version of the origin's will do.
+// A short part is sent together with its header. If its last block is corrupt, nothing has been
+// sent yet, and any version of the origin will do.
 func TestSpoiltShortPart(t *testing.T) {
 	for _, fields := range [][]string{{"Range: bytes=65000-66000"}, {"Range: bytes=65000-66000", "Connection: close"}} {
 		synctest.Test(t, func(t *testing.T) {

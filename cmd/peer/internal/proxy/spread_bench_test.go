@@ -16,8 +16,8 @@ import (
 	"github.com/summarycache/summarycache/sim/cputime"
 )
 
-// BenchmarkHitSpread asks for 100,000 stored objects of 1 KiB, at random, over one kept
-// connection, and for one of them. What the first takes more is the store's and the decoder's.
+// BenchmarkHitSpread requests 100,000 stored objects of 1 KiB in random order over one connection,
+// and for comparison only one of them. The difference is the cost of the store and the decoder.
 func BenchmarkHitSpread(b *testing.B) {
 	const objects, size = 100_000, 1 << 10
 	h, err := New(Config{Config: cache.Config{Name: "bench", Store: store.Options{Dir: b.TempDir(), MaxBytes: 1 << 30, MemoryBytes: 64 << 20}}, Origin: &url.URL{Scheme: "http", Host: "bench"}, OriginTransport: answering{"max-age=3600", size}})

@@ -18,7 +18,7 @@ import (
 	"testing/synctest"
 )
 
-// bySquid are the fields of a Squid's question.
+// bySquid has the fields of a Squid's lookup request.
 var bySquid = []string{"Via: 1.1 client, 1.1 m (squid/5.7)", "Cache-Control: max-age=259200, only-if-cached"}
 
 func TestSquidsQuestion(t *testing.T) {
@@ -64,7 +64,7 @@ func TestSquidsQuestion(t *testing.T) {
 	})
 }
 
-// No error of ours reaches a Squid's client, whatever the Squid asks for.
+// No error of ours reaches a Squid's client, whatever the Squid requests.
 func TestSquidsQuestionIsNeverRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, true, cached("x"), "a")
@@ -81,8 +81,7 @@ func TestSquidsQuestionIsNeverRefused(t *testing.T) {
 	})
 }
 
-// A question that is none, since its method makes us forward it, does not go in
-// circles either.
+// A request that is not a lookup, because its method is passed on, does not loop either.
 func TestOnlyIfCachedDoesNotHideALoop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, false, cached("x"), "a")
@@ -94,7 +93,7 @@ func TestOnlyIfCachedDoesNotHideALoop(t *testing.T) {
 	})
 }
 
-// A disk that hangs costs a Squid half a second, and not its patience.
+// A disk that hangs delays a Squid by half a second only.
 func TestSquidDoesNotWaitForOurDisk(t *testing.T) {
 	w := newWorld(t, false, cached(strings.Repeat("x", 100_000))) // in a file of its own
 	w.tune = func(c *Config) { c.Store.MemoryBytes = 0 }
@@ -122,7 +121,7 @@ func TestSquidDoesNotWaitForOurDisk(t *testing.T) {
 	defer unblock.Close()
 }
 
-// Whoever comes first, the answer or the clock, the other is not heard.
+// Either the answer begins or the timer gives it up, never both.
 func TestSquidAnswerIsBegunOrGivenUp(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 200 {
@@ -160,7 +159,7 @@ func TestOwnPaths(t *testing.T) {
 	})
 }
 
-// raw sends a request as it is written.
+// raw sends a request exactly as given.
 func (w *world) raw(peer, request string) reply {
 	w.t.Helper()
 	conn, err := w.net.dial(w.t.Context(), "tcp", "peer-"+peer+":3128")

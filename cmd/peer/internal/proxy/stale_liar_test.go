@@ -9,10 +9,10 @@ import (
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
-// TestStaleFromSiblings: with the origin down, a sibling's stale answer is served unless what
-// the sibling states of it is broken, also if it has been a sibling's word for too long: the
-// choice is between that and an error. Once the origin is up, and that time is over, it is
-// fetched whole, though the answer repeats the origin's validator.
+// TestStaleFromSiblings checks that, while the origin is down, a sibling's stale answer is served
+// unless its statement is malformed, even beyond the limit for answers of siblings: the alternative
+// is an error. Once the origin is up and that limit has passed, the object is fetched whole,
+// although the answer repeats the origin's validator.
 func TestStaleFromSiblings(t *testing.T) {
 	for _, tt := range []struct {
 		name, statement string

@@ -12,8 +12,8 @@ import (
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
-// unconditional is an origin that gives its first answer whole, with a second's
-// freshness, and all others as o does, whatever the conditions.
+// unconditional is an origin that sends its first answer whole, with another freshness for the
+// second, and all others as o does, whatever the conditions.
 func unconditional(o *faulty, fields string) func(http.ResponseWriter, *http.Request, int) {
 	return func(w http.ResponseWriter, r *http.Request, n int) {
 		if n > 0 {
@@ -28,8 +28,8 @@ func unconditional(o *faulty, fields string) func(http.ResponseWriter, *http.Req
 	}
 }
 
-// Where an origin answers a validation by the whole, and that breaks off each time, the
-// stale copy goes on: with the same strong validator it has the same bytes.
+// An origin answers a validation with the whole body, which breaks off each time. The stale copy
+// supplies the rest: with the same strong validator it has the same bytes.
 func TestStaleCopyGoesOn(t *testing.T) {
 	body := content(1, 200_000)
 	for _, fault := range []string{"cut", "stall", "crawl"} {
@@ -74,7 +74,7 @@ func TestStaleCopyGoesOn(t *testing.T) {
 	}
 }
 
-// withOthers starts the peers a and b, which may ask each other for stale copies.
+// withOthers starts the peers a and b, which may send each other lookups for stale copies.
 func withOthers(t *testing.T, serve func(http.ResponseWriter, *http.Request, int)) *world {
 	w := newWorld(t, false, serve)
 	for name, other := range map[string]string{"a": "b", "b": "a"} {
@@ -86,7 +86,7 @@ func withOthers(t *testing.T, serve func(http.ResponseWriter, *http.Request, int
 	return w
 }
 
-// So does a sibling's, once the origin has shown that it does not.
+// A sibling's stale copy supplies the rest once the origin has shown that it does not.
 func TestSiblingsStaleCopyGoesOn(t *testing.T) {
 	body := content(1, 200_000)
 	for _, fault := range []string{"cut", "stall"} {
@@ -116,8 +116,8 @@ func TestSiblingsStaleCopyGoesOn(t *testing.T) {
 	}
 }
 
-// A client whose source crawls goes on with what another fetch of the same brought
-// meanwhile, though it is the only one to wait for that source.
+// A client whose source crawls continues with what another fetch of the same object has stored
+// meanwhile, even if it is the only one that waits for that source.
 func TestCrawlingIsLeftForTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		body := content(1, 200_000)
@@ -142,8 +142,8 @@ func TestCrawlingIsLeftForTheStore(t *testing.T) {
 	})
 }
 
-// A stale copy that may have other bytes goes on with nothing: one under another or a weak
-// validator, or in another coding.
+// A stale copy that may have other bytes supplies no rest: one with another or a weak validator, or
+// in another coding.
 func TestStaleCopyIsNotMixed(t *testing.T) {
 	body, other := content(1, 200_000), content(2, 200_000)
 	for _, now := range []struct{ name, tag, fields string }{
@@ -175,8 +175,8 @@ func TestStaleCopyIsNotMixed(t *testing.T) {
 	}
 }
 
-// What the origin replaces by an answer that is not to be stored is kept until that came whole:
-// if it breaks off, the stale copy can still stand in for it.
+// If the origin replaces an object by a response that must not be stored, the old copy is kept
+// until that response is complete: if it breaks off, the stale copy can still be served.
 func TestReplacedWhenWhole(t *testing.T) {
 	for _, breaks := range []string{"", "at once", "in the middle"} {
 		for _, status := range []int{http.StatusOK, http.StatusNotFound, http.StatusNoContent} {

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// An origin that stalls once: the second client has the whole within 3 s, and by
-// that the first too.
+// An origin stalls once: the second client has the whole body within 3 s, and by then the first has
+// it too.
 func TestStalledOrigin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := &faulty{body: content(1, 1000), fault: "stall", at: 100}
@@ -44,8 +44,8 @@ func TestStalledOrigin(t *testing.T) {
 	})
 }
 
-// Whoever gets no byte of a body that is not to be stored is told so by a status, as of
-// one that is.
+// If no byte of a body arrives that must not be stored, clients get a status, as for one that is
+// stored.
 func TestStalledOriginNotStored(t *testing.T) {
 	for _, method := range []string{"GET", "POST"} {
 		for fault, want := range map[string]int{"stall": http.StatusGatewayTimeout, "break": http.StatusBadGateway} {
@@ -70,8 +70,8 @@ func TestStalledOriginNotStored(t *testing.T) {
 	}
 }
 
-// TestEventsBeginAtOnce: the header of a stream of events, of which nobody knows how much
-// will come, does not wait for the first event.
+// TestEventsBeginAtOnce checks that the header of an event stream, whose length nobody knows, is
+// sent before the first event.
 func TestEventsBeginAtOnce(t *testing.T) {
 	for _, fails := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -111,7 +111,7 @@ func TestEventsBeginAtOnce(t *testing.T) {
 	}
 }
 
-// The first bytes of a body that is not to be stored go out before the next ones come.
+// The first bytes of a body that must not be stored are sent before the next ones arrive.
 func TestFirstBytesNotStored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, false, func(rw http.ResponseWriter, r *http.Request, n int) {
@@ -140,8 +140,8 @@ func TestFirstBytesNotStored(t *testing.T) {
 	})
 }
 
-// However many wait for an origin that never gets further, it is asked by one
-// attempt at a time, and ever less often; and before the first byte by none.
+// However many clients wait for an origin that stalls at the same byte, it gets one request at a
+// time, and these ever less often; before the first byte it gets none.
 func TestStalledOriginIsNotCrowded(t *testing.T) {
 	for _, header := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -186,8 +186,8 @@ func TestStalledOriginIsNotCrowded(t *testing.T) {
 	}
 }
 
-// A single client's origin may pause for ten seconds, and then is asked for the rest;
-// where it can't be, for as long as is allowed between bytes.
+// A single client's origin may pause for ten seconds before the rest is requested. Where that is
+// not possible, it may pause for the timeout between bytes.
 func TestBetweenBytes(t *testing.T) {
 	for _, test := range []struct {
 		method, tag, fields string
@@ -215,8 +215,8 @@ func TestBetweenBytes(t *testing.T) {
 	}
 }
 
-// The rest of a body that the origin has replaced can come only from the source that
-// has it. That may pause; once it stalls, those who have a part are let go soon.
+// The rest of a body that the origin has replaced can come only from the source that has it. That
+// source may pause, but once it stalls, clients with a part of the body are soon disconnected.
 func TestStallOfReplaced(t *testing.T) {
 	const size = 200_000
 	body, other := content(1, size), content(2, size)

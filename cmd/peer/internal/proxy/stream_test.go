@@ -19,10 +19,10 @@ import (
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
-// bigBody is long enough that a copy of it in memory would show.
+// bigBody is so long that a copy of it in memory would be noticed.
 const bigBody = 256 << 20
 
-// fixed is a Locator that always names one peer.
+// fixed is a Locator that always returns one peer.
 type fixed struct{ addr string }
 
 func (f *fixed) Candidates(dst []sibling.Candidate, _ string) []sibling.Candidate {
@@ -33,8 +33,8 @@ func (f *fixed) Candidates(dst []sibling.Candidate, _ string) []sibling.Candidat
 }
 func (f *fixed) Distrust(string) {}
 
-// TestBigBody passes a body much longer than the memory that it may take: from
-// the origin to two clients at once, from a sibling, and from the store.
+// TestBigBody passes on a body that is much longer than the memory that it may use: from the origin
+// to two clients at once, from a sibling, and from the store.
 func TestBigBody(t *testing.T) {
 	block := make([]byte, 1<<20)
 	for i := range block {
@@ -91,7 +91,7 @@ func TestBigBody(t *testing.T) {
 	locators[1].addr = servers[0].Listener.Addr().String()
 	get(servers[1])
 	get(servers[0])
-	// On a busy machine the sibling may be late enough for the origin to be asked too.
+	// On a busy machine the sibling may be so late that a hedge goes to the origin.
 	if n, hedges := fetches.Load(), int64(b.Counters().Hedges); n < 1 || n > 1+hedges {
 		t.Errorf("%d fetches, %d hedges", n, hedges)
 	}
@@ -100,9 +100,9 @@ func TestBigBody(t *testing.T) {
 	}
 }
 
-// TestBodyFasterThanItsClient receives bodies that arrive faster than the
-// requests that wait for them are woken: on one processor, nearly always. They
-// are then wanted although nobody has begun to read them.
+// TestBodyFasterThanItsClient receives bodies that arrive before the waiting requests are woken,
+// which is nearly always so on one processor. They must not be dropped although nobody has begun to
+// read them.
 func TestBodyFasterThanItsClient(t *testing.T) {
 	const size = 64 << 20
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
@@ -129,7 +129,7 @@ func TestBodyFasterThanItsClient(t *testing.T) {
 	}
 }
 
-// counter is a client that only counts.
+// counter is a client that only counts bytes.
 type counter struct {
 	httptest.ResponseRecorder
 	n int
@@ -152,8 +152,8 @@ func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
 func sameSum(a, b hash.Hash) bool { return string(a.Sum(nil)) == string(b.Sum(nil)) }
 
-// watchHeap samples the heap until the function that it returns is called, which
-// returns the most that was in use.
+// watchHeap samples the heap until the returned function is called, which returns the maximum in
+// use.
 func watchHeap(t *testing.T) func() uint64 {
 	stop, done := make(chan struct{}), make(chan struct{})
 	var peak uint64

@@ -16,7 +16,7 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
 )
 
-// atOnce is a body that gives its last bytes together with io.EOF.
+// atOnce is a body that returns its last bytes together with io.EOF.
 type atOnce struct{ b []byte }
 
 func (a *atOnce) Close() error { return nil }
@@ -40,8 +40,8 @@ func (o atOnceOrigin) RoundTrip(r *http.Request) (*http.Response, error) {
 		Header: http.Header{"Cache-Control": {"max-age=600"}}, Body: &atOnce{o.body}}, nil
 }
 
-// TestUnwritableStore: a store that lost its directory costs hits, never answers,
-// however long the bodies are and however many wait for one.
+// TestUnwritableStore checks that a store whose directory is gone causes misses but no errors,
+// however long the bodies are and however many clients wait for one.
 func TestUnwritableStore(t *testing.T) {
 	target, _ := url.Parse("http://origin.test")
 	for _, size := range []int{1000, 64 << 10, 64<<10 + 1, 300_000, 3 << 20} {

@@ -80,8 +80,8 @@ func (p *pipes) dial(ctx context.Context, network, addr string) (net.Conn, error
 	}
 }
 
-// digests stands for the gossip: it knows at once and exactly what each peer
-// lists, unless a test adds a lie.
+// digests replaces gossip: it knows at once and exactly what each peer advertises, unless a test
+// adds a false entry.
 type digests struct {
 	mu     sync.Mutex
 	listed map[string]map[string]int // by peer, by identity
@@ -111,7 +111,7 @@ func (d *digests) lists(peer, id string) bool {
 	return d.listed[peer][id] > 0
 }
 
-// locator is what one peer sees of the digests: everybody else's.
+// locator is one peer's view of the digests of all others.
 type locator struct {
 	*digests
 	self string
@@ -145,8 +145,7 @@ type world struct {
 	tune    func(*Config)
 }
 
-// scriptedOrigin answers by a function that is told how many requests came
-// before.
+// scriptedOrigin answers with a function that gets the number of earlier requests.
 type scriptedOrigin struct {
 	mu       sync.Mutex
 	requests []*http.Request
@@ -228,7 +227,7 @@ func (w *world) start(name, dir string) *Handler {
 	return h
 }
 
-// close ends everything, as a test in a bubble must.
+// close ends everything, which a test in a synctest bubble must do.
 func (w *world) close() {
 	for _, s := range w.servers {
 		s.Close()
@@ -240,7 +239,8 @@ func (w *world) close() {
 	}
 }
 
-// recorded is what the peers have counted of each other: "b:hit" for each hit of b, and so on.
+// recorded returns what the peers have counted about each other: "b:hit" for each hit at b, and so
+// on.
 func (w *world) recorded() string {
 	var all []string
 	for _, peer := range []string{"a", "b", "c", "d", "e"} {
@@ -260,7 +260,7 @@ func (w *world) recorded() string {
 	return strings.Join(all, " ")
 }
 
-// dial connects to a peer, as a client that sees what comes when.
+// dial connects to a peer, for a client that observes when bytes arrive.
 func (w *world) dial(name string) net.Conn {
 	w.t.Helper()
 	conn, err := w.net.dial(w.t.Context(), "tcp", "peer-"+name+":3128")
@@ -270,7 +270,7 @@ func (w *world) dial(name string) net.Conn {
 	return conn
 }
 
-// purge removes what a peer holds of a URL, or of all that begin with it.
+// purge removes the stored responses of a URL, or of all URLs that begin with it.
 func purge(h *Handler, url string, prefix bool) (int, error) {
 	t, err := h.Target(url, prefix)
 	if err != nil {
@@ -286,7 +286,7 @@ type reply struct {
 	err  error // of reading the body
 }
 
-// get asks a peer for a path of the origin, with fields "Name: value".
+// get requests a path of the origin from a peer, with fields "Name: value".
 func (w *world) get(peer, path string, fields ...string) reply {
 	return w.do(peer, http.MethodGet, path, "", fields...)
 }
