@@ -70,7 +70,7 @@ $`)
 	}
 }
 
-// A file that was moved away is left at the next Reopen, and no line is lost.
+// After Reopen a file that was moved away gets no more lines, and no line is lost.
 func TestReopen(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "access.log")
 	l, err := Open(path, false, nil, slog.New(slog.DiscardHandler))
@@ -98,7 +98,7 @@ func TestReopen(t *testing.T) {
 	}
 }
 
-// stuck is a disk that takes nothing until it is let go.
+// stuck is a disk that accepts no writes until it is released.
 type stuck struct{ let chan struct{} }
 
 func (s stuck) Write(p []byte) (int, error) {
@@ -106,7 +106,7 @@ func (s stuck) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// A disk that takes nothing costs lines, and neither requests nor memory.
+// A disk that accepts no writes causes lost lines, but delays no requests and fills no memory.
 func TestStuckDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told bytes.Buffer
@@ -152,9 +152,9 @@ func BenchmarkObserve(b *testing.B) {
 	}
 }
 
-// BenchmarkHit asks for a stored object over one kept connection, at peers without a log and
-// with one in a file, in turns of 50 hits so that whatever else the machine does falls on all of
-// them. The times are of processors, the client's included.
+// BenchmarkHit requests a stored object over one connection, from peers with and without a log
+// file, in turns of 50 hits, so that other load on the machine affects all of them alike. The times
+// are CPU time, with that of the client.
 func BenchmarkHit(b *testing.B) {
 	origin := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "max-age=3600")

@@ -48,8 +48,8 @@ func decoded(t *testing.T, r *http.Response) string {
 	return string(b)
 }
 
-// Bodies of all lengths, in pieces of all lengths, come back as they were, from encoders
-// that others used before.
+// Bodies of all lengths, in pieces of all lengths, are restored by decoding, also from reused
+// encoders.
 func TestRoundTrip(t *testing.T) {
 	var c Compressor
 	var group sync.WaitGroup
@@ -76,8 +76,8 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// atRest waits until no encoder is in use, 10 s at most, and returns the memory of those that
-// are, and how many gzip encoders are spare.
+// atRest waits up to 10 s until no encoder is in use, and returns the memory in use and the number
+// of spare gzip encoders.
 func (c *Compressor) atRest() (used, spare int) {
 	for range 1000 {
 		c.mu.Lock()
@@ -91,7 +91,7 @@ func (c *Compressor) atRest() (used, spare int) {
 	return used, spare
 }
 
-// What the origin's body ends with is what the compressed one does, and no end of its own.
+// The compressed body ends with the error of the origin's body, and does not look complete.
 func TestBroken(t *testing.T) {
 	var c Compressor
 	for _, coding := range Codings() {
@@ -105,8 +105,8 @@ func TestBroken(t *testing.T) {
 	}
 }
 
-// More bodies than there is memory for stay as they are, and nothing waits; whoever
-// leaves makes room, at whatever moment.
+// Bodies beyond the limit of memory are not compressed, and nothing waits. A body that ends, at
+// whatever moment, makes room for another.
 func TestBound(t *testing.T) {
 	var c Compressor
 	var open []*http.Response
@@ -147,7 +147,7 @@ func TestCompressibleType(t *testing.T) {
 	}
 }
 
-// BenchmarkCoding compresses this project's manual and all of its pages at a stretch.
+// BenchmarkCoding compresses this project's manual, and all of its pages in one body.
 func BenchmarkCoding(b *testing.B) {
 	short, err := os.ReadFile("../../OPERATING.md")
 	if err != nil {

@@ -87,7 +87,7 @@ func TestJoinLists(t *testing.T) {
 	}
 }
 
-// Every setting that a file may have, as a file has it.
+// Every setting can be set in the file.
 func TestFileTakesEverySetting(t *testing.T) {
 	secret := write(t, "secret", "0123456789abcdef\n")
 	c, _, err := load(t, "--config", write(t, "peer.yaml", `# a whole configuration

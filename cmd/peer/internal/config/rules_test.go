@@ -42,7 +42,7 @@ func TestRuleMistakes(t *testing.T) {
 	}
 }
 
-// Rules may be for sites by a part of what they go by.
+// A rule may be for some of the hosts or names of the sites.
 func TestRulesOfSites(t *testing.T) {
 	for _, site := range []string{"a.test", "*.test", "b.wild.test", "*.wild.test", "shop", "*"} {
 		if _, _, err := load(t, "--config", write(t, "peer.yaml", "rules:\n  - site: '"+site+"'\n    ttl: 1h\nsites:\n  - hosts: a.test\n    origins: http://o\n"+

@@ -70,7 +70,7 @@ func TestCall(t *testing.T) {
 	}
 }
 
-// fromA takes requests for those of a member if they say that they are from "a".
+// fromA accepts requests as those of a member if they claim to be from "a".
 func fromA(_ *http.Request, member string) error {
 	if member != "a" {
 		return errors.New("no member")
@@ -78,7 +78,7 @@ func fromA(_ *http.Request, member string) error {
 	return nil
 }
 
-// Where there is no secret peers answer members only.
+// Without a secret, peers answer only members.
 func TestWithoutSecret(t *testing.T) {
 	addr := listen(t, secrets())
 	for from, want := range map[string]error{"a": nil, "stranger": ErrRefused} {
@@ -93,7 +93,7 @@ func TestWithoutSecret(t *testing.T) {
 	}
 }
 
-// Whoever is refused for its clock is told so.
+// A peer that is refused because of its clock is told the difference.
 func TestRefusalTellsOfClocks(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	for date, want := range map[string]string{
@@ -109,7 +109,7 @@ func TestRefusalTellsOfClocks(t *testing.T) {
 	}
 }
 
-// A request that was overheard does nothing a second time, nor later, nor changed.
+// A recorded request has no effect if it is sent again, late or changed.
 func TestAccept(t *testing.T) {
 	b := New("b", secrets("s"), nil)
 	key := deriveKey([]byte("s"))
@@ -140,7 +140,7 @@ func TestAccept(t *testing.T) {
 	}
 }
 
-// A body that is not the one that was signed is read by nobody.
+// A body other than the signed one is refused.
 func TestOtherBody(t *testing.T) {
 	addr := listen(t, secrets("s"))
 	m := message{from: "a", to: "b", operation: "double", nonce: strings.Repeat("1", 32), at: time.Now(), body: hashOf([]byte("7"))}
@@ -156,8 +156,8 @@ func TestOtherBody(t *testing.T) {
 	}
 }
 
-// Bodies that strangers send take no memory, those of peers no more than a bounded part:
-// of 500 requests with a megabyte each 590 MB were kept.
+// Bodies from strangers take no memory, and those from peers a bounded amount: 500 requests with a
+// megabyte each once took 590 MB.
 func TestFloods(t *testing.T) {
 	all := make([]byte, 1<<20)
 	for _, member := range []bool{false, true} {
@@ -194,7 +194,7 @@ func TestFloods(t *testing.T) {
 	}
 }
 
-// inUse returns the bytes that heap and stacks take now, garbage included.
+// inUse returns the bytes that heap and stacks use now, garbage included.
 func inUse() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)

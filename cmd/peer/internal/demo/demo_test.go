@@ -12,7 +12,7 @@ import (
 	"github.com/summarycache/summarycache/sim/workload"
 )
 
-// left lists what a demo left in its temporary directory.
+// left lists the files that a demo left behind in its temporary directory.
 func left(t *testing.T, dir string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -26,7 +26,7 @@ func left(t *testing.T, dir string) []string {
 	return names
 }
 
-// The counters of peers, driver and origin must tell one story.
+// The counters of peers, clients and origin agree.
 func TestRun(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -69,8 +69,8 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// checkOrigin compares what the peers count with what the origin saw. A fetch that a
-// sibling overtook may have been given up before it got there.
+// checkOrigin compares the counters of the peers with those of the origin. A fetch that a sibling
+// overtook may have been cancelled before it reached the origin.
 func checkOrigin(t *testing.T, r *Result) {
 	t.Helper()
 	if unseen := r.Total.OriginFetches - int64(r.OriginSeen); unseen < 0 || unseen > r.Total.Overtaken {
@@ -78,7 +78,7 @@ func checkOrigin(t *testing.T, r *Result) {
 	}
 }
 
-// A canceller cancels once it was told of requests that are done.
+// A canceller cancels when the progress shows that requests are done.
 type canceller struct{ cancel func() }
 
 var begun = regexp.MustCompile(`[1-9][0-9]* of 100,000 requests`)
@@ -116,7 +116,7 @@ func TestInterruptedRunLeavesNothing(t *testing.T) {
 	}
 }
 
-// Forward proxies cooperate as reverse proxies do.
+// Forward proxies cooperate like reverse proxies.
 func TestRunForward(t *testing.T) {
 	t.Parallel()
 	tr := workload.Synthetic(workload.Model{Requests: 300, Objects: 50, Exponent: 0.9, Seed: 2})

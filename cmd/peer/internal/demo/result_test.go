@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Every number of a row is in the sum.
+// Every number of a row is part of the sum.
 func TestRowsAddUp(t *testing.T) {
 	var one, sum Row
 	for _, part := range []any{&one, &one.Counts} {

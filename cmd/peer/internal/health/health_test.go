@@ -9,7 +9,7 @@ import (
 
 const limit = 10 * time.Second
 
-// hanging names the parts that hang.
+// hanging returns the names of the parts that hang.
 func hanging(w *Watchdog) (names string) {
 	for _, p := range w.Parts() {
 		if p.Hangs {
@@ -59,8 +59,8 @@ func TestUnitThatNeverEnds(t *testing.T) {
 	})
 }
 
-// Units that take long, but end one after the other, are progress; when all of
-// them stop, there is none.
+// Units that take long but end one after another are progress. When all of them stop, there is
+// none.
 func TestOverlappingUnits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := NewWatchdog(limit)
@@ -85,8 +85,7 @@ func TestOverlappingUnits(t *testing.T) {
 	})
 }
 
-// A probe that does not return shows, also if it is only one of several parts, and
-// closing does not wait for it.
+// A probe that does not return is reported, also among other parts, and Close does not wait for it.
 func TestProbeThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := NewWatchdog(limit)
@@ -115,7 +114,7 @@ func TestProbeThatHangs(t *testing.T) {
 	})
 }
 
-// Many goroutines that begin and end at once never look as if they hung.
+// Many goroutines that begin and end units at once never appear to hang.
 func TestConcurrentUnits(t *testing.T) {
 	w := NewWatchdog(time.Minute)
 	h := w.Watch("part")

@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// In virtual time nothing is late; what a timer that rings late does to it is
-// computed from what it finds.
+// Timers are never late in virtual time, so that the effect of a late timer is computed here.
 func TestLateness(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := NewLateness()

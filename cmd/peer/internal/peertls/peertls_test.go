@@ -27,8 +27,7 @@ func identity(t *testing.T, a *certtest.Authority, name string) *Identity {
 	return i
 }
 
-// serve answers on one port, plain or not, with the name in the asker's
-// certificate.
+// serve answers plain and TLS requests on one port, with the name in the client's certificate.
 func serve(t *testing.T, i *Identity) (addr string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -53,7 +52,7 @@ func serve(t *testing.T, i *Identity) (addr string) {
 	return l.Addr().String()
 }
 
-// ask sends a request to the peer of a name; "" = to none.
+// ask sends a request to the peer of a name; "" = a request for no peer.
 func ask(t *testing.T, rt http.RoundTripper, peer, addr string) (string, error) {
 	t.Helper()
 	ctx := t.Context()
@@ -140,7 +139,7 @@ func TestLoadRefusesWhatOthersWould(t *testing.T) {
 	}
 }
 
-// A reload changes whom a running peer trusts, and one that fails nothing.
+// A reload changes which authority a running peer trusts, and a reload that fails changes nothing.
 func TestReload(t *testing.T) {
 	ours, next := certtest.New(t), certtest.New(t)
 	cert, key := ours.Peer("b", later())
@@ -187,7 +186,7 @@ func TestReload(t *testing.T) {
 	}
 }
 
-// Connections that never say anything do not outlive the listener.
+// Connections that send nothing are closed with the listener.
 func TestSilentConnections(t *testing.T) {
 	a := certtest.New(t)
 	inner, err := net.Listen("tcp", "127.0.0.1:0")

@@ -12,7 +12,7 @@ import (
 	"github.com/summarycache/summarycache/sim/workload"
 )
 
-// fakePeer answers like a peer, and wrongly for the targets that spoil has.
+// fakePeer answers like a peer, except for the targets in spoil.
 func fakePeer(t *testing.T, sizes map[string]int64, spoil map[string]http.HandlerFunc) string {
 	t.Helper()
 	right := &origin.Handler{Sizes: sizes}

@@ -38,7 +38,7 @@ func request(t *testing.T, url string, fields ...string) *http.Request {
 	return r
 }
 
-// What rules make of a request.
+// The rules change requests as the configuration says.
 func TestRequest(t *testing.T) {
 	set := Set{
 		{Name: "1", Paths: []string{"/raw/*"}, QueryDrop: []string{}, QuerySort: is(false), Bypass: is(false)},
@@ -92,7 +92,7 @@ func TestRequest(t *testing.T) {
 	}
 }
 
-// Clients that take the same coding of those that the origin has are asked for by one key.
+// Clients with the same preferred coding, among those that the origin has, share one key.
 func TestEncodings(t *testing.T) {
 	set := Set{{Name: "1", Encodings: []string{"zstd", "gzip"}}}
 	for accept, want := range map[string]string{
@@ -110,8 +110,8 @@ func TestEncodings(t *testing.T) {
 	}
 }
 
-// Codings that are made here come behind those that the origin has, and are for nobody
-// that wants the bytes of the origin.
+// Codings of compress come after those of encodings, and are not used for clients that want the
+// origin's bytes.
 func TestCompress(t *testing.T) {
 	set := Set{
 		{Name: "1", Paths: []string{"/off/*"}, Compress: []string{}},
@@ -148,7 +148,7 @@ func TestCompress(t *testing.T) {
 	set.Request(&http.Request{Method: "GET", URL: request(t, "http://a.test/x").URL}, true, nil) // of a purge, which has no header
 }
 
-// For how long a response is good, by the rules of caches that read what was decided.
+// The decision of the rules determines for how long caches that read it consider a response fresh.
 func TestResponse(t *testing.T) {
 	minute, hour, day := time.Minute, time.Hour, 24*time.Hour
 	set := Set{
@@ -218,8 +218,8 @@ func TestResponse(t *testing.T) {
 	}
 }
 
-// A 304 does not undo what was decided of the response that it confirms, unless the
-// origin forbids it by now.
+// A 304 does not revoke what was decided about the response that it confirms, unless the origin now
+// forbids it.
 func TestConfirmation(t *testing.T) {
 	set := Set{{Name: "1", Types: []string{"image/*"}, MinTTL: is(time.Hour)}}
 	now := time.Unix(1e9, 0)

@@ -20,7 +20,7 @@ import (
 
 const squidAddr = "10.0.0.9:3128"
 
-// A mimic answers as Squid 5.7 was seen to, in virtual time.
+// A mimic answers as Squid 5.7 does, in virtual time.
 type mimic struct {
 	mu       sync.Mutex
 	body     []byte
@@ -75,7 +75,7 @@ func (m *mimic) set(f func()) {
 	f()
 }
 
-// offsets are when the digest was asked for, in seconds after the first time.
+// offsets returns when the digest was requested, in seconds after the first request.
 func (m *mimic) offsets() (list []int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -85,7 +85,7 @@ func (m *mimic) offsets() (list []int) {
 	return list
 }
 
-// beside runs a test with one Squid that the mimic plays, as it is from the beginning.
+// beside runs a test with one Squid, played by the mimic.
 func beside(t *testing.T, c Config, m *mimic, play func(*mimic, *Neighbours)) {
 	t.Helper()
 	body, err := os.ReadFile("../../../../digest/squid/testdata/squid57.digest")
@@ -144,8 +144,8 @@ func TestDigestIsFetchedWhenItExpires(t *testing.T) {
 	})
 }
 
-// A Squid that does not rewrite its digest, or says nothing of when, is not
-// asked for it whole.
+// The digest of a Squid that does not rewrite it, or does not say when it will, is not transferred
+// again.
 func TestUnchangedDigestIsNotSentAgain(t *testing.T) {
 	beside(t, Config{MinInterval: 30 * time.Second}, &mimic{}, func(m *mimic, n *Neighbours) {
 		pause(2*time.Minute + 10*time.Second)
@@ -176,8 +176,8 @@ func TestFailuresBackOff(t *testing.T) {
 	})
 }
 
-// What a Squid refuses to be replaced by nonsense stays; what nobody confirms for
-// an hour goes.
+// An invalid digest does not replace a good one. A digest that is not confirmed for an hour is
+// dropped.
 func TestBadDigestDoesNotReplaceAGoodOne(t *testing.T) {
 	beside(t, Config{}, &mimic{period: time.Minute}, func(m *mimic, n *Neighbours) {
 		pause(10 * time.Second)

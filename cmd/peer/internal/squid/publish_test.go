@@ -64,8 +64,8 @@ func TestOnlyWhatWouldBeServedIsPublished(t *testing.T) {
 	})
 }
 
-// Every size has few false positives, though the mask is mirrored, and is far
-// from what a Squid refuses.
+// Digests of all sizes have few false positives, although the mask is mirrored, and are far from
+// the sizes that a Squid refuses.
 func TestPublishedSizes(t *testing.T) {
 	for _, n := range []int{0, 1, 10, 100, 500, 5000, 30_000, 32_000, 50_000} {
 		list := make([]Object, n)
@@ -108,7 +108,7 @@ func TestDigestIsMadeOncePerWhile(t *testing.T) {
 	})
 }
 
-// A store that grows while it is looked at makes the digest larger, not fuller.
+// If the store grows while the digest is built, the digest becomes larger, not fuller.
 func TestStoreThatGrows(t *testing.T) {
 	looks := 0
 	p := &Publisher{Logger: textLogger(io.Discard), Objects: func() iter.Seq[Object] {

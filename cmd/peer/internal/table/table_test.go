@@ -24,7 +24,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// What is wider than a terminal is not written so.
+// A table that would be wider than a terminal is narrowed.
 func TestWide(t *testing.T) {
 	table := New("PEER", ">WRONG ODDS", "DIGEST SAYS SO", ">A", ">B", ">C", "WHAT IT MEANS")
 	table.Row("peer-1", "0.1 %", "yes", 1, 2, 3, "of the objects that a peer lacks, its digest claims one in a thousand")
@@ -42,7 +42,7 @@ func TestWide(t *testing.T) {
 	}
 }
 
-// Headings of one word are in one line, with none above, however wide the table is.
+// Headings of one word take one line, without an empty line above, however wide the table is.
 func TestWideWithShortHeadings(t *testing.T) {
 	table := New("to", ">count", "")
 	table.Row("siblings", 7, strings.Repeat("more ", 20))

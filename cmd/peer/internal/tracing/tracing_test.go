@@ -15,7 +15,7 @@ import (
 	"testing/synctest"
 )
 
-// exported is what is looked at of an ExportTraceServiceRequest.
+// exported is the part of an ExportTraceServiceRequest that the tests check.
 type exported struct {
 	ResourceSpans []struct {
 		Resource   struct{ Attributes []exportedValue }
@@ -39,7 +39,7 @@ type exportedValue struct {
 	Value struct{ StringValue, IntValue string }
 }
 
-// collector takes what is posted to it.
+// collector stores what is posted to it.
 type collector struct {
 	mu       sync.Mutex
 	requests []exported
@@ -64,7 +64,7 @@ func (c *collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.header = r.Header
 }
 
-// RoundTrip lets a collector stand behind an exporter without a network.
+// RoundTrip makes a collector the transport of an exporter, without a network.
 func (c *collector) RoundTrip(r *http.Request) (*http.Response, error) {
 	w := httptest.NewRecorder()
 	c.ServeHTTP(w, r)
@@ -163,8 +163,8 @@ func TestSpans(t *testing.T) {
 	})
 }
 
-// TestCollectorThatFails: what may succeed later is tried again; what is lost is
-// logged, once.
+// TestCollectorThatFails checks that spans are posted again if that may succeed, and that lost
+// spans are logged once.
 func TestCollectorThatFails(t *testing.T) {
 	for name, c := range map[string]struct {
 		refuse    []int
@@ -192,7 +192,7 @@ func TestCollectorThatFails(t *testing.T) {
 	}
 }
 
-// TestOff: no Tracer is one that does nothing.
+// TestOff checks that a nil Tracer does nothing.
 func TestOff(t *testing.T) {
 	var off *Tracer
 	if next := http.RoundTripper(&collector{}); off.Transport("x", next) != next || off.Close(t.Context()) != nil {
