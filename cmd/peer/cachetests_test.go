@@ -17,8 +17,8 @@ import (
 
 var cacheTests = flag.String("cache-tests", "", "directory of the npm package http-cache-tests, to run a peer through that suite (cache-tests.fyi)")
 
-// notPassed are the tests of the public suite, of what caches must do and of what the best
-// do, that a peer does not pass, and why.
+// notPassed are the tests of the public suite, both of required and of optimal behaviour, that a
+// peer does not pass, with the reasons.
 var notPassed = func() map[string]string {
 	const (
 		age      = "RFC 9111 section 5.1: the first of several values counts, an invalid field is ignored; the suite wants both stale"
@@ -55,8 +55,8 @@ var notPassed = func() map[string]string {
 	return all
 }()
 
-// TestPublicCacheTests runs a peer through the suite behind cache-tests.fyi, which others wrote:
-// what it must do and what the best caches do. What the suite only looks at is not counted.
+// TestPublicCacheTests runs a peer through the public suite behind cache-tests.fyi: its tests of
+// required and of optimal behaviour. Tests that only record behaviour are not counted.
 func TestPublicCacheTests(t *testing.T) {
 	if *cacheTests == "" {
 		t.Skip("needs Node and npm's http-cache-tests (-cache-tests)")

@@ -13,7 +13,7 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// The files in deploy are what an operator begins with: they must stay right.
+// Operators start from the files in deploy, so that these must stay correct.
 
 func deployed(t *testing.T, name string) string {
 	t.Helper()
@@ -35,7 +35,7 @@ func TestExampleConfiguration(t *testing.T) {
 	holds(t, words(t, 0, "validate", "--config", write(t, "peer.yaml", all)), "name cache-1", "objects 300000", "secret-file "+secret)
 }
 
-// composed is what of a compose file matters here.
+// composed is the part of a compose file that the tests use.
 type composed struct {
 	Services map[string]struct {
 		Build struct {
@@ -100,7 +100,7 @@ func TestComposeFile(t *testing.T) {
 	}
 }
 
-// composedSettings has the settings of one service checked by the program.
+// composedSettings has the program validate the settings of one service.
 func composedSettings(t *testing.T, environment map[string]string) {
 	t.Setenv("PEER_ADVERTISE", "cache-1") // this machine may have no address but loopback
 	for name, value := range environment {
@@ -151,7 +151,7 @@ func TestSystemdUnit(t *testing.T) {
 	}
 }
 
-// documentedMetrics are the names that a query may have.
+// documentedMetrics returns the names that a query may use.
 func documentedMetrics(t *testing.T) map[string]bool {
 	text, err := os.ReadFile("METRICS.md")
 	if err != nil {
@@ -167,7 +167,7 @@ func documentedMetrics(t *testing.T) map[string]bool {
 	return known
 }
 
-// TestAlerts has Prometheus itself try the alerts, where that is here.
+// TestAlerts runs Prometheus' own tests of the alerts, if promtool is installed.
 func TestAlerts(t *testing.T) {
 	var file struct {
 		Groups []struct {
@@ -212,8 +212,8 @@ func TestAlerts(t *testing.T) {
 	}
 }
 
-// TestKubernetes has the settings of the manifests checked by the program, and compares
-// what else must agree. Module deploy/kubernetes checks them against the API's types.
+// TestKubernetes has the program validate the settings of the manifests, and checks that their
+// other parts agree. Module deploy/kubernetes checks them against the API's types.
 func TestKubernetes(t *testing.T) {
 	type probe struct {
 		HTTPGet struct{ Path, Port string } `yaml:"httpGet"`

@@ -20,7 +20,7 @@ import (
 	"github.com/summarycache/summarycache/gossip"
 )
 
-// spawnWith starts a peer as a process that may have so many descriptors.
+// spawnWith starts a peer as a process with a limit for descriptors.
 func spawnWith(t *testing.T, descriptors int, args ...string) *process {
 	t.Helper()
 	binary, err := os.Executable()
@@ -31,8 +31,8 @@ func spawnWith(t *testing.T, descriptors int, args ...string) *process {
 	return spawnCommand(t, exec.Command("sh", append([]string{"-c", script, binary}, args...)...))
 }
 
-// TestDescriptorsHaveOwners: idle connections of one client, as many as there are
-// descriptors, leave other clients, /healthz and gossip answered.
+// TestDescriptorsHaveOwners checks that idle connections of one client, as many as there are
+// descriptors, do not keep other clients, /healthz and gossip from being answered.
 func TestDescriptorsHaveOwners(t *testing.T) {
 	origin := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Cache-Control", "max-age=60")
@@ -89,8 +89,8 @@ func TestDescriptorsHaveOwners(t *testing.T) {
 	}
 }
 
-// soon calls what must succeed within 100 ms. What else runs on the machine may delay a
-// call now and then, not five one after another.
+// soon calls a function that must succeed within 100 ms. Other load on the machine may delay single
+// calls, but not five in a row.
 func soon(t *testing.T, what string, call func() error) {
 	t.Helper()
 	for try := 1; ; try++ {

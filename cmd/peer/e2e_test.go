@@ -20,10 +20,10 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/origin"
 )
 
-// long is for what takes minutes: a joiner among 100,000 objects, a whole trace.
+// long enables tests that take minutes: a joiner among 100,000 objects, a whole trace.
 var long = flag.Bool("long", false, "also test what takes minutes")
 
-// A site is an origin, and what the test knows of it.
+// A site is an origin, with what the test records about it.
 type site struct {
 	*origin.Handler
 	url string
@@ -47,7 +47,7 @@ func object(i int) string { return fmt.Sprintf("/object/%d", i) }
 
 var client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}, Timeout: time.Minute}
 
-// get asks a peer for an object, checks the body, and returns Cache-Status.
+// get requests an object from a peer, checks the body, and returns Cache-Status.
 func (s *site) get(ctx context.Context, addr, target string) (string, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+target, nil)
 	if err != nil {
@@ -67,7 +67,7 @@ func (s *site) get(ctx context.Context, addr, target string) (string, error) {
 	return status, origin.Check(answer.Body, target, s.Sizes[target], *buf)
 }
 
-// fill asks a peer for objects from first to last, excluded, several at a time.
+// fill requests the objects from first up to last, exclusive, from a peer, several at a time.
 func (s *site) fill(t *testing.T, addr string, first, last int) {
 	t.Helper()
 	var all sync.WaitGroup
@@ -106,8 +106,8 @@ func (p *process) knows(name string, objects uint64) func() bool {
 	}
 }
 
-// load keeps asking peers for objects below limit until it is stopped; stop
-// returns how many it asked for and what went wrong.
+// load requests objects below limit from peers until it is stopped. stop returns the number of
+// requests and the errors.
 func (s *site) load(t *testing.T, limit int, addrs ...string) (stop func() (int, error)) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var all sync.WaitGroup
@@ -137,7 +137,7 @@ func (s *site) load(t *testing.T, limit int, addrs ...string) (stop func() (int,
 	}
 }
 
-// A peer dies under load, and comes back with its store and without.
+// A peer is killed under load, and restarted with its store and without.
 func TestKilledPeer(t *testing.T) {
 	t.Parallel()
 	const all, loaded = 1300, 1000 // the load asks for the first thousand
@@ -201,10 +201,10 @@ func TestKilledPeer(t *testing.T) {
 	}
 }
 
-// watch returns a function that complains of objects that were fetched from the
-// origin since, though a sibling held them. A busy machine is no fault: a sibling that
-// is slow is hedged by the origin, and left alone for half a second when that won three
-// times in a row, or when it failed; and after a death fewer requests are sent to siblings.
+// watch returns a function that reports objects that were fetched from the origin since, although a
+// sibling held them. It allows for a busy machine: a slow sibling is hedged by the origin, and
+// suspended for half a second when the hedge has won three times in a row or the sibling has
+// failed; and after a death fewer requests are sent to siblings.
 func (s *site) watch(by ...*process) (complain func(t *testing.T)) {
 	count := func() (fetched int, slow uint64) {
 		fetched = s.Tally().Requests // first: a hedge is counted before it is asked
@@ -226,13 +226,13 @@ func (s *site) watch(by ...*process) (complain func(t *testing.T)) {
 	}
 }
 
-// asked is how often p asked another peer for an object.
+// asked returns how often p sent another peer a request for an object.
 func asked(p *process, name string) int64 {
 	m, _ := p.member(name)
 	return m.Hits + m.FalseHits + m.Failures
 }
 
-// A peer that joins has everybody's digests at once. The others come back warm.
+// A peer that joins gets all other peers' digests at once. The others restart with their digests.
 func TestJoinerHasAllDigests(t *testing.T) {
 	n, limit := 3000, 10*time.Second
 	if *long {
@@ -265,7 +265,7 @@ func TestJoinerHasAllDigests(t *testing.T) {
 	}
 }
 
-// The whole trace, as a user would replay it.
+// The whole trace, replayed as by a user.
 func TestTraceReachesItsTargets(t *testing.T) {
 	if !*long {
 		t.Skip("takes half a minute: -long")
@@ -282,9 +282,9 @@ func TestTraceReachesItsTargets(t *testing.T) {
 	}
 }
 
-// Two forward proxies, 20,000 requests over 5,000 objects, Zipf 0.9, and the
-// default policy: the origin is asked hardly more often than once for an object,
-// and telling each other takes a tenth of what ICP's datagrams would.
+// Two forward proxies, 20,000 requests over 5,000 objects, Zipf 0.9, and the default policy: there
+// is hardly more than one origin fetch per object, and the messages take a tenth of the bytes of
+// ICP's.
 func TestTwoPeersReachTheirTargets(t *testing.T) {
 	if !*long {
 		t.Skip("takes more than a minute: -long")
@@ -306,8 +306,7 @@ func TestTwoPeersReachTheirTargets(t *testing.T) {
 	}
 }
 
-// unhedged is how many origin fetches there were for each object, but for those because a
-// sibling was late: on a busy machine they are many.
+// unhedged returns the origin fetches per object without hedges, which are many on a busy machine.
 func unhedged(r *demo.Result) float64 {
 	return float64(r.Total.OriginFetches-r.Total.Hedges) / float64(r.Workload.Objects)
 }

@@ -12,8 +12,8 @@ import (
 
 var ballast []byte
 
-// TestGivesBack: memory goes back to the system once a peer is at rest, not while it
-// allocates, and once only.
+// TestGivesBack checks that memory is returned to the system when a peer is at rest, not while it
+// allocates, and only once.
 func TestGivesBack(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // nothing else collects
 	debug.FreeOSMemory()

@@ -19,7 +19,7 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// lifePanels are the charts of the picture, one above the other.
+// lifePanels are the charts of the picture, from top to bottom.
 var lifePanels = []struct {
 	label  string
 	fields []string // of lifeSample
@@ -32,7 +32,7 @@ var lifePanels = []struct {
 	{"objects", []string{"Objects"}, false},
 }
 
-// writeLife writes the samples to life.csv, and their picture to life.svg.
+// writeLife writes the samples to life.csv, and a picture of them to life.svg.
 func writeLife(dir string, samples []lifeSample) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -116,7 +116,7 @@ func drawLife(path string, samples []lifeSample) error {
 	return err
 }
 
-// The picture can be drawn of what a life samples.
+// The picture can be drawn from samples.
 func TestLifePicture(t *testing.T) {
 	dir := t.TempDir()
 	var samples []lifeSample

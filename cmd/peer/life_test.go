@@ -39,8 +39,8 @@ const (
 	lifeHitShare = 0.5    // of the requests are for what was asked for before
 )
 
-// A life is three peers as users run them: default settings, on which objects come and
-// go until the stores were turned over twenty times.
+// A life is three peers with default settings, in which objects come and go until the stores have
+// been turned over twenty times.
 type life struct {
 	*site
 	t       *testing.T
@@ -59,10 +59,9 @@ type life struct {
 	times []time.Duration // of the first peer's answers since the last sample
 }
 
-// TestLife lets a cluster live: default settings, stores that fill and are turned over
-// twenty times, kills and purges. It keeps samples of what the first peer holds of the
-// machine, how fast it answers, and how true its digest is; in the end none may have
-// grown since the first turnover.
+// TestLife runs a cluster with default settings while its stores fill and are turned over twenty
+// times, with kills and purges. It samples the first peer's resources, latency and false positives.
+// At the end none of these may have grown since the first turnover.
 func TestLife(t *testing.T) {
 	if *lifeFor == 0 {
 		t.Skip("takes hours: -life 2h")
@@ -114,7 +113,7 @@ func newLife(t *testing.T) *life {
 	return l
 }
 
-// start starts a peer; the second time at the addresses of the first, on its store.
+// start starts a peer. A restarted peer has the same addresses and store.
 func (l *life) start(i int) {
 	at := started{name: fmt.Sprintf("p%d", i), listen: "127.0.0.1:0", admin: "127.0.0.1:0", gossip: "127.0.0.1:0"}
 	if l.peers[i] != nil {
@@ -131,8 +130,8 @@ func (l *life) start(i int) {
 	l.state[i].Add(1)
 }
 
-// ask asks for a new object at each peer in turn, at the pace that turns the stores
-// over, and between them for others that were asked for lately.
+// ask requests new objects from the peers in turn, at the pace that turns the stores over, and in
+// between objects that were requested recently.
 func (l *life) ask(ctx context.Context, seed uint64) {
 	random := rand.New(rand.NewPCG(seed, 3))
 	for ctx.Err() == nil {
@@ -176,7 +175,7 @@ func (l *life) get1(p, i int) {
 	}
 }
 
-// mishaps kills one of the mortal peers now and then, and purges.
+// mishaps occasionally kills one of the mortal peers, and purges.
 func (l *life) mishaps(ctx context.Context) {
 	const steps = lifeKills * 2
 	for i := 1; sleep(ctx, *lifeFor/(steps+1)); i++ {
@@ -200,7 +199,7 @@ func (l *life) mishaps(ctx context.Context) {
 	}
 }
 
-// A lifeSample is what the first peer was at a moment.
+// A lifeSample is the state of the first peer at one time.
 type lifeSample struct {
 	Seconds                           float64
 	Turns                             float64 // of the store since the beginning
@@ -214,7 +213,7 @@ type lifeSample struct {
 	Healthy                           float64 // 1 if /healthz said 200
 }
 
-// watch takes samples until ctx ends, and keeps them as they come.
+// watch takes samples until ctx ends, and writes each at once.
 func (l *life) watch(ctx context.Context) (list []lifeSample) {
 	for sleep(ctx, *lifeFor/lifeSamples) {
 		list = append(list, l.sample())
@@ -282,7 +281,7 @@ func (l *life) page(at, path string) string {
 	return b.String()
 }
 
-// atRest waits until every peer's digest has what its store lists.
+// atRest waits until every peer's digest has what its store advertises.
 func (l *life) atRest() {
 	for _, p := range l.peers {
 		eventually(l.t, time.Minute, p.name+"'s digest has what its store lists", func() bool {
@@ -292,7 +291,7 @@ func (l *life) atRest() {
 	}
 }
 
-// judge compares the end with what was when the store had been turned over once.
+// judge compares the end with the state after the first turnover.
 func (l *life) judge(samples []lifeSample) {
 	r, s := &l.results, l.peers[0].status()
 	l.t.Logf("%v: %d right answers, %d at dead peers, %d cut off by a death, %d kills; %d inserts, %d evictions, %d local hits, %d sibling hits, %d false hits, %d origin fetches",

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Whatever comes from an origin, the log has nothing but lines of its own form.
+// Whatever an origin sends, all lines of the log have the form of the log.
 func TestLogHasOneForm(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -9,8 +9,7 @@ import (
 	"testing"
 )
 
-// asPeer makes the test binary behave as the program, so that tests can run
-// peers as processes of their own.
+// asPeer makes the test binary run as the program, so that tests can start peers as processes.
 const asPeer = "PEER_TEST_BINARY_IS_PEER"
 
 func TestMain(m *testing.M) {
@@ -21,7 +20,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// A lockedBuffer can be read while a command still writes to it.
+// A lockedBuffer can be read while a command writes to it.
 type lockedBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -52,7 +51,7 @@ func callWith(ctx context.Context, args ...string) (code int, stdout, stderr str
 	return code, out.String(), errs.String()
 }
 
-// The manual page and what shells complete are made of the same description as the help.
+// The manual page and the completions are made from the same description as the help.
 func TestManualAndCompletion(t *testing.T) {
 	code, out, _ := call(t, "--man")
 	heading, _, _ := strings.Cut(out, "\n")

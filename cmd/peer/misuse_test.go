@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// local are the flags of a peer that disturbs nobody.
+// local are flags for a peer that does not collide with others.
 func local(t *testing.T, name string, more ...string) []string {
 	args := []string{"run", "--name", name, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--gossip", "127.0.0.1:0",
 		"--store", filepath.Join(t.TempDir(), name), "--store-size", "64MiB", "--drain", "2s"}
@@ -26,7 +26,7 @@ func write(t *testing.T, name, text string) string {
 	return path
 }
 
-// taken returns an address that another process, as it were, listens on.
+// taken returns an address at which something listens already.
 func taken(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

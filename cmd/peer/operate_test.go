@@ -14,8 +14,8 @@ import (
 	"github.com/summarycache/summarycache/digest"
 )
 
-// pair starts two peers in a cluster with a secret, in front of a site, and
-// waits until each knows the other's digest of nothing.
+// pair starts two peers in a cluster with a secret, in front of a site, and waits until each has
+// the other's empty digest.
 func pair(t *testing.T, s *site) (a, b started) {
 	t.Helper()
 	secret := write(t, "secret", "0123456789abcdef0123456789abcdef")
@@ -33,7 +33,8 @@ func pair(t *testing.T, s *site) (a, b started) {
 	return a, b
 }
 
-// words calls the program and returns what it printed, blanks made one.
+// words calls the program and returns its output, with runs of white space replaced by single
+// spaces.
 func words(t *testing.T, want int, args ...string) string {
 	t.Helper()
 	code, stdout, stderr := call(t, args...)
@@ -52,7 +53,7 @@ func holds(t *testing.T, text string, wants ...string) {
 	}
 }
 
-// An operator's afternoon: why, inspect, purge, replay, each as text and as JSON.
+// An operator's session: why, inspect, purge and replay, each as text and as JSON.
 func TestOperate(t *testing.T) {
 	s := newSite(t, 20, 100)
 	a, b := pair(t, s)

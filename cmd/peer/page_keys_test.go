@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// A tab is one of a real browser, driven by the DevTools protocol over a pipe.
+// A tab is a tab of a real browser, driven by the DevTools protocol over a pipe.
 type tab struct {
 	t       *testing.T
 	in      io.Writer
@@ -54,7 +54,7 @@ func openTab(t *testing.T, browser, url string) *tab {
 	return b
 }
 
-// call waits for the result of a command; what the browser tells besides is dropped.
+// call waits for the result of a command, and ignores the browser's other messages.
 func (b *tab) call(method string, params map[string]any, result any) {
 	b.t.Helper()
 	b.last++
@@ -95,7 +95,7 @@ func (b *tab) call(method string, params map[string]any, result any) {
 	b.t.Fatalf("%s: %v", method, err)
 }
 
-// eval returns what an expression is on the page, as text.
+// eval returns the value of an expression on the page, as text.
 func (b *tab) eval(expression string) string {
 	b.t.Helper()
 	var is struct{ Result struct{ Value any } }
@@ -119,7 +119,8 @@ func (b *tab) press(key string) {
 	}
 }
 
-// tabTo presses Tab until what a selector and a text name has the focus, and must be seen to have it.
+// tabTo presses Tab until the element with a selector and a text has the focus, and checks that the
+// focus is visible.
 func (b *tab) tabTo(what, expression string) {
 	b.t.Helper()
 	for range 60 {
@@ -134,7 +135,7 @@ func (b *tab) tabTo(what, expression string) {
 	b.t.Fatalf("Tab does not reach %s; the focus is on %s", what, b.eval(`document.activeElement.outerHTML`))
 }
 
-// TestStatusPageByKeyboard: whoever has no mouse finds an object and purges it.
+// TestStatusPageByKeyboard finds an object and purges it with the keyboard only.
 func TestStatusPageByKeyboard(t *testing.T) {
 	chromium := browser(t)
 	s := newSite(t, 10, 1000)

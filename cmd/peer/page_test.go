@@ -19,7 +19,7 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
 )
 
-// screenshots is where pictures of the status page are kept, for people.
+// screenshots is the directory for screenshots of the status page; "" = none are kept.
 var screenshots = flag.String("screenshots", "", "directory to keep pictures of the status page in")
 
 // browser returns a real Chromium, or skips the test.
@@ -37,7 +37,7 @@ func browser(t *testing.T) string {
 	return ""
 }
 
-// browse opens a page and returns what the browser prints.
+// browse opens a page and returns the browser's output.
 func browse(t *testing.T, browser, url string, flags ...string) string {
 	t.Helper()
 	args := append([]string{"--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
@@ -58,7 +58,7 @@ func browse(t *testing.T, browser, url string, flags ...string) string {
 	return string(out)
 }
 
-// shown is the text of the page.
+// shown returns the text of the page.
 func shown(dom string) string {
 	body := dom[max(0, strings.Index(dom, "<header")):max(0, strings.Index(dom, "<script"))]
 	return strings.Join(strings.Fields(regexp.MustCompile(`<[^>]*>`).ReplaceAllString(body, " ")), " ")

@@ -17,11 +17,11 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// others are programs that pages may call without their being looked at.
+// others are programs that pages may use and that are not checked.
 var others = []string{"curl", "docker", "sleep", "head", "base64", "openssl", "systemctl", "cp", "install", "kill", "mkdir", "git", "cd", "python3", "apt-get", "squid", "wget"}
 
-// Every command in a block of shell is one that could be typed: programs of this
-// repository are there, take these flags, and tests that are named exist.
+// Every command in a shell block can be typed: the programs of this repository exist and accept
+// these flags, and named tests exist.
 func TestPagesCommands(t *testing.T) {
 	n, flags := 0, anyFlag(t)
 	for _, p := range pages(t) {
@@ -58,8 +58,8 @@ func TestPagesCommands(t *testing.T) {
 	}
 }
 
-// commands are the simple commands of a block, each as its words; in a console
-// those behind "$ ".
+// commands returns the simple commands of a block, each as its words; in a console these follow "$
+// ".
 func commands(b block) (list [][]string) {
 	text := strings.ReplaceAll(b.text, "\\\n", " ")
 	for line := range strings.Lines(text) {
@@ -74,7 +74,7 @@ func commands(b block) (list [][]string) {
 	return list
 }
 
-// split is a shell's: quotes keep words together, and a # begins a comment.
+// split splits like a shell: quotes keep words together, and # begins a comment.
 func split(line string) (words []string) {
 	word, quote, in := "", rune(0), false
 	for _, r := range line {
@@ -102,8 +102,8 @@ func split(line string) (words []string) {
 	return words
 }
 
-// simple cuts a line at what joins commands, and drops assignments before them and
-// redirections behind.
+// simple splits a line at operators between commands, and drops leading assignments and trailing
+// redirections.
 func simple(words []string) (list [][]string) {
 	var now []string
 	end := func() {
@@ -131,7 +131,7 @@ func simple(words []string) (list [][]string) {
 	return list
 }
 
-// wrong says what is wrong with a command; "" = nothing.
+// wrong returns what is wrong with a command; "" = nothing.
 func wrong(t *testing.T, words []string) string {
 	name, args := words[0], words[1:]
 	switch {
@@ -167,7 +167,7 @@ func wrongPeer(t *testing.T, args []string) string {
 	return ""
 }
 
-// wrongSettings has the program check the values of a run's flags.
+// wrongSettings has the program check the values of the flags of run.
 func wrongSettings(t *testing.T, args []string) string {
 	args = append([]string{"validate", "--advertise", "cache"}, args...)
 	if i := slices.Index(args, "--secret-file"); i >= 0 {
@@ -179,7 +179,7 @@ func wrongSettings(t *testing.T, args []string) string {
 	return ""
 }
 
-// flagsOf are the flags of a command of peer.
+// flagsOf returns the flags of a command of peer.
 func flagsOf(t *testing.T, command string) []*kong.Flag {
 	var g grammar
 	p, _, err := newParser(&g, io.Discard, io.Discard)
@@ -195,7 +195,7 @@ func flagsOf(t *testing.T, command string) []*kong.Flag {
 	return nil
 }
 
-// simHelp is what sim prints about its experiments, by name; "" = about all of them.
+// simHelp returns the help of sim about its experiments, by name; "" = about all of them.
 var simHelp = sync.OnceValue(func() map[string]string {
 	dir, err := os.MkdirTemp("", "sim")
 	if err != nil {
@@ -218,7 +218,7 @@ var simHelp = sync.OnceValue(func() map[string]string {
 	return help
 })
 
-// anyFlag are the flags of all commands of peer and of sim.
+// anyFlag returns the flags of all commands of peer and of sim.
 func anyFlag(t *testing.T) map[string]bool {
 	names := map[string]bool{"help": true}
 	var g grammar
@@ -279,7 +279,7 @@ func wrongSim(args []string) string {
 	return ""
 }
 
-// goTestFlags are those of go test that take a value.
+// goTestFlags are the flags of go test that take a value.
 var goTestFlags = []string{"run", "bench", "fuzz", "fuzztime", "count", "timeout", "benchtime", "cpu"}
 
 func wrongTest(t *testing.T, dir string, below bool, args []string) string {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Go on a page is compiled and run: it stands in an example of a package, or in one
-// of the programs in gossip/examples.
+// Go code on a page is compiled and run: it is part of an example of a package, or of a program in
+// gossip/examples.
 func TestPagesGoIsInExamples(t *testing.T) {
 	examples := exampleCode(t)
 	n := 0
@@ -29,8 +29,8 @@ func TestPagesGoIsInExamples(t *testing.T) {
 	}
 }
 
-// The programs in gossip/examples are as short as the README says, each in its own
-// module, comments and all.
+// The programs in gossip/examples are as short as the README says, comments included, each in its
+// own module.
 func TestPagesExamplesAreShort(t *testing.T) {
 	modules, err := filepath.Glob(filepath.Join(root, "gossip", "examples", "*", "go.mod"))
 	if err != nil || len(modules) < 3 {
@@ -58,7 +58,7 @@ func TestPagesExamplesAreShort(t *testing.T) {
 	}
 }
 
-// exampleCode is the text of all examples.
+// exampleCode returns the code of all examples.
 func exampleCode(t *testing.T) string {
 	t.Helper()
 	var all strings.Builder
@@ -84,8 +84,7 @@ func exampleCode(t *testing.T) string {
 	return all.String()
 }
 
-// flush is code without its indentation and without blanks between its tokens'
-// columns, which gofmt sets by the lines around.
+// flush returns code without indentation and without the spaces by which gofmt aligns columns.
 func flush(code string) string {
 	var out strings.Builder
 	for line := range strings.Lines(code) {

@@ -15,9 +15,9 @@ var (
 	measured = regexp.MustCompile(`\d(?:[\d,]*\d)?(?:\.\d+)?(?:e[+-]?\d+)?`)
 )
 
-// Each paragraph of the design's history names where its numbers come from, and
-// they are there: in the commit of that subject, in the named rows of an experiment's
-// tables or in what is said about these, or in the page that is linked.
+// Each paragraph of the design's history names the source of its numbers, and they are there: in
+// the commit with that subject, in the named rows of an experiment's tables or in the text about
+// them, or in the linked page.
 func TestHistoryNumbers(t *testing.T) {
 	log, err := exec.Command("git", "-C", root, "log", "--format=%s%x00%B%x01").Output()
 	if err != nil || strings.Count(string(log), "\x01") < 150 {
@@ -94,8 +94,8 @@ func TestHistoryNumbers(t *testing.T) {
 	}
 }
 
-// chapterOf returns what RESULTS.md says of an experiment without its tables' rows, and
-// these, their cells between " / ".
+// chapterOf returns the text of RESULTS.md about an experiment and, separately, the rows of its
+// tables, with " / " between cells.
 func chapterOf(results, experiment string) (said string, rows []string) {
 	for chapter := range strings.SplitSeq(results, "\n## ") {
 		if !strings.Contains(chapter, "\n    go run ./sim "+experiment+"\n") {

@@ -17,7 +17,7 @@ import (
 
 const operating = "cmd/peer/OPERATING.md"
 
-// functions are the names of a file's functions.
+// functions returns the names of the functions in a file.
 func functions(f *ast.File) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for _, d := range f.Decls {
@@ -28,7 +28,7 @@ func functions(f *ast.File) iter.Seq[string] {
 	}
 }
 
-// What stands in consoles is what the program prints. "…" stands for anything.
+// Consoles on the pages show what the program prints. "…" matches anything.
 func TestPagesConsoles(t *testing.T) {
 	var cluster started
 	n := 0
@@ -71,7 +71,7 @@ func namedPair(t *testing.T) started {
 	return a
 }
 
-// matches compares word by word, so that the widths of columns don't matter.
+// matches compares word by word, so that column widths do not matter.
 func matches(got, want string) bool {
 	pattern := regexp.QuoteMeta(strings.Join(strings.Fields(want), " "))
 	pattern = strings.ReplaceAll(pattern, "… ", `(\S+ )*?`)
@@ -79,7 +79,7 @@ func matches(got, want string) bool {
 	return regexp.MustCompile("^" + pattern + "$").MatchString(strings.Join(strings.Fields(got), " "))
 }
 
-// The table of what a cluster costs is what plan says of each row.
+// The table with the cost of a cluster has plan's results for each row.
 func TestOperatingSizes(t *testing.T) {
 	p := pageOf(t, operating)
 	m := regexp.MustCompile("from `(peer plan [^`]*)`").FindStringSubmatch(p.prose)
@@ -122,7 +122,7 @@ func TestOperatingPaths(t *testing.T) {
 	}
 }
 
-// The certificates that the page makes are such that peers take them.
+// Peers accept the certificates that the page makes.
 func TestOperatingCertificates(t *testing.T) {
 	if _, err := exec.LookPath("openssl"); err != nil {
 		t.Skip("openssl is not here, so the page's lines are not run")
@@ -147,7 +147,7 @@ func TestOperatingCertificates(t *testing.T) {
 	}
 }
 
-// The secret that the page makes is one that a peer takes, and nobody else's to read.
+// A peer accepts the secret that the page makes, and only its owner can read the file.
 func TestOperatingSecret(t *testing.T) {
 	if _, err := exec.LookPath("install"); err != nil {
 		t.Skip("coreutils are not here, so the page's line is not run")

@@ -15,7 +15,7 @@ import (
 
 const root = "../.."
 
-// A page is a Markdown file, taken apart.
+// A page is a parsed Markdown file.
 type page struct {
 	path   string // from the repository's root
 	text   string
@@ -23,14 +23,14 @@ type page struct {
 	prose  string // all but the blocks
 }
 
-// A block is fenced code; language is what stands behind the fence.
+// A block is fenced code; language is the word after the fence.
 type block struct {
 	language string
 	line     int
 	text     string
 }
 
-// pages are all of the repository's.
+// pages returns all pages of the repository.
 func pages(t *testing.T) (list []page) {
 	t.Helper()
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -99,7 +99,7 @@ func readPage(t *testing.T, path string) page {
 
 var codeSpan = regexp.MustCompile("`([^`\n]+)`")
 
-// code are the page's inline code spans; in tables a bar in them is escaped.
+// code returns the page's inline code spans. In tables a bar is escaped in them.
 func (p page) code() (spans []string) {
 	for _, m := range codeSpan.FindAllStringSubmatch(p.prose, -1) {
 		spans = append(spans, strings.ReplaceAll(m[1], `\|`, "|"))
@@ -114,12 +114,12 @@ var (
 	filename = regexp.MustCompile(`^[\w./-]+\.(md|json|ya?ml|service|sh)$`)
 )
 
-// slug is how a heading is linked to.
+// slug returns the anchor of a heading.
 func slug(heading string) string {
 	return strings.ReplaceAll(notASlug.ReplaceAllString(strings.ToLower(heading), ""), " ", "-")
 }
 
-// Every link leads somewhere, and every file that is named is there.
+// The targets of all links, and all named files, exist.
 func TestPagesLinks(t *testing.T) {
 	for _, p := range pages(t) {
 		dir := filepath.Join(root, filepath.Dir(p.path))
@@ -163,7 +163,7 @@ func hasHeading(t *testing.T, file, fragment string) bool {
 	return false
 }
 
-// Metrics and variables are those of the program; log messages are in its code.
+// Metrics and variables on the pages are those of the program, and log messages are in its code.
 func TestPagesNames(t *testing.T) {
 	metrics := make(map[string]bool)
 	for _, m := range regexp.MustCompile("(?m)^\\| `(\\w+)` \\|").FindAllStringSubmatch(pageOf(t, "cmd/peer/METRICS.md").text, -1) {
@@ -201,7 +201,7 @@ func TestPagesNames(t *testing.T) {
 	}
 }
 
-// known reports whether a name, or one that begins like it if it ends in *, is there.
+// known reports whether a name exists or, if it ends in *, a name with that beginning.
 func known(names map[string]bool, name string) bool {
 	prefix, open := strings.CutSuffix(name, "*")
 	if !open {
@@ -215,7 +215,7 @@ func known(names map[string]bool, name string) bool {
 	return false
 }
 
-// sources is the code of the peer and of what it is made of, without tests.
+// sources returns the code of the peer and of this module's packages that it uses, without tests.
 func sources(t *testing.T) string {
 	t.Helper()
 	var all strings.Builder

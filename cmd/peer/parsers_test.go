@@ -26,14 +26,13 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/node"
 )
 
-// mutated is on how many requests parsers are compared; 0 = on a few, where there are others.
+// mutated is the number of requests in the comparison; 0 = a few.
 var mutated = flag.Int("mutated", 0, "compare parsers on so many mutated requests, and fail where nginx or squid is not installed")
 
-// TestParsersAgree sends the same bytes, requests that were mutated in the ways by which
-// requests are smuggled, to a peer, nginx and Squid, and compares which requests an origin
-// behind each of them sees. One may refuse what another takes. What both take must be the
-// same, in method, target and body, and nothing may be a request to one and part of a body
-// to another.
+// TestParsersAgree sends the same bytes, requests mutated in the ways of request smuggling, to a
+// peer, nginx and Squid, and compares the requests that reach an origin behind each of them. One
+// may refuse what another accepts. Requests that both accept must be equal in method, target and
+// body, and nothing may be a request to one and part of a body to another.
 func TestParsersAgree(t *testing.T) {
 	cases := *mutated
 	if cases == 0 {
@@ -67,9 +66,9 @@ func TestParsersAgree(t *testing.T) {
 	}
 }
 
-// meanings compares what was seen behind two fronts: how many requests both took for the same,
-// and what one of them took for another than the other did. A request that one of them has
-// refused is missing there, and nothing of it may be a request.
+// meanings compares the requests seen behind two fronts: how many both understood alike, and which
+// were understood differently. A request that a front has refused is missing there, and no part of
+// it may be taken for a request.
 func meanings(a, b []seenRequest) (same int, difference string) {
 	for range 2 {
 		for _, x := range a {
@@ -90,7 +89,7 @@ func meanings(a, b []seenRequest) (same int, difference string) {
 	return same / 2, ""
 }
 
-// What would be a request smuggled is found.
+// The comparison detects a smuggled request.
 func TestMeanings(t *testing.T) {
 	one, two := seenRequest{"POST", "/1-0", "hello"}, seenRequest{"GET", "/1-9", ""}
 	for _, tt := range []struct {
@@ -115,23 +114,23 @@ func TestMeanings(t *testing.T) {
 	}
 }
 
-// A seenRequest is one that reached an origin.
+// A seenRequest is a request that reached an origin.
 type seenRequest struct{ method, target, body string }
 
-// id tells of which case a request is, and which of it; "" = that can't be told.
+// id returns the case of a request and its number in that case; "" = unknown.
 func (r seenRequest) id() string { return ofCase.FindString(r.target) }
 
-// A front is a proxy before an origin of its own.
+// A front is a proxy with its own origin.
 type front struct {
 	name, addr string
 	sink       *sink
 }
 
-// silence is for how long a front that says no more is waited for: it waits for the rest of a
-// request, or is late, and then less is compared.
+// silence is how long to wait for a front that sends nothing more: it may be waiting for the rest
+// of a request. If it is only late, less is compared.
 const silence = 150 * time.Millisecond
 
-// ofCase is how a target tells of which case it is.
+// ofCase returns the part of a target that names the case.
 var ofCase = regexp.MustCompile(`/(\d+)-\d(-smuggled)?`)
 
 // send sends the bytes of a case to the front, and returns what its origin saw of it.
@@ -157,7 +156,7 @@ func (f *front) send(t *testing.T, i int, raw []byte) (seen []seenRequest) {
 	return seen
 }
 
-// A sink is an origin that notes each whole request.
+// A sink is an origin that records each complete request.
 type sink struct {
 	l net.Listener
 
@@ -190,7 +189,7 @@ func newSink(t *testing.T) *sink {
 
 func (s *sink) addr() string { return s.l.Addr().String() }
 
-// serve reads requests; what comes from a proxy must be plain.
+// serve reads requests. Those from a proxy must be in plain form.
 func (s *sink) serve(c net.Conn) {
 	defer c.Close()
 	in := bufio.NewReader(c)
@@ -229,7 +228,7 @@ func (s *sink) work(n int) {
 	s.idle.Broadcast()
 }
 
-// take returns what came since, once nothing is coming.
+// take returns the requests since the last call, once no more arrive.
 func (s *sink) take() []seenRequest {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -275,8 +274,8 @@ func parsingNginx(t *testing.T) *front {
 	return &front{"nginx", addr, s}
 }
 
-// mutate makes the bytes of case i: one to three requests, most of them with one or two
-// things that parsers have been known to read in two ways.
+// mutate returns the bytes of case i: one to three requests, most of them with one or two features
+// that parsers have been known to interpret differently.
 func mutate(rng *rand.Rand, i int) []byte {
 	var b bytes.Buffer
 	for j := range 1 + rng.IntN(3) {
@@ -301,7 +300,7 @@ func mutate(rng *rand.Rand, i int) []byte {
 
 const oddBytes = "\r\n\t\x00\x0b\x0c \xa0\x7f:,;=+-0x1aA\"#%"
 
-// pick returns the first in most cases, and else any.
+// pick returns the first choice in most cases, and otherwise any.
 func pick(rng *rand.Rand, options ...string) string {
 	if rng.IntN(20) > 0 {
 		return options[0]
@@ -309,7 +308,7 @@ func pick(rng *rand.Rand, options ...string) string {
 	return options[rng.IntN(len(options))]
 }
 
-// request makes one request. Bodies hold what would be a request, were it read as one.
+// request returns one request. Bodies contain what would be a request if it were read as one.
 func request(rng *rand.Rand, path string) []byte {
 	body := pick(rng, "hello", "GET"+" "+path+"-smuggled HTTP/1.1\r\nHost: a\r\n\r\n", "", "0\r\n\r\n")
 	method := pick(rng, "POST", "PUT", "GET", "DELETE", "PATCH", "OPTIONS", "post")
@@ -379,7 +378,8 @@ func chunks(rng *rand.Rand, body string) string {
 	return b.String() + pick(rng, "\r\n", "\n", "")
 }
 
-// A body in HTTP/1.0 is passed on if it is framed in one way, and the first of its connection.
+// A body in HTTP/1.0 is passed on if its framing is unambiguous and it is the first on its
+// connection.
 func TestBodiesOfHTTP(t *testing.T) {
 	s := newSink(t)
 	f := &front{"peer", parsingPeer(t, s.addr()), s}

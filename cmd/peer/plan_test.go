@@ -9,8 +9,8 @@ import (
 	"github.com/summarycache/summarycache/digest"
 )
 
-// TestPlanIsWhatRunDoes makes the geometry that run makes of the settings which plan
-// prints, and compares it with the planned one.
+// TestPlanIsWhatRunDoes compares the planned geometry with the one that run makes from the printed
+// settings.
 func TestPlanIsWhatRunDoes(t *testing.T) {
 	for _, args := range [][]string{
 		{"--peers", "8"},

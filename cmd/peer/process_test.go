@@ -13,7 +13,7 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
 )
 
-// started is what a peer prints when it is up.
+// started is the line that a peer prints when it is up.
 type started struct{ name, listen, admin, gossip, https string }
 
 func parseStarted(text string) (s started, ok bool) {
@@ -29,7 +29,7 @@ func parseStarted(text string) (s started, ok bool) {
 	return s, false
 }
 
-// A process is a peer of its own.
+// A process is a peer in a process of its own.
 type process struct {
 	started
 	t      *testing.T
@@ -76,7 +76,7 @@ func spawnCommand(t *testing.T, cmd *exec.Cmd) *process {
 	return nil
 }
 
-// kill ends the process as a crash would, and waits for it.
+// kill ends the process like a crash, and waits for it.
 func (p *process) kill() {
 	p.cmd.Process.Kill()
 	p.wait()
@@ -88,15 +88,15 @@ func (p *process) wait() error {
 	return err
 }
 
-// stop ends the process as an operator would, and returns its exit code.
+// stop ends the process like an operator, and returns its exit code.
 func (p *process) stop() int {
 	p.cmd.Process.Signal(syscall.SIGTERM)
 	p.wait()
 	return p.cmd.ProcessState.ExitCode()
 }
 
-// status returns what p says of itself by now. Where the machine is busy a part of that
-// may be late, and stands there as it was last or not at all: then p is asked again.
+// status returns p's status. On a busy machine a part of it may be outdated or missing: then it is
+// requested again.
 func (p *process) status() (s admin.Status) {
 	p.t.Helper()
 	eventually(p.t, time.Minute, "a status of which no part is late", func() bool {
@@ -109,7 +109,7 @@ func (p *process) status() (s admin.Status) {
 	return s
 }
 
-// member returns what p knows of another peer, by name.
+// member returns what p knows about another peer, by name.
 func (p *process) member(name string) (admin.Member, bool) {
 	p.t.Helper()
 	for _, m := range p.status().Members {
@@ -120,7 +120,7 @@ func (p *process) member(name string) (admin.Member, bool) {
 	return admin.Member{}, false
 }
 
-// eventually waits until a condition holds that other processes bring about.
+// eventually waits for a condition that other processes bring about.
 func eventually(t *testing.T, limit time.Duration, what string, holds func() bool) time.Duration {
 	t.Helper()
 	began := time.Now()

@@ -34,8 +34,8 @@ func TestReloadOfCertificatesAtNewPaths(t *testing.T) {
 	}
 }
 
-// A process under a service manager says how it does, and reloads on SIGHUP what
-// can be reloaded.
+// A process under a service manager reports its state, and on SIGHUP reloads the settings that can
+// be reloaded.
 func TestReloadAndServiceManager(t *testing.T) {
 	dir := t.TempDir()
 	socket, file := filepath.Join(dir, "notify"), filepath.Join(dir, "peer.yaml")
@@ -122,9 +122,8 @@ func TestReloadAndServiceManager(t *testing.T) {
 	expect("STOPPING=1")
 }
 
-// What goes wrong at a reload leaves no half of it applied: a mistake anywhere leaves all
-// settings as they are, and the access log is opened anew in any case, as whoever rotates
-// it expects, or said not to be.
+// A failing reload is not applied in part: one mistake leaves all settings unchanged. The access
+// log is reopened in any case, as log rotation expects, or an error says that it is not.
 func TestReloadIsWhole(t *testing.T) {
 	dir := t.TempDir()
 	file, secret, logs := filepath.Join(dir, "peer.yaml"), filepath.Join(dir, "secret"), filepath.Join(dir, "logs")

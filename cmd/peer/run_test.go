@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A peer that does not stop does not keep its process.
+// A part that hangs while a peer stops does not keep the process alive.
 func TestStopOfAPeerThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		failure := errors.New("requests under way were cut off")

@@ -10,9 +10,8 @@ import (
 	"time"
 )
 
-// Processes go from one secret to the next as OPERATING.md says, by their file and
-// SIGHUP, and find each other's objects all the while. A step left out changes
-// nothing.
+// Processes change the secret as OPERATING.md says, by the file and SIGHUP, and find each other's
+// objects all the time. A skipped step changes nothing.
 func TestSecretsChangeBySIGHUP(t *testing.T) {
 	const old, fresh = "0123456789abcdef", "fedcba9876543210"
 	const objects = 20

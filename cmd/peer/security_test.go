@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Each test that the threat model names is there, and each promise of it names one.
+// All tests that the threat model names exist, and each of its promises names one.
 func TestThreatModel(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(root, "SECURITY.md"))
 	if err != nil {

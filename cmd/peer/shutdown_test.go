@@ -12,8 +12,7 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
 )
 
-// A peer that is told to stop finishes what it began, says so, and is missed by
-// nobody.
+// A peer that is stopped finishes its requests, leaves the cluster, and causes no errors elsewhere.
 func TestGracefulStop(t *testing.T) {
 	half, rest := make(chan struct{}), make(chan struct{})
 	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

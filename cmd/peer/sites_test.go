@@ -22,7 +22,7 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/peertls/certtest"
 )
 
-// ask sends a request to a peer as it is, without following redirects.
+// ask sends a request to a peer without following redirects.
 func ask(t *testing.T, peer, path, host string, fields ...string) (*http.Response, string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), "GET", "http://"+peer+path, nil)
@@ -46,8 +46,8 @@ func ask(t *testing.T, peer, path, host string, fields ...string) (*http.Respons
 	return resp, string(body)
 }
 
-// An application that forces https, behind a TLS terminator and a peer: no loop of
-// redirects, and the inside address does not get out.
+// An application that forces https, behind a TLS terminator and a peer: there is no redirect loop,
+// and its internal address is not exposed.
 func TestBehindATLSTerminator(t *testing.T) {
 	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "max-age=60")
@@ -76,8 +76,9 @@ func TestBehindATLSTerminator(t *testing.T) {
 	}
 }
 
-// An origin that says nothing of caching, as a Go module proxy: kept with --default-ttl,
-// at siblings too; what sets a cookie, or answers one, is not; and why says what decided.
+// An origin without caching fields, like a Go module proxy: responses are stored with
+// --default-ttl, also at siblings, except those with Set-Cookie or to requests with a cookie, and
+// why names the rule.
 func TestDefaultTTL(t *testing.T) {
 	var asked atomic.Int64
 	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -118,7 +119,8 @@ func TestDefaultTTL(t *testing.T) {
 	holds(t, words(t, 0, "why", "/x", "--admin", a.admin), "by rule default-ttl")
 }
 
-// Rules of a file, from outside: keys, bypass, negative caching; a reload changes them.
+// Rules of a file as clients see them: keys, bypass, negative caching, and a reload that changes
+// them.
 func TestRulesOfAFile(t *testing.T) {
 	var asked atomic.Int64
 	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -175,9 +177,9 @@ rules:
 	holds(t, words(t, 0, "purge", "/static/x?utm_source=z&b=1&a=2", "--admin", a.admin), "1 done")
 }
 
-// An origin that does not compress, seen from outside: three spellings of
-// Accept-Encoding are one object with the right bytes, a rule of the file makes an
-// exception, why says what decided, and a reload ends it.
+// An origin that does not compress, as clients see it: three spellings of Accept-Encoding share one
+// object with the right bytes, a rule makes an exception, why names the rule, and a reload ends the
+// compression.
 func TestCompressing(t *testing.T) {
 	page := strings.Repeat("<p>The same text again.</p>\n", 1000)
 	var asked atomic.Int64
@@ -237,8 +239,8 @@ func TestCompressing(t *testing.T) {
 	}
 }
 
-// Two sites behind one pair of peers, which reach their origins at different addresses,
-// one by https with an authority of its own.
+// Two sites behind one pair of peers, which reach the origins at different addresses, one by https
+// with its own authority.
 func TestSitesOfAFile(t *testing.T) {
 	page := func(name string) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -293,7 +295,7 @@ sites:
 	holds(t, words(t, 0, "validate", "--config", file(one.URL)), "sites 1 hosts: one.example, origins: "+one.URL, "sites 3")
 }
 
-// An access log of a process: moved away and opened anew at SIGHUP, without a lost line.
+// The access log of a process is moved away and reopened at SIGHUP, without a lost line.
 func TestAccessLog(t *testing.T) {
 	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "max-age=60")
@@ -333,8 +335,8 @@ $`,
 	}
 }
 
-// Clients come by TLS, with HTTP/1.1 and HTTP/2, by HTTP/2 in the clear, and get the
-// certificate of the name that they ask for; a renewed one after SIGHUP.
+// Clients use TLS with HTTP/1.1 and HTTP/2, and HTTP/2 in the clear, and get the certificate of the
+// name that they request; after SIGHUP the renewed one.
 func TestTLSToClients(t *testing.T) {
 	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "max-age=60")

@@ -26,8 +26,8 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/origin"
 )
 
-// soakFor is how long the soak lasts: two minutes hold an hour's churn of a cache
-// that gets thirty requests a second, and twenty seconds show that it works.
+// soakFor is the duration of the soak: two minutes have the churn of an hour at thirty requests a
+// second, and twenty seconds are a short check.
 var soakFor = flag.Duration("soak", 20*time.Second, "how long the soak lasts")
 
 const (
@@ -37,7 +37,7 @@ const (
 	soakMemory  = 96 << 20 // bytes that a peer's runtime may take
 )
 
-// A soak is three peers before an origin, of which two die again and again.
+// A soak is three peers in front of an origin, of which two are killed repeatedly.
 type soak struct {
 	*site
 	t       *testing.T
@@ -50,7 +50,7 @@ type soak struct {
 	results soakResults
 }
 
-// soakResults counts requests by what became of them.
+// soakResults counts requests by their result.
 type soakResults struct {
 	right, atDeadPeer, originDown, cutOff atomic.Int64
 	unexpected                            soakErrors
@@ -71,10 +71,9 @@ func (e *soakErrors) add(err error) {
 	}
 }
 
-// TestSoak: peers under load and a memory limit, killed and started again every few
-// seconds, with a full disk once and an origin that fails once, never serve a wrong
-// body, fail only while something is broken that they need, and in the end hold no
-// more than in the beginning.
+// TestSoak runs peers under load and a memory limit, with a kill and restart every few seconds, a
+// full disk once, and an origin that fails once. They never serve a wrong body, fail only while
+// something that they need is broken, and at the end use no more resources than at the beginning.
 func TestSoak(t *testing.T) {
 	if !*long {
 		t.Skip("takes half a minute: -long")
@@ -148,7 +147,7 @@ func newSoak(t *testing.T) *soak {
 	return s
 }
 
-// start starts a peer, the second time at the addresses of the first.
+// start starts a peer. A restarted peer has the same addresses.
 func (s *soak) start(i int) {
 	addr := started{name: fmt.Sprintf("p%d", i), listen: "127.0.0.1:0", admin: "127.0.0.1:0", gossip: "127.0.0.1:0"}
 	if s.peers[i] != nil {
@@ -170,7 +169,7 @@ func (s *soak) start(i int) {
 	s.life[i].Add(1)
 }
 
-// ask asks one peer after another for what is popular, until ctx ends.
+// ask requests popular objects from the peers in turn, until ctx ends.
 func (s *soak) ask(ctx context.Context, seed uint64) {
 	random := rand.New(rand.NewPCG(seed, 3))
 	addrs := [3]string{s.peers[0].listen, s.peers[1].listen, s.peers[2].listen} // they keep them
@@ -199,8 +198,8 @@ func (s *soak) ask(ctx context.Context, seed uint64) {
 	}
 }
 
-// killAgainAndAgain kills one of the mortal peers every other second, and starts
-// it again half a second later.
+// killAgainAndAgain kills one of the mortal peers every two seconds, and restarts it half a second
+// later.
 func (s *soak) killAgainAndAgain(ctx context.Context) {
 	for i := 1; ; i = 3 - i {
 		if !sleep(ctx, 1500*time.Millisecond) {
@@ -241,7 +240,7 @@ func (s *soak) misfortunes() {
 	sleep(s.t.Context(), *soakFor-2*quarter-min(quarter/2, 10*time.Second))
 }
 
-// fillDisk leaves no room on the survivor's disk, where it has one of its own.
+// fillDisk fills the survivor's disk, if it has one of its own.
 func (s *soak) fillDisk() (path string) {
 	if os.Geteuid() != 0 {
 		s.t.Log("no disk gets full: that needs root")
@@ -266,7 +265,7 @@ func (s *soak) fillDisk() (path string) {
 	return path
 }
 
-// report says what became of the requests, and fails for what should not have.
+// report logs the results of the requests, and fails for unexpected ones.
 func (s *soak) report(survivor admin.Status) {
 	r := &s.results
 	s.t.Logf("%v: %d right answers, %d at dead peers, %d without an origin, %d cut off by a death, %d kills; the survivor: %d local hits, %d sibling hits, %d origin fetches, %d inserts, %d evictions, %d write errors",
@@ -285,7 +284,7 @@ func (s *soak) report(survivor admin.Status) {
 	}
 }
 
-// resources are what a peer holds of the machine.
+// resources are the resources that a peer uses.
 type resources struct{ goroutines, files, heap float64 }
 
 func (s *soak) resources() (r resources) {
@@ -299,7 +298,7 @@ func (s *soak) resources() (r resources) {
 	return r
 }
 
-// text is what the survivor's admin listener says at a path.
+// text returns the survivor's admin response at a path.
 func (s *soak) text(path string) string {
 	s.t.Helper()
 	answer, err := client.Get("http://" + s.peers[0].admin + path)
@@ -314,8 +313,8 @@ func (s *soak) text(path string) string {
 	return string(b)
 }
 
-// backToTheStart waits until the survivor holds what it held before it had
-// anything to do, but for what it keeps on purpose.
+// backToTheStart waits until the survivor uses no more resources than at the start, apart from
+// those that it keeps on purpose.
 func (s *soak) backToTheStart(before resources) {
 	const (
 		kept = 4<<20 + 12<<20 // hot objects, and what is known of those on disk

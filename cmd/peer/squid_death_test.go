@@ -15,7 +15,7 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/squid"
 )
 
-// timed is how long a Squid's client waits for an object, which it must get.
+// timed returns how long a Squid's client waits for an object, which it must get.
 func (s *site) timed(t *testing.T, q *squidProcess, target string) time.Duration {
 	t.Helper()
 	began := time.Now()
@@ -25,7 +25,7 @@ func (s *site) timed(t *testing.T, q *squidProcess, target string) time.Duration
 	return time.Since(began)
 }
 
-// A peer whose disk hangs costs a Squid's client at most about a second.
+// A peer whose disk hangs delays a Squid's client by about a second at most.
 func TestHangCostsASquidsClientLittle(t *testing.T) {
 	s := newSite(t, 20, 100_000) // each in a file of its own
 	dir := t.TempDir()
@@ -51,8 +51,7 @@ func TestHangCostsASquidsClientLittle(t *testing.T) {
 	}
 }
 
-// hang puts a pipe that nobody writes to in the place of a stored object's file,
-// until the test ends.
+// hang replaces a stored object's file by a pipe without a writer, until the test ends.
 func hang(t *testing.T, dir, key string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "objects", "*", "*"))
@@ -81,7 +80,7 @@ func hang(t *testing.T, dir, key string) {
 	t.Fatalf("no file holds %q", key)
 }
 
-// The death of a peer costs a Squid's client nothing, nor does its return.
+// The death of a peer does not delay a Squid's client, nor does its return.
 func TestDeathCostsASquidsClientNothing(t *testing.T) {
 	const objects = 40
 	s := newSite(t, objects, 1000)
@@ -99,7 +98,7 @@ func TestDeathCostsASquidsClientNothing(t *testing.T) {
 	}
 }
 
-// spawnBeside starts a peer as a process that holds every object of the site.
+// spawnBeside starts a peer, as a process, that holds every object of the site.
 func (s *site) spawnBeside(t *testing.T, squid string) *process {
 	t.Helper()
 	p := spawn(t, "run", "--name", "peer", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--gossip", "127.0.0.1:0",
@@ -116,8 +115,8 @@ func (s *site) spawnBeside(t *testing.T, squid string) *process {
 	return p
 }
 
-// A peer that is stopped as a whole keeps its connections open and says nothing:
-// only read_timeout helps against that.
+// A frozen peer keeps its connections open and sends nothing: only Squid's read_timeout bounds the
+// delay.
 func TestFreezeIsBoundedByReadTimeout(t *testing.T) {
 	s := newSite(t, 20, 1000)
 	p := s.spawnBeside(t, freeAddr(t))

@@ -16,10 +16,10 @@ import (
 	"github.com/summarycache/summarycache/sim/workload"
 )
 
-// A Squid and a peer share a load, and most of what either holds is fetched from
-// the origin once. The Squid's clock runs twenty times as fast as ours, so that
-// its periods of 60 and 300 seconds pass in three and fifteen; its digest is
-// fetched twice in each of its periods, since our clock knows nothing of that.
+// A Squid and a peer share a load, and most objects that either holds are fetched from the origin
+// once. The Squid's clock runs twenty times as fast as ours, so that its periods of 60 and 300
+// seconds take three and fifteen. Its digest is fetched twice in each period, since our clock is
+// not accelerated.
 func TestMixedPair(t *testing.T) {
 	if !*long {
 		t.Skip("takes two minutes: -long")
@@ -79,8 +79,8 @@ func TestMixedPair(t *testing.T) {
 	}
 }
 
-// A Squid outlives whatever becomes of a peer beside it: it comes and goes, holds
-// much and nothing, and the Squid is told to read its configuration again.
+// A Squid survives all changes of a peer beside it: the peer comes and goes, holds much and
+// nothing, and the Squid is reconfigured.
 func TestSquidOutlivesChurn(t *testing.T) {
 	const speed = 100 // so that a digest is fetched every three seconds
 	if !*long {
@@ -127,7 +127,7 @@ func TestSquidOutlivesChurn(t *testing.T) {
 	}
 }
 
-// some picks n objects.
+// some returns n objects.
 func some(random *rand.Rand, of, n int) (list []string) {
 	for range n {
 		list = append(list, object(random.IntN(of)))

@@ -32,7 +32,7 @@ func blocks(t *testing.T, language string) (list []string) {
 	return list
 }
 
-// onLoopback is the page's squid.conf with this machine's addresses and places.
+// onLoopback returns the page's squid.conf with this machine's addresses and paths.
 func onLoopback(t *testing.T, conf, squid, peer string) []string {
 	_, port, _ := net.SplitHostPort(peer)
 	for _, change := range []struct{ old, new string }{
@@ -49,7 +49,7 @@ func onLoopback(t *testing.T, conf, squid, peer string) []string {
 	return strings.Split(conf, "\n")
 }
 
-// Squid takes every line of the page.
+// Squid accepts every line of the page.
 func TestSquidTakesThePagesLines(t *testing.T) {
 	dir := t.TempDir()
 	conf := filepath.Join(dir, "squid.conf")
@@ -64,8 +64,8 @@ func TestSquidTakesThePagesLines(t *testing.T) {
 	}
 }
 
-// The page's command and squid.conf, with only the addresses changed, do what the
-// page says, both ways.
+// The page's command and squid.conf, with only the addresses changed, do what the page says, in
+// both directions.
 func TestSquidPageWorks(t *testing.T) {
 	if !*long {
 		t.Skip("takes a minute: -long")

@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// needSquid makes tests fail that would be skipped where squid is not installed.
+// needSquid makes tests fail, rather than skip, where squid is not installed.
 var needSquid = flag.Bool("squid", false, "fail where squid or libfaketime is not installed, instead of skipping")
 
 func missing(t *testing.T, what string) {
@@ -54,7 +54,7 @@ type squidProcess struct {
 	client *http.Client // by way of it
 }
 
-// squidSetup says what Squid is wanted.
+// squidSetup configures a Squid.
 type squidSetup struct {
 	addr  string   // where; see freeAddr
 	disk  bool     // with a cache_dir, without which no digest is made
@@ -63,7 +63,7 @@ type squidSetup struct {
 	whole []string // the squid.conf itself, in which DIR is its directory
 }
 
-// freeAddr is a port on loopback that nobody listens on now.
+// freeAddr returns an address on loopback at which nothing listens.
 func freeAddr(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -74,8 +74,7 @@ func freeAddr(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// sibling is the line of squid.conf by which a Squid knows a peer, as SQUID.md
-// has it.
+// siblingLine is the line of squid.conf that makes a peer a sibling, as in SQUID.md.
 func siblingLine(addr string, more ...string) string {
 	host, port, _ := net.SplitHostPort(addr)
 	return strings.Join(append([]string{"cache_peer", host, "sibling", port, "0 no-query no-netdb-exchange name=peer"}, more...), " ")
@@ -133,8 +132,8 @@ func startSquid(t *testing.T, s squidSetup) *squidProcess {
 	return p
 }
 
-// configure makes a squid.conf: what keeps the Squid to its directory, and what
-// SQUID.md tells operators.
+// configure writes a squid.conf that confines the Squid to its directory and has the lines of
+// SQUID.md.
 func (p *squidProcess) configure(s squidSetup) string {
 	lines := []string{
 		"pid_filename none", "icp_port 0", "pinger_enable off", "netdb_filename none", "shutdown_lifetime 0 seconds",
@@ -150,8 +149,7 @@ func (p *squidProcess) configure(s squidSetup) string {
 	return strings.ReplaceAll(strings.Join(lines, "\n")+"\n", "DIR", p.dir)
 }
 
-// unprivileged is the user that Squid runs as: not root, for it refuses to be
-// that for long.
+// unprivileged is the user that Squid runs as: it refuses to keep running as root.
 func unprivileged(t *testing.T, dir string) *syscall.SysProcAttr {
 	if os.Getuid() != 0 {
 		return nil
@@ -179,7 +177,7 @@ func fakeTime(t *testing.T) string {
 	return found[0]
 }
 
-// lives reports whether the process is the one that was started.
+// lives reports whether the started process is still running.
 func (p *squidProcess) lives() bool {
 	select {
 	case <-p.ended:

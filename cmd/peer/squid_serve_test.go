@@ -18,8 +18,8 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/squid"
 )
 
-// What a peer holds, a Squid as Debian ships it has from the peer, in whatever
-// pieces the digest reaches it.
+// A Squid as packaged by Debian gets the objects that a peer holds from the peer, in whatever
+// pieces the digest arrives.
 func TestPeerToSquid(t *testing.T) {
 	t.Parallel()
 	sizes := []int{500}
@@ -44,8 +44,8 @@ func TestPeerToSquid(t *testing.T) {
 	}
 }
 
-// Without the mirrored mask a Squid with bug 5510 finds next to nothing, which
-// shows that the test above is one.
+// Without the mirrored mask a Squid with bug 5510 finds next to nothing, which shows that the test
+// above is effective.
 func TestPlainDigestToSquid(t *testing.T) {
 	t.Parallel()
 	const objects = 500
@@ -87,7 +87,7 @@ func TestPlainDigestToSquid(t *testing.T) {
 	}
 }
 
-// siblingHits asks a new Squid for what the peer holds and for what it does not.
+// siblingHits requests objects that the peer holds, and others, from a new Squid.
 func (s *site) siblingHits(t *testing.T, p *neighbour, objects, pieces int, absent []string) {
 	line := siblingLine(p.Addresses().Listen)
 	if pieces > 0 {
@@ -120,8 +120,8 @@ func (s *site) siblingHits(t *testing.T, p *neighbour, objects, pieces int, abse
 	}
 }
 
-// probes are objects that a peer is made to hold so that a Squid can be asked for
-// one after the other until it goes by the peer's digest.
+// probes are objects for the peer that are requested from a Squid, one after another, until it uses
+// the peer's digest.
 const probes = 100
 
 func probe(i int) string { return fmt.Sprintf("/probe/%d", i) }
@@ -138,8 +138,8 @@ func (s *site) hold(t *testing.T, p *neighbour, held []string) {
 	eventually(t, time.Minute, "the peer holds what it fetched", func() bool { return p.Status().Store.Listed >= len(all) })
 }
 
-// learn waits until a Squid goes by the peer's digest, which it fetches when it
-// first could have used it.
+// learn waits until a Squid uses the peer's digest, which it fetches when it first could have used
+// it.
 func (s *site) learn(t *testing.T, q *squidProcess) {
 	t.Helper()
 	asked := 0
@@ -159,8 +159,7 @@ func (s *site) learn(t *testing.T, q *squidProcess) {
 	})
 }
 
-// dribble serves another URL's body in pieces, with a pause after each that makes
-// them packets of their own.
+// dribble serves another URL's body in pieces, with pauses that make them separate packets.
 func dribble(t *testing.T, from string, pieces int) string {
 	relay := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer, err := http.Get(from)
@@ -184,8 +183,8 @@ func dribble(t *testing.T, from string, pieces int) string {
 	return relay.URL + "/digest"
 }
 
-// An object that a Squid was told of and that is gone: its client does not notice,
-// and the Squid keeps what it fetched instead.
+// A Squid requests an object that is gone from the peer whose digest has it: the client gets the
+// object, and the Squid stores what it fetched instead.
 func TestFalseHit(t *testing.T) {
 	t.Parallel()
 	const objects = 300

@@ -14,10 +14,10 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
 )
 
-// periods are those of SQUID.md, made short.
+// periods are the periods of SQUID.md, shortened.
 var periods = []string{"digest_rebuild_period 1 seconds", "digest_rewrite_period 1 seconds"}
 
-// What a Squid holds and its digest lists, a peer has from it.
+// A peer gets the objects in a Squid's digest from the Squid.
 func TestSquidToPeer(t *testing.T) {
 	t.Parallel()
 	const objects = 1000
@@ -62,8 +62,8 @@ func TestSquidToPeer(t *testing.T) {
 	}
 }
 
-// tooFew reports whether hardly any of n objects that siblings hold came from them. On a
-// busy machine the origin is asked as well, and who was late is left alone for a while.
+// tooFew reports whether hardly any of n objects that siblings hold came from them. On a busy
+// machine there are hedges to the origin, and late siblings are suspended.
 func tooFew(before, after proxy.Counts, n int) bool {
 	hits, hedges := after.SiblingHits-before.SiblingHits, after.Hedges-before.Hedges
 	if after.SiblingErrors > before.SiblingErrors {
@@ -72,7 +72,7 @@ func tooFew(before, after proxy.Counts, n int) bool {
 	return int(hits+hedges) < n*99/100
 }
 
-// listedBy returns the objects that a Squid's digest, as it is now, matches.
+// listedBy returns the objects that match a Squid's current digest.
 func (s *site) listedBy(t *testing.T, q *squidProcess) (list []string) {
 	t.Helper()
 	answer, err := http.Get("http://" + q.addr + format.Path)
@@ -92,7 +92,7 @@ func (s *site) listedBy(t *testing.T, q *squidProcess) (list []string) {
 	return list
 }
 
-// explained checks that an operator who asks is told of the Squid.
+// explained checks that the admin answers describe the Squid.
 func (s *site) explained(t *testing.T, p *neighbour, target, squid string) {
 	t.Helper()
 	e, err := p.Why(admin.WhyRequest{URL: s.url + target, Header: http.Header{}})

@@ -25,8 +25,8 @@ type neighbour struct {
 	client *http.Client // by way of it
 }
 
-// besides starts a forward proxy that cooperates with Squids. Their digests are
-// fetched as soon as they can be new.
+// besides starts a forward proxy that cooperates with Squids. It fetches their digests as soon as
+// they may have changed.
 func besides(t *testing.T, squids ...string) *neighbour {
 	t.Helper()
 	return besidesAt(t, t.TempDir(), "127.0.0.1:0", squid.Config{MinInterval: 250 * time.Millisecond, MaxInterval: time.Second}, squids...)
@@ -52,7 +52,7 @@ func besidesAt(t *testing.T, dir, listen string, c squid.Config, squids ...strin
 	return p
 }
 
-// by is the way through a proxy.
+// by returns a client that uses a proxy.
 func by(addr string) func(*http.Request) (*url.URL, error) {
 	return http.ProxyURL(&url.URL{Scheme: "http", Host: addr})
 }
@@ -73,8 +73,8 @@ func (s *site) fetch(c *http.Client, target string) (*http.Response, error) {
 	return answer, origin.Check(answer.Body, target, s.Sizes[target], *buf)
 }
 
-// fetchAll gets objects, several at a time, and fails the test for each that is
-// not the origin's.
+// fetchAll gets objects, several at a time, and fails the test for each body that is not the
+// origin's.
 func (s *site) fetchAll(t *testing.T, c *http.Client, targets []string) {
 	t.Helper()
 	const workers = 12

@@ -20,7 +20,8 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/peertls/certtest"
 )
 
-// The page's nginx works as the page says, and so do the commands for what came through it.
+// The page's nginx works as the page says, and so do the commands for objects that were requested
+// through it.
 func TestSitesTerminator(t *testing.T) {
 	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "max-age=600")
@@ -73,7 +74,7 @@ func TestSitesTerminator(t *testing.T) {
 	}
 }
 
-// startNginx starts one that listens at addr, with directives for its http block.
+// startNginx starts an nginx that listens at addr, with directives for its http block.
 func startNginx(t *testing.T, addr, directives string) {
 	t.Helper()
 	binary := ""

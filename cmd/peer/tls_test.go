@@ -11,7 +11,7 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/peertls/certtest"
 )
 
-// Peers with certificates ask each other over TLS, and not those without.
+// Peers with certificates send each other requests over TLS, and none to peers without.
 func TestTLSBetweenPeers(t *testing.T) {
 	s := newSite(t, 3, 1000)
 	authority := certtest.New(t)

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// A span as a collector gets it, as much of it as this test looks at.
+// A span is the part of a span, as collectors get it, that this test checks.
 type span struct {
 	peer                                string
 	TraceID, SpanID, ParentSpanID, Name string
@@ -33,8 +33,8 @@ func (s span) attribute(key string) string {
 	return ""
 }
 
-// TestTracesGoThroughTheCluster: one client's request is one trace: at the peer
-// that it asked, at the sibling that this one asked, and at the origin.
+// TestTracesGoThroughTheCluster checks that a client's request is one trace at the peer that got
+// it, at that peer's sibling and at the origin.
 func TestTracesGoThroughTheCluster(t *testing.T) {
 	var mu sync.Mutex
 	var spans []span

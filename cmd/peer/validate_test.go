@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestValidateTries: what run would need is taken and given back.
+// TestValidateTries checks that everything that run would need is opened and closed again.
 func TestValidateTries(t *testing.T) {
 	origin := httptest.NewTLSServer(nil)
 	defer origin.Close()

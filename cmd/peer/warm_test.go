@@ -12,8 +12,8 @@ import (
 
 var warmObjects = flag.Int("warm", 200_000, "objects that TestComesBackWarm starts with again")
 
-// TestComesBackWarm kills a peer that holds 200,000 objects and starts it again:
-// it has them all, and the log tells how long that took.
+// TestComesBackWarm kills a peer that holds 200,000 objects and restarts it: it has them all, and
+// the log says how long that took.
 func TestComesBackWarm(t *testing.T) {
 	if !*long {
 		t.Skip("takes two minutes: -long")
@@ -53,8 +53,8 @@ func TestComesBackWarm(t *testing.T) {
 	}
 }
 
-// TestBodyOfAGigabyte passes 1 GiB from the origin to a client, and then to a
-// sibling's client, through peers that may hold 64 MiB of memory each.
+// TestBodyOfAGigabyte passes 1 GiB from the origin to a client, and then to a sibling's client,
+// through peers with a limit of 64 MiB of memory each.
 func TestBodyOfAGigabyte(t *testing.T) {
 	if !*long {
 		t.Skip("takes half a minute: -long")
@@ -91,7 +91,7 @@ func TestBodyOfAGigabyte(t *testing.T) {
 	}
 }
 
-// resident is the most memory that a process held.
+// resident returns the maximum of resident memory of a process.
 func resident(t *testing.T, pid int) (bytes int64) {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
