@@ -1,14 +1,14 @@
-// Command replay runs seeds of the simulation so that each comes out the same every
-// time, to the last line of every peer's log: compiled to WebAssembly, in a host of one
-// thread that gives it a clock which only counts, and random bytes from the seed.
+// Command replay runs seeds of the simulation so that each run of a seed is the same, to
+// the last line of every peer's log. It compiles the tests to WebAssembly and runs them in one
+// thread, with a clock that only counts and with random bytes from the seed.
 //
 //	go run . -from 17 -seeds 20      # each twice, and compared
 //	go run . -from 17 -seeds 1 -full # with the log of all events
 //	go run . -schedule FILE          # one that was shrunk
 //
-// The host's own seed, -order, decides what the Go runtime draws at random: another one
-// gives the same schedule another order of goroutines. It is a module of its own, so that
-// nobody else needs wazero. The first build takes a minute.
+// -order is the seed of the Go runtime's random numbers: another one runs
+// the same schedule with another order of goroutines. This is a module of its own, so that
+// nothing else depends on wazero. The first build takes a minute.
 package main
 
 import (
@@ -34,10 +34,10 @@ import (
 func main() {
 	from := flag.Uint64("from", 1, "the first seed")
 	seeds := flag.Uint64("seeds", 4, "how many seeds")
-	order := flag.Uint64("order", 1, "the seed of what the Go runtime draws at random")
-	schedule := flag.String("schedule", "", "a `file` with a schedule, in place of seeds")
-	full := flag.Bool("full", false, "print the log of events, and that of the peers; run once")
-	shrink := flag.Int("shrink", 0, "how many runs to spend on a smaller schedule for a failure")
+	order := flag.Uint64("order", 1, "the seed of the Go runtime's random numbers")
+	schedule := flag.String("schedule", "", "a `file` with a schedule to run, in place of seeds")
+	full := flag.Bool("full", false, "run each seed once, and print the log of events and those of the peers")
+	shrink := flag.Int("shrink", 0, "how many runs to spend on finding a smaller schedule for a failure")
 	flag.Parse()
 	if err := play(*from, *seeds, *order, *schedule, *full, *shrink); err != nil {
 		fmt.Fprintln(os.Stderr, "replay:", err)
@@ -69,7 +69,7 @@ func play(from, seeds, order uint64, schedule string, full bool, shrink int) err
 			args := []string{fmt.Sprintf("-from=%d", from+i), "-seeds=1", fmt.Sprintf("-shrink=%d", shrink)}
 			failures[i] = h.twice(ctx, order, full, text, args)
 			if failures[i] == nil {
-				fmt.Printf("seed %d: well, and the same twice\n", from+i)
+				fmt.Printf("seed %d: passed, twice with the same log\n", from+i)
 			}
 		})
 	}
@@ -77,7 +77,7 @@ func play(from, seeds, order uint64, schedule string, full bool, shrink int) err
 	return errors.Join(failures...)
 }
 
-// twice runs a seed two times and reports how it failed, or that the two differ.
+// twice runs a seed two times, and returns how it failed or that the runs differ.
 func (h *host) twice(ctx context.Context, order uint64, full bool, schedule []byte, args []string) error {
 	all := append([]string{"-full"}, args...)
 	first, failed := h.once(ctx, order, schedule, all)
@@ -86,11 +86,11 @@ func (h *host) twice(ctx context.Context, order uint64, full bool, schedule []by
 		return failed
 	}
 	if second, _ := h.once(ctx, order, schedule, all); !bytes.Equal(first, second) {
-		return fmt.Errorf("%s: two runs differ from line %d of %d on", args[0], differs(first, second), bytes.Count(first, []byte("\n")))
+		return fmt.Errorf("%s: the logs of two runs differ from line %d of %d on", args[0], differs(first, second), bytes.Count(first, []byte("\n")))
 	}
 	if failed != nil {
 		text, _ := h.once(ctx, order, schedule, args)
-		return fmt.Errorf("%w, twice the same\n%s", failed, text)
+		return fmt.Errorf("%w, twice with the same log\n%s", failed, text)
 	}
 	return nil
 }
@@ -141,9 +141,9 @@ func (h *host) close(ctx context.Context) {
 	os.RemoveAll(h.dir)
 }
 
-// lacking is a module that memberlist uses. It lacks wasip1 in a build line, so it is
-// copied and the line completed: an overlay would be refused, and a replace in the go.mod
-// of the program would keep others from installing it.
+// lacking is a module that memberlist uses. A build line in it lacks wasip1, so build copies the
+// module and completes the line. Go refuses an overlay there, and with a replace in the program's
+// go.mod others could not install it.
 const lacking = "github.com/hashicorp/go-sockaddr"
 
 // build compiles the tests of the simulation, in the directory above, for wasip1.
@@ -191,13 +191,13 @@ func edit(from, to, old, new string) error {
 	if !strings.Contains(string(text), old) {
 		return fmt.Errorf("%s does not say %q", from, old)
 	}
-	os.Remove(to) // what comes from the module cache cannot be written to
+	os.Remove(to) // files copied from the module cache are read-only
 	return os.WriteFile(to, []byte(strings.Replace(string(text), old, new, 1)), 0o600)
 }
 
 // once runs the binary in an instance of its own.
 func (h *host) once(ctx context.Context, order uint64, schedule []byte, args []string) ([]byte, error) {
-	dir, err := os.MkdirTemp(h.dir, "run") // of its own: names of files are drawn from the same seed each time
+	dir, err := os.MkdirTemp(h.dir, "run") // for this run only, since the random names of files are the same in each
 	if err != nil {
 		return nil, err
 	}
@@ -211,7 +211,7 @@ func (h *host) once(ctx context.Context, order uint64, schedule []byte, args []s
 	var seed [32]byte
 	binary.LittleEndian.PutUint64(seed[:], order)
 	var out bytes.Buffer
-	var clock int64 // what runs waits for it to go on, so each look at it is a microsecond
+	var clock int64 // programs wait for the time to pass, so it advances by a microsecond at each call
 	tick := func() int64 { clock += 1000; return clock }
 	config := wazero.NewModuleConfig().
 		WithArgs(append([]string{"simulation", "-test.run=Seeds", "-test.v", "-stuck=1000h"}, args...)...).
