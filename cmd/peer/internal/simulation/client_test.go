@@ -14,7 +14,7 @@ import (
 // deadline of a peer.
 const patience = 150 * time.Second
 
-// A result is what became of a request, as its client saw it.
+// A result is the result of a request, as its client saw it.
 type result struct {
 	request
 	life       int // of the peer, when it began
@@ -30,7 +30,7 @@ type result struct {
 	err        error
 }
 
-// ask does what a request says and reports what became of it.
+// ask sends a request and returns its result.
 func (w *world) ask(r request) (res result) {
 	res = result{request: r, life: w.peers[r.Node].lives(), start: time.Now()}
 	defer func() { res.end = time.Now() }()
@@ -90,8 +90,8 @@ func (w *world) ask(r request) (res result) {
 	return res
 }
 
-// churn asks for N new URLs, one after another on one connection, and reports the first
-// that fails.
+// churn requests N new URLs, one after another on one connection, and returns the result of the
+// first that fails.
 func (w *world) churn(r request) (res result) {
 	res = result{request: r, start: time.Now()}
 	defer func() { res.end = time.Now() }()
@@ -125,7 +125,7 @@ func (w *world) churn(r request) (res result) {
 	return res
 }
 
-// read takes an answer's body and compares it with the origin's.
+// read reads an answer's body and compares it with the origin's.
 func (w *world) read(res *result, answer *http.Response) {
 	var first, last, size int64
 	if res.status == http.StatusPartialContent {
@@ -171,8 +171,8 @@ func (w *world) read(res *result, answer *http.Response) {
 	}
 }
 
-// wholeness says what is wrong with a body that ends there and is taken for the whole, or for
-// the part of it up to its last byte; 0 = it is no part.
+// wholeness returns what is wrong with a body that ends there, if it is the whole, or a part of
+// it up to its last byte; 0 = it is no part.
 func (o *origin) wholeness(v version, end, last int64) string {
 	want := pageOf(v.url).length(v)
 	o.mu.Lock()

@@ -12,10 +12,10 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/store/disktest"
 )
 
-// storeDir is where each peer's disk has the store.
+// storeDir is the directory of the store on each peer's disk.
 const storeDir = "/store"
 
-// A disk is that of a peer, for the life of one node: what nodes leave behind is copied.
+// A disk is the disk of a peer during the life of one node: the next node gets a copy.
 type disk struct {
 	*disktest.Disk
 	open   atomic.Int64 // files
@@ -25,7 +25,7 @@ type disk struct {
 	rng *rand.Rand
 }
 
-// insert gives the peer the disk that its next node finds.
+// insert sets the disk for the peer's next node.
 func (p *peer) insert(content *disktest.Disk, life int) {
 	d := &disk{Disk: content, rng: rand.New(rand.NewPCG(p.w.s.Seed, uint64(p.index<<16+life)))}
 	content.Inject(func(op disktest.Op, name string, b []byte) (int, error) { return p.spoil(d, op, name, b) })
@@ -46,7 +46,7 @@ func (p *peer) diskFault() fault {
 	return p.wrong
 }
 
-// spoil decides what goes wrong with an operation. The disk calls it, locked.
+// spoil decides which operations fail. The disk calls it with its lock held.
 func (p *peer) spoil(d *disk, op disktest.Op, name string, b []byte) (int, error) {
 	f := p.diskFault()
 	if f.Kind == "" || d.behind.Load() {
@@ -81,7 +81,7 @@ func (p *peer) spoil(d *disk, op disktest.Op, name string, b []byte) (int, error
 	return 0, nil
 }
 
-// damage changes files in the store of a live node behind its back.
+// damage changes files in the store of a running node.
 func (p *peer) damage(f fault) bool {
 	p.mu.Lock()
 	d := p.disk
@@ -118,7 +118,7 @@ func (p *peer) damage(f fault) bool {
 	return len(files) > 0
 }
 
-// writeBack does every few seconds what a system does with what it has not written yet.
+// writeBack writes unwritten data to the disk every few seconds, as an operating system does.
 func (p *peer) writeBack() {
 	for {
 		p.w.wait(5000)

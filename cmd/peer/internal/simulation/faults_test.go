@@ -12,7 +12,7 @@ import (
 
 var never = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// A trouble is a time in which clients may get less than they asked for.
+// A trouble is a time in which a fault may affect clients' requests.
 type trouble struct {
 	kind     string
 	node     int // whose clients; anyone
@@ -22,8 +22,8 @@ type trouble struct {
 
 const anyone = -1
 
-// trouble notes one from now on, for as long as a fault lasts and a while longer. The
-// function that it returns ends it.
+// trouble notes a trouble that begins now. It lasts until the returned function is called, and a
+// while longer.
 func (w *world) trouble(kind string, node, url int, after time.Duration) (over func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -36,7 +36,7 @@ func (w *world) trouble(kind string, node, url int, after time.Duration) (over f
 	}
 }
 
-// troubled returns the troubles in which a request may have been.
+// troubled returns the troubles that may have affected a request.
 func (w *world) troubled(r *result) (list []trouble) {
 	w.mu.Lock()
 	all := slices.Clone(w.troubles)
@@ -54,7 +54,7 @@ func (w *world) troubled(r *result) (list []trouble) {
 	return list
 }
 
-// originState is what kind of trouble the whole origin is in.
+// originState is a kind of trouble of the whole origin.
 func (w *world) originState() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -66,10 +66,10 @@ func (w *world) originState() string {
 	return ""
 }
 
-// recovery is how long after a trouble clients may still feel it.
+// recovery is how long a trouble may affect clients after its end.
 const recovery = 5 * time.Second
 
-// befall lets a fault happen, and waits for its end.
+// befall injects a fault, and waits for its end.
 func (w *world) befall(f fault) {
 	p := w.peers[f.Node%len(w.peers)]
 	w.log("fault %+v", f)
@@ -186,7 +186,7 @@ func (w *world) calmLinks() {
 	}
 }
 
-// again starts a node where there is none, as soon as its disk lets it.
+// again starts a peer's node if it has none, as soon as its disk allows it.
 func (p *peer) again() {
 	for {
 		bad := p.diskFault().Kind // which may end before start does
@@ -203,7 +203,7 @@ func (p *peer) again() {
 	}
 }
 
-// heal ends what the faults left behind.
+// heal ends all faults.
 func (w *world) heal() {
 	w.net.Heal()
 	w.calmLinks()

@@ -6,9 +6,8 @@ const (
 	storePkg    = "cmd/peer/internal/store/"
 )
 
-// mutations are the faults that were found by hand, in long runs and by attacks, before
-// there was a simulation, and some of those that it found itself. Each is put back into the
-// code as that is now.
+// mutations are faults that were found by hand, in long runs and by attacks, before
+// there was a simulation, and some that it found itself. Each is put back into today's code.
 var mutations = []mutation{
 	{name: "filter-hang", what: "a look-up in a digest that goes round for ever", only: "^$", edits: []edit{ // a process that hangs
 		{digestTable, "	for range t.near() {\n		l = t.at(at)\n		for match", "	for t.len() > 0 {\n		l = t.at(at)\n		for match"},

@@ -19,7 +19,7 @@ var (
 	budget = flag.Uint64("budget", 2000, "how many seeds a mutation has to be found in")
 )
 
-// A mutation puts a fault back into the code that it once had.
+// A mutation puts a fault back into the code.
 type mutation struct {
 	name  string
 	what  string // would be seen
@@ -27,13 +27,13 @@ type mutation struct {
 	edits []edit
 }
 
-// An edit replaces a piece of text that stands once in a file, named from the module's root.
+// An edit replaces a text that occurs once in a file. The file's path is relative to the module's root.
 type edit struct{ file, old, new string }
 
 const moduleRoot = "../../../.."
 
-// overlay writes the files that the mutation changes to dir, and what go build is to read
-// in place of which.
+// overlay writes the changed files to dir, and an overlay for go build that has them replace the
+// originals.
 func (m mutation) overlay(dir string) (name string, err error) {
 	replaced := map[string]string{}
 	for i, e := range m.edits {
@@ -65,7 +65,7 @@ func (m mutation) overlay(dir string) (name string, err error) {
 	return name, os.WriteFile(name, text, 0o600)
 }
 
-// TestMutationsApply refuses a list that the code has outgrown.
+// TestMutationsApply checks that every mutation still fits the code.
 func TestMutationsApply(t *testing.T) {
 	for _, m := range mutations {
 		for _, e := range m.edits {
@@ -80,7 +80,7 @@ func TestMutationsApply(t *testing.T) {
 	}
 }
 
-// TestMutations shows within how many seeds each fault of the list is found.
+// TestMutations shows how many seeds it takes to find each fault of the list.
 func TestMutations(t *testing.T) {
 	if *mutate == "" {
 		t.Skip("takes an hour: -mutate . runs all")
@@ -98,7 +98,7 @@ func TestMutations(t *testing.T) {
 
 var foundBy = regexp.MustCompile(`seed (\d+): (?:\d+ violations?\n\s*(\w+): (.*)|(no end after .*))|FAIL: TestSeeds/seed=(\d+) .*\s+(panic: .*)`)
 
-// find runs seeds with the mutation until one fails that the code as it is passes, and
+// find runs seeds with the mutation until one fails that the unchanged code passes, and
 // returns a line of the table.
 func (m mutation) find(t *testing.T) string {
 	overlay, err := m.overlay(t.TempDir())
@@ -132,7 +132,7 @@ func (m mutation) find(t *testing.T) string {
 	}
 }
 
-// sweep runs seeds up to the first that fails, and says what CPU time that took.
+// sweep runs seeds up to the first that fails, and returns the CPU time that it took.
 func (m mutation) sweep(binary string, from, n uint64) (out []byte, cpu time.Duration, err error) {
 	kinds := m.only
 	if kinds == "" {

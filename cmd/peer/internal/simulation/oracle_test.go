@@ -41,8 +41,8 @@ func (w *world) describe(list []trouble) (s []string) {
 	return s
 }
 
-// A barrier is a moment from which on a node must not answer with older versions of a
-// URL: it was written to, or purged, there.
+// A barrier is a moment of a write or purge at a node: from then on the node must not answer with
+// older versions of the URL.
 type barrier struct {
 	node, life, url, number int
 	from                    time.Time
@@ -57,10 +57,10 @@ func (w *world) barrier(b barrier) {
 	w.mu.Unlock()
 }
 
-// apart are the faults by which a write may be unknown at some peer when it is answered.
+// apart are the faults because of which a write may be unknown at some peer when it is answered.
 var apart = []string{"loss", "partition", "crawl", "reset", "freeze", "kill", "power-cut", "restart", "empty"}
 
-// barrierEverywhere is the barrier of a write for all peers, if it could reach them.
+// barrierEverywhere adds the barrier of a write for all peers, if it could reach them.
 func (w *world) barrierEverywhere(r *result) {
 	for _, f := range w.s.Faults {
 		if slices.Contains(apart, f.Kind) && w.at(f.At).Before(r.end) && r.start.Before(w.at(f.At+f.For).Add(15*time.Second)) {
@@ -81,7 +81,7 @@ const (
 	rounding  = 3 * time.Second  // by which ages may be wrong: whole seconds, at each cache on the way
 )
 
-// judge holds a result against what was promised.
+// judge checks a result against the promises.
 func (w *world) judge(r result) {
 	status := strings.Join(r.header["Cache-Status"], ", ")
 	w.log("p%d %s %d.%d: %d %v %d %v %q", r.Node, r.Kind, r.URL, r.Sort, r.status, r.version, r.bytes, r.complete, status)
@@ -157,9 +157,8 @@ func spoils(kind string) bool {
 	return slices.Contains([]string{"rot", "truncate", "remove", "disk-read", "disk-flip", "disk-any"}, kind)
 }
 
-// superseded reports whether an answer that broke off may be one of which nobody has the
-// rest: the origin has another version by now, or lied when it gave this one, so that it has
-// a longer one.
+// superseded reports whether no source may have the rest of an answer that broke off: the origin
+// has another version by now, or it sent a false length with this one, so that it has a longer one.
 func (w *world) superseded(r *result) bool {
 	if r.complete || r.gone || r.status == 0 {
 		return false
@@ -170,9 +169,9 @@ func (w *world) superseded(r *result) bool {
 	return lied || w.origin.version(pageOf(r.URL), r.end) != r.version.number
 }
 
-// crawls reports whether an answer may come from a sibling as slowly as it does: the origin
-// has another by now, and nobody else has the rest; or the origin, which siblings are held
-// against, was slow lately.
+// crawls reports whether an answer of a sibling may be as slow as it is: the origin
+// has another version by now, and no other source has the rest; or the origin, with which siblings
+// are compared, was slow lately.
 func (w *world) crawls(r *result) bool {
 	if !slices.ContainsFunc(w.s.Faults, func(f fault) bool { return f.Kind == "crawl" }) {
 		return false
@@ -184,9 +183,9 @@ func (w *world) crawls(r *result) bool {
 	return slow || w.origin.version(pageOf(r.URL), r.end) != r.version.number
 }
 
-// cacheable reports whether an answer goes through the store, so that what was sent of it
-// can be compared. Nothing is stored that is said to be too long, or is stale by the clock
-// of a peer which is ahead.
+// cacheable reports whether an answer goes through the store, so that another source can be compared
+// with the bytes sent. An answer is not stored if its length is too large, or if it is stale by the
+// clock of a peer whose clock is ahead.
 func (w *world) cacheable(r *result) bool {
 	p := pageOf(r.URL)
 	lifetime := p.rule.lifetime
@@ -200,7 +199,7 @@ func (w *world) cacheable(r *result) bool {
 }
 
 // resumable reports whether an answer that the origin broke off could have been finished:
-// it has what was begun, still.
+// the origin still has the same version.
 func (w *world) resumable(r *result) bool {
 	p := pageOf(r.URL)
 	for _, t := range w.troubled(r) {
@@ -214,7 +213,7 @@ func (w *world) resumable(r *result) bool {
 	return w.origin.version(p, time.Now()) == r.version.number && (p.rule.tag || w.cacheable(r))
 }
 
-// keeps reports whether the peer has had a copy since before the request by which an answer
+// keeps reports whether the peer has a copy, stored before the request, with which an answer
 // could have been finished.
 func (w *world) keeps(r *result) bool {
 	n := w.peers[r.Node].now()
@@ -227,7 +226,7 @@ func (w *world) keeps(r *result) bool {
 	})
 }
 
-// judgeVersion holds an answer's version against what its freshness allows.
+// judgeVersion checks whether an answer's version may still be served.
 func (w *world) judgeVersion(r *result, status string, whole bool) {
 	p := pageOf(r.URL)
 	if r.version.url != r.URL {
@@ -267,8 +266,8 @@ func (w *world) judgeVersion(r *result, status string, whole bool) {
 	}
 }
 
-// putBack is by how much a copy may be thought too young that outlived a restart: the wall
-// clock was put back meanwhile.
+// putBack is by how much a peer may underestimate the age of a copy after a restart, because the
+// wall clock was set back meanwhile.
 func (w *world) putBack() time.Duration {
 	ahead, behind := int64(0), int64(0)
 	for _, f := range w.s.Faults {
@@ -284,7 +283,7 @@ func (w *world) putBack() time.Duration {
 	return 0
 }
 
-// cover notes what kind of answer it was.
+// cover notes the kind of an answer.
 func (w *world) cover(r *result, status string) {
 	for _, word := range []string{"detail=sibling", "collapsed", "stale-if-error", "fwd=stale", "fwd=uri-miss", "ttl=-", "fwd=partial", "fwd=vary-miss"} {
 		if strings.Contains(status, word) {
@@ -299,9 +298,9 @@ func (w *world) cover(r *result, status string) {
 	}
 }
 
-// rest waits until nothing moves and compares every digest with its store, here and where
-// it was sent. What arrives is in the digest already, and a body that stands still arrives
-// for a minute if nobody waits for it.
+// rest waits until there is no more activity, and compares every digest and its replicas with the
+// store. An arriving object is in the digest already, and a body without progress may be arriving
+// for a minute if no request waits for it.
 func (w *world) rest() {
 	pause(40 * time.Second)
 	for again := range 4 {
@@ -336,7 +335,7 @@ func (w *world) rest() {
 	}
 }
 
-// writing says who still stores something.
+// writing returns the peers that are still storing an object.
 func (w *world) writing() (wrong []string) {
 	for _, p := range w.peers {
 		if n := p.now(); n != nil {
@@ -348,7 +347,7 @@ func (w *world) writing() (wrong []string) {
 	return wrong
 }
 
-// digests says what is wrong with the digests of all peers, here and where they were sent.
+// digests returns what is wrong with the digests of all peers and their replicas.
 func (w *world) digests() (wrong []string) {
 	bad := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
 	for _, p := range w.peers {
@@ -398,7 +397,7 @@ func (w *world) digests() (wrong []string) {
 	return wrong
 }
 
-// listed returns the identities that a node lists, asked for by every URL and variant.
+// listed returns the identities that a node lists. It looks up every URL and variant.
 func (w *world) listed(p *peer) (ids []string) {
 	n := p.now()
 	urls := slices.Clone(w.s.Extra)
@@ -425,8 +424,8 @@ func (w *world) listed(p *peer) (ids []string) {
 	return ids
 }
 
-// leftovers looks for what the nodes left behind when they had ended: sockets, files that
-// are open, temporary files. Goroutines left behind would keep the bubble from ending.
+// leftovers looks for sockets, open files and temporary files after all nodes have ended. Goroutines
+// left behind would keep the bubble from ending.
 func (w *world) leftovers() {
 	for _, p := range w.peers {
 		if n := p.host.Open(); n > 0 {

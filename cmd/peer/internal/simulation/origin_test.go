@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// The origin speaks HTTP by hand on the connection, since a server would not let it
+// The origin writes HTTP to its connections without package net/http, whose server could not
 // misbehave.
 type origin struct {
 	w        *world
@@ -112,7 +112,7 @@ func (o *origin) serve(c net.Conn) {
 	}
 }
 
-// answer reports whether the connection is good for another request.
+// answer reports whether the connection can be used for another request.
 func (o *origin) answer(c net.Conn, r *http.Request) bool {
 	url, err := strconv.Atoi(strings.TrimPrefix(r.URL.Path, "/o/"))
 	if err != nil {
@@ -183,7 +183,7 @@ func (o *origin) answer(c net.Conn, r *http.Request) bool {
 	return o.give(c, r, p, v, f, now)
 }
 
-// give writes an answer, spoilt by a fault.
+// give writes an answer that a fault may damage.
 func (o *origin) give(c net.Conn, r *http.Request, p *page, v version, f fault, now time.Time) bool {
 	header := p.header(v, now)
 	if f.Kind != "stubborn" && (p.rule.tag && r.Header.Get("If-None-Match") == v.tag() ||
@@ -258,7 +258,7 @@ func (o *origin) give(c net.Conn, r *http.Request, p *page, v version, f fault, 
 	return f.Kind != "lie"
 }
 
-// rangeOf is the range that the request may have: from its first byte to before its end.
+// rangeOf returns the range that the request may get: its first byte, and the byte after its last.
 func (p *page) rangeOf(r *http.Request, v version) (first, end int64, ok bool) {
 	if !p.ranges || r.Method != http.MethodGet {
 		return 0, 0, false

@@ -2,10 +2,9 @@ package simulation
 
 import "math/rand/v2"
 
-// What follows adds to a schedule what chance hardly ever brings about.
+// These functions add situations to a schedule that rarely occur by chance.
 
-// writeWithin adds a write to a URL while an answer for it is under way, which chance hardly
-// ever does.
+// writeWithin adds a write to a URL while an answer for it is under way.
 func (s *schedule) writeWithin(rng *rand.Rand, url int) {
 	r := request{At: rng.IntN(s.Seconds * 1000), Node: rng.IntN(s.Peers), URL: url, Kind: []string{"get", "no-cache"}[rng.IntN(2)]}
 	s.Faults = append(s.Faults, fault{Kind: []string{"slow", "late"}[rng.IntN(2)], At: r.At, For: 500 + rng.IntN(2000), URL: url, N: int64(rng.IntN(2)), To: theOrigin})
@@ -18,9 +17,9 @@ func (s *schedule) writeWithin(rng *rand.Rand, url int) {
 	}
 }
 
-// threeSources adds a URL that nobody else asks for, whose body breaks off at a sibling
-// while another sibling has an older version of it and the origin the same, with nothing
-// but the last bytes to tell them apart.
+// threeSources adds a URL without other requests, whose body breaks off at a sibling
+// while another sibling has an older version of it and the origin has the same. Only the last bytes
+// of the versions differ.
 func (s *schedule) threeSources(rng *rand.Rand) {
 	url := hugeURL + s.First
 	s.Extra = append(s.Extra, url)
@@ -38,8 +37,8 @@ func (s *schedule) threeSources(rng *rand.Rand) {
 	}
 }
 
-// staleCopy adds a URL that nobody else asks for, and has its copy validated at an origin that
-// answers with the whole and breaks off, each time, now and then with another version.
+// staleCopy adds a URL without other requests, whose copy is validated at an origin that each time
+// answers with the whole and breaks off, sometimes with another version.
 func (s *schedule) staleCopy(rng *rand.Rand) {
 	url := goneURL + s.First
 	s.Extra = append(s.Extra, url)
@@ -54,9 +53,9 @@ func (s *schedule) staleCopy(rng *rand.Rand) {
 	}
 }
 
-// crawlingSibling adds a URL that nobody else asks for, and has its only holder crawl while
-// another peer asks it, with more than 64 KiB a second: what is slower than a block a second
-// stalls, since siblings' blocks are checked whole.
+// crawlingSibling adds a URL without other requests, whose only holder is slow when another peer
+// requests it. It sends more than 64 KiB a second: at less than a block a second it would stall,
+// since siblings' blocks are checked whole.
 func (s *schedule) crawlingSibling(rng *rand.Rand) {
 	url := longURL + s.First
 	s.Extra = append(s.Extra, url)
@@ -70,9 +69,9 @@ func (s *schedule) crawlingSibling(rng *rand.Rand) {
 	}
 }
 
-// crawlingRescue adds a URL that nobody else asks for, and two holders of it: the body of one
-// breaks off, the other crawls. What cannot be told by a validator must be compared from its
-// beginning on, which takes the crawling one longer than the origin would.
+// crawlingRescue adds a URL without other requests and with two holders: the body of one
+// breaks off, the other is slow. Without a validator the slow one must send the body from its
+// beginning to be compared, which takes longer than the origin would.
 func (s *schedule) crawlingRescue(rng *rand.Rand) {
 	url := dullURL + s.First
 	s.Extra = append(s.Extra, url)
@@ -87,8 +86,8 @@ func (s *schedule) crawlingRescue(rng *rand.Rand) {
 	}
 }
 
-// lateOrigin adds a URL that nobody else asks for, whose copy is stale when it is asked for
-// again, while the origin lets everybody wait for longer than anybody does.
+// lateOrigin adds a URL without other requests, whose copy is stale when it is requested
+// again, while the origin takes longer to answer than any client waits.
 func (s *schedule) lateOrigin(rng *rand.Rand) {
 	url := lateURL + s.First
 	s.Extra = append(s.Extra, url)
@@ -101,9 +100,9 @@ func (s *schedule) lateOrigin(rng *rand.Rand) {
 	}
 }
 
-// partsOfLarge adds a URL that nobody else asks for, of which clients want parts so deep within
-// it that they are asked for as such, of the origin or of a sibling that has the whole; and
-// what they come from breaks off or crawls.
+// partsOfLarge adds a URL without other requests, of which clients want parts so far from its
+// beginning that only the parts are requested, from the origin or from a sibling that has the whole.
+// The source of a part breaks off or is slow.
 func (s *schedule) partsOfLarge(rng *rand.Rand) {
 	url := deepURL + s.First
 	s.Extra = append(s.Extra, url)

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// A schedule is a run as data: what clients ask for, and what goes wrong when. Everything
-// else that happens follows from it, the seed of the network and the Go scheduler.
+// A schedule is a run as data: the requests of clients and the faults. Everything
+// else follows from it, from the seed of the network and from the Go scheduler.
 type schedule struct {
 	Seed     uint64    `json:"seed"`
 	Peers    int       `json:"peers"`
@@ -23,7 +23,7 @@ type schedule struct {
 	Requests []request `json:"requests"`
 }
 
-// A fault begins At and lasts For, milliseconds; what N and P are, depends on its kind.
+// A fault begins At and lasts For, in milliseconds. The meaning of N and P depends on its kind.
 type fault struct {
 	Kind string  `json:"kind"`
 	At   int     `json:"at"`
@@ -50,8 +50,8 @@ type request struct {
 
 const theOrigin = -1
 
-// kinds of faults and how often each is drawn. A fault of an origin's answer befalls the
-// next answer for its URL only.
+// The kinds of faults, and how often each is drawn. A fault of an origin's answer affects only the
+// next answer for its URL.
 var faultKinds = []struct {
 	kind   string
 	weight int
@@ -144,8 +144,8 @@ func generate(seed uint64) schedule {
 	return s
 }
 
-// churns is how many seeds have one among them that turns a store of some ten
-// thousand objects over, which takes as long as fifty others.
+// churns: one in so many seeds turns over a store of some ten thousand objects, which takes as long
+// as fifty others.
 const churns = 250
 
 // churning makes a schedule of nothing but new URLs, far more than the store has room for:
@@ -185,7 +185,7 @@ func draw(rng *rand.Rand, from []struct {
 	panic("unreachable")
 }
 
-// zipf draws one of n, the first ones most often.
+// zipf draws a number below n, small ones most often.
 func zipf(rng *rand.Rand, n int) int {
 	f := rng.Float64()
 	return int(float64(n) * f * f)

@@ -102,7 +102,7 @@ const (
 	keeps   = 32 << 10 // bytes that the test keeps of a run: its name, its output
 )
 
-// heap is how much memory is in use.
+// heap returns the bytes in use.
 func heap() int64 {
 	runtime.GC()
 	runtime.GC() // finalizers ran
@@ -114,8 +114,8 @@ func heap() int64 {
 // option returns the value of a flag of go test.
 func option(name string) any { return flag.Lookup("test." + name).Value.(flag.Getter).Get() }
 
-// expected is what happens in some of the runs of every sweep, or the sweep is worth less
-// than it seems: a fault that changed nothing, a way of answering that was never taken.
+// expected are events that occur in some runs of every sweep. Otherwise the sweep tests less
+// than it should: a fault had no effect, or a kind of answer never occurred.
 var expected = func() []string {
 	list := []string{
 		"Cache-Status hit", "Cache-Status detail=sibling", "Cache-Status collapsed", "Cache-Status stale-if-error", "Cache-Status ttl=-",
@@ -133,7 +133,7 @@ var expected = func() []string {
 	return list
 }()
 
-// try runs a schedule and fails the test, with a smaller one that fails too.
+// try runs a schedule. If that fails, it fails the test with a smaller schedule that also fails.
 func try(t *testing.T, s schedule) *world {
 	w := guarded(t, s)
 	if *full {
@@ -155,7 +155,7 @@ func try(t *testing.T, s schedule) *world {
 }
 
 // guarded runs a schedule in a bubble of its own, and ends the process if the bubble's time
-// stands still: then something computes for ever, or waits for what it will not get.
+// stands still: then a goroutine runs for ever or is blocked.
 func guarded(t *testing.T, s schedule) (w *world) {
 	var seconds atomic.Int64
 	over := make(chan struct{})

@@ -6,8 +6,8 @@ import (
 )
 
 // shrunk looks for a smaller schedule that breaks the same promise: it leaves out halves of
-// the faults, then of the requests, then quarters, and so on, for as long as that still
-// fails. Natively a schedule need not fail each time, so each is tried twice.
+// the faults, then of the requests, then quarters, and so on, as long as the rest still
+// fails. Without replay a schedule need not fail each time, so each is tried twice.
 func shrunk(t *testing.T, s schedule, kind string) []byte {
 	left := *shrink
 	fails := func(s schedule) bool {
@@ -35,8 +35,8 @@ func shrunk(t *testing.T, s schedule, kind string) []byte {
 	return text
 }
 
-// without returns the list without the parts that it fails without as well. It ends: each
-// round leaves something out or halves the parts, down to one.
+// without returns the list without the parts that are not needed for the failure. It ends: each
+// round leaves a part out or halves the parts, down to one element.
 func without[T any](list []T, fails func([]T) bool) []T {
 	for part := (len(list) + 1) / 2; part > 0 && len(list) > 0; {
 		less := false

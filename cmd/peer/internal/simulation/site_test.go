@@ -20,7 +20,7 @@ type page struct {
 	common  int64         // bytes at the beginning that all its versions have
 }
 
-// A rule is what the origin says of an answer's use.
+// A rule describes the caching fields of an answer, and what they allow.
 type rule struct {
 	header   string        // with "; " between fields
 	lifetime time.Duration // for which it is fresh
@@ -111,7 +111,7 @@ func (p *page) length(v version) int64 {
 	return p.size + int64(v.number%3) // the length may give a change away, and mostly does not
 }
 
-// fill writes a version's body from an offset on.
+// fill writes the part of a version's body from an offset on.
 func (v version) fill(b []byte, off int64) {
 	if n := min(pageOf(v.url).common-off, int64(len(b))); n > 0 {
 		version{v.url, 0, v.sort}.bytes(b[:n], off)
@@ -120,7 +120,7 @@ func (v version) fill(b []byte, off int64) {
 	v.bytes(b, off)
 }
 
-// bytes writes those that are like no other version's.
+// bytes writes bytes that differ from those of all other versions.
 func (v version) bytes(b []byte, off int64) {
 	key := mix(uint64(v.url)<<40 | uint64(v.number)<<8 | uint64(v.sort))
 	var word [8]byte
@@ -147,13 +147,13 @@ func mix(x uint64) uint64 {
 
 func (v version) tag() string { return `"` + v.String() + `"` }
 
-// modified moves by two seconds with each version, so that no two look alike; the
-// heuristic lifetime, a tenth of the age, stays below 20 s for a run.
+// modified returns the Last-Modified of a version. It differs by two seconds between versions, so
+// that each has its own; the heuristic lifetime, a tenth of the age, stays below 20 s during a run.
 func (v version) modified() time.Time {
 	return time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC).Add(-100*time.Second + time.Duration(2*v.number)*time.Second)
 }
 
-// header is that of an answer but for its status and length.
+// header returns the header of an answer, without status and length.
 func (p *page) header(v version, now time.Time) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Date: %s\r\nX-Version: %s\r\nContent-Type: application/octet-stream\r\n", now.UTC().Format(http.TimeFormat), v)
@@ -172,7 +172,7 @@ func (p *page) header(v version, now time.Time) string {
 	return b.String()
 }
 
-// sort is which variant a request selects.
+// sort returns the variant that a request selects.
 func (p *page) sort(h http.Header) int {
 	switch p.rule.vary {
 	case "Accept-Encoding":

@@ -42,7 +42,7 @@ type world struct {
 	over    chan struct{} // closed when faults are to end
 }
 
-// A peer is one place in the cluster, where nodes live one after another.
+// A peer is a member of the cluster, with one node after another.
 type peer struct {
 	w     *world
 	index int
@@ -74,7 +74,7 @@ func (p *peer) now() *node.Node {
 	return p.node
 }
 
-// run plays a schedule in the bubble of t and returns the world as it ended.
+// run runs a schedule in the bubble of t and returns the world at its end.
 func run(t *testing.T, s schedule, logger *slog.Logger, seconds *atomic.Int64) *world {
 	ended := make(chan struct{})
 	defer close(ended)
@@ -143,11 +143,11 @@ func (w *world) wait(ms int) {
 // that have run out share a context of the race detector, which then crashes (Go 1.26).
 func pause(d time.Duration) { <-time.After(max(d, 1)) }
 
-// secret is the cluster's: what keys are hashed under, so that no two seeds fill a digest
-// alike.
+// secret is the cluster's secret. Keys are hashed under it, so that each seed fills digests
+// differently.
 func (w *world) secret() []byte { return fmt.Appendf(nil, "%016d", w.s.Seed) }
 
-// calm makes the network what it is without faults.
+// calm ends the faults of the network.
 func (w *world) calm() {
 	w.net.SetConditions(memnet.Conditions{Latency: 500 * time.Microsecond, Jitter: time.Millisecond})
 }
@@ -182,9 +182,8 @@ func (p *peer) start() error {
 // wall is the peer's wall clock.
 func (p *peer) wall() time.Time { return time.Now().Add(time.Duration(p.skew.Load())) }
 
-// kill ends a node as SIGKILL ends a process: at once, its disk as it stood then; or as a
-// power cut does, which loses of what was not written back yet. Its goroutines then end by
-// themselves, on a disk that nobody sees again.
+// kill ends a node at once, like SIGKILL, which leaves the disk as it is, or like a power cut, which
+// loses unwritten data. The node's goroutines then end by themselves, on a disk that is not used again.
 func (p *peer) kill(how string) {
 	p.mu.Lock()
 	n, old := p.node, p.disk
@@ -211,14 +210,14 @@ func (p *peer) kill(how string) {
 	p.left(old)
 }
 
-// count adds up what a node found out about its disk.
+// count adds up the disk errors that a node has found.
 func (p *peer) count(n *node.Node) {
 	s := n.Status().Store
 	p.counted.Add(int64(s.Corrupt + s.Removed))
 }
 
-// left looks for files that a node which has ended left open. A handler whose connection
-// was closed at the end of Shutdown's time is not waited for by it, and ends after that.
+// left looks for files that a node has left open. Shutdown does not wait for a handler whose
+// connection it closes at the end of its time, so that handler ends later.
 func (p *peer) left(d *disk) {
 	pause(time.Second)
 	if n := d.open.Load(); n != 0 {
@@ -259,7 +258,7 @@ func (w *world) stop() {
 	w.leftovers()
 }
 
-// log keeps a line of what happened.
+// log adds a line to the log of events.
 func (w *world) log(format string, args ...any) {
 	line := fmt.Sprintf("%9.3f ", time.Since(w.began).Seconds()) + fmt.Sprintf(format, args...)
 	w.mu.Lock()
@@ -267,16 +266,15 @@ func (w *world) log(format string, args ...any) {
 	w.mu.Unlock()
 }
 
-// sometimes notes that something happened. A sweep over many seeds in which one of the
-// things that ought to happen never did is worth nothing, and fails.
+// sometimes notes an event. A sweep over many seeds fails if an expected event never occurs, since
+// then it tests too little.
 func (w *world) sometimes(what string) {
 	w.mu.Lock()
 	w.seen[what]++
 	w.mu.Unlock()
 }
 
-// A gate lets one in at a time. Waiting at it lets the bubble's time go on, as waiting for
-// a mutex would not.
+// A gate is a mutex. Unlike waiting for a sync.Mutex, waiting for it lets the bubble's time pass.
 type gate chan struct{}
 
 func (g gate) enter() { g <- struct{}{} }
