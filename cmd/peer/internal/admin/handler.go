@@ -7,9 +7,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// Handler serves status and metrics, and accepts commands; "/" lists the paths.
-// durations may be nil. Commands that a web page of another site has a browser send
-// are refused.
+// Handler serves status and metrics, and accepts commands; "/" lists the paths. durations may be
+// nil. Commands that a web page of another site has a browser send are refused.
 func Handler(source Source, durations *Durations, access Access) http.Handler {
 	mux := http.NewServeMux()
 	status := source.Status

@@ -9,16 +9,14 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/rules"
 )
 
-// A Source is the peer behind a [Handler]. Its methods are called from many
-// goroutines at once.
+// A Source is the peer behind a [Handler]. Its methods are called from many goroutines at once.
 type Source interface {
 	// Status returns the current state of the peer. It is quick even if a
 	// part of the peer hangs: Status.Health then says what is missing.
 	Status() Status
 	// Health returns the health of the peer, without a call to anything that may hang.
 	Health() Health
-	// History returns the samples of the last hour and day, oldest first. The last one is
-	// current.
+	// History returns the samples of the last hour and day, oldest first. The last one is current.
 	History() []Sample
 	// Events returns the last lines of the log, the latest first.
 	Events() []Event
@@ -27,8 +25,7 @@ type Source interface {
 	Cluster(context.Context) Cluster
 	// Why explains how a request would be answered. It returns an error for an invalid request.
 	Why(WhyRequest) (Explanation, error)
-	// Holders returns what each other peer stores for the URL of a request, within
-	// a second.
+	// Holders returns what each other peer stores for the URL of a request, within a second.
 	Holders(context.Context, WhyRequest) []Holder
 	// Digest returns the encoding of a peer's digest: for "" and this peer's name the digest
 	// that this peer has published, otherwise the replica of another peer's digest.

@@ -10,9 +10,8 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
 )
 
-// Status is the status of a peer, as in /status.json.
-// Counters start at 0 with the process and only grow. Fields may be added, but their
-// meaning never changes.
+// Status is the status of a peer, as in /status.json. Counters start at 0 with the process and only
+// grow. Fields may be added, but their meaning never changes.
 type Status struct {
 	Name    string    `json:"name"`
 	Version string    `json:"version"`

@@ -9,9 +9,8 @@ import (
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
-// arrivingTime is how long a body must have been arriving before it is
-// advertised. A body that is complete sooner is advertised then: the other peers would not get
-// the digest earlier.
+// arrivingTime is how long a body must have been arriving before it is advertised. A body that is
+// complete sooner is advertised then: the other peers would not get the digest earlier.
 const arrivingTime = 250 * time.Millisecond
 
 // arrives lets siblings get a fetch's outcome, as it arrives, until arrived is called when the body

@@ -320,9 +320,8 @@ func (t *attempt) meanwhile(p []byte) {
 	}
 }
 
-// lead makes an answer that is in position the body's source, as soon as it is further
-// than the present one. For other see position. The loop ends: each round
-// reads more of the answer's body.
+// lead makes an answer that is in position the body's source, as soon as it is further than the
+// present one. For other see position. The loop ends: each round reads more of the answer's body.
 func (t *attempt) lead(from *rest) (other bool, err error) {
 	b := t.b
 	for pos := t.at; ; {

@@ -35,12 +35,11 @@ type Config struct {
 	Recode func(r *http.Request, header http.Header) func(*http.Response) bool
 	Store  store.Options // the cache sets Hooks, Decode, Labels and Now
 
-	// Advertise and Withdraw get the identities of the responses that siblings may
-	// request: those that are stored, from New on, and those that are arriving.
-	// An identity is advertised while there were more calls of Advertise
-	// than of Withdraw for it. They are called from many goroutines at once, some
-	// with locks held: they must be quick and must not call the cache. nil = nothing is
-	// advertised.
+	// Advertise and Withdraw get the identities of the responses that siblings may request: those
+	// that are stored, from New on, and those that are arriving. An identity is advertised while
+	// there were more calls of Advertise than of Withdraw for it. They are called from many
+	// goroutines at once, some with locks held: they must be quick and must not call the cache. nil
+	// = nothing is advertised.
 	Advertise, Withdraw func(identity string)
 
 	// Invalidates returns the canonical URLs whose responses must be removed after a request

@@ -2,9 +2,8 @@ package cache
 
 import "time"
 
-// A moment is a point in time by two clocks. The wall clock, to which dates refer, may
-// be wrong and be corrected. The steady clock only goes forward, and means nothing
-// in another process.
+// A moment is a point in time by two clocks. The wall clock, to which dates refer, may be wrong and
+// be corrected. The steady clock only goes forward, and means nothing in another process.
 type moment struct {
 	wall   time.Time
 	clock  int64         // identifies the steady clock of a Cache; 0 = none

@@ -9,12 +9,11 @@
 //
 // # A fetch
 //
-// A fetch (fetch.go) gets a response that is not in the store or must be validated. The
-// request that begins it is its leader. Requests for the same response that arrive
-// while it is under way, siblings' included, are its followers (coalesce.go,
-// arriving.go): they get the same bytes as they arrive. A response that can't be shared
-// goes to the leader alone. Its URL is then remembered (hit-for-miss), so that for some
-// time no request for it waits for another.
+// A fetch (fetch.go) gets a response that is not in the store or must be validated. The request
+// that begins it is its leader. Requests for the same response that arrive while it is under way,
+// siblings' included, are its followers (coalesce.go, arriving.go): they get the same bytes as they
+// arrive. A response that can't be shared goes to the leader alone. Its URL is then remembered
+// (hit-for-miss), so that for some time no request for it waits for another.
 //
 //	siblings, best first, then the origin
 //	                │
@@ -59,10 +58,9 @@
 // even if it is stale. Then it asks the remaining siblings and the origin, and last all
 // siblings for a stale copy with that validator.
 //
-// There is one attempt at a time, however many clients wait. The pause between two fruitless
-// ones doubles. New requests do not join a body that makes no progress. They wait
-// for the attempt, and if the origin has another representation by now, they begin
-// another fetch, which asks no sibling.
+// There is one attempt at a time, however many clients wait. The pause between two fruitless ones
+// doubles. New requests do not join a body that makes no progress. They wait for the attempt, and
+// if the origin has another representation by now, they begin another fetch, which asks no sibling.
 //
 // If a body can't be read from the disk in the middle of an answer, it is fetched
 // again and the answer continues where it was (finish.go). The same is done for a client that
@@ -78,14 +76,12 @@
 //
 // # Identity
 //
-// A stored response has an identity ([rfc9111.Identity]): its URL and the request fields
-// that select it among the variants. Store keys are identities; hashed under the
-// cluster's seed they are digest keys. So another variant of a URL is another key,
-// and not a false hit.
+// A stored response has an identity ([rfc9111.Identity]): its URL and the request fields that
+// select it among the variants. Store keys are identities; hashed under the cluster's seed they are
+// digest keys. So another variant of a URL is another key, and not a false hit.
 //
-// To look up a varying response one must know by which fields it varies. A cache
-// learns that from the first response to a URL. Before that it guesses: it also
-// looks up identities by the fields that responses to other URLs of the same host vary by,
-// and by "Vary: Accept-Encoding". A wrong guess finds nothing and costs no message,
-// since these lookups are local.
+// To look up a varying response one must know by which fields it varies. A cache learns that from
+// the first response to a URL. Before that it guesses: it also looks up identities by the fields
+// that responses to other URLs of the same host vary by, and by "Vary: Accept-Encoding". A wrong
+// guess finds nothing and costs no message, since these lookups are local.
 package cache

@@ -122,9 +122,8 @@ func (c *Cache) conditions(f *fetch) http.Header {
 	return nil
 }
 
-// staleInstead delivers a stale copy in place of the origin's answer, if that is missing
-// (status 0) or an error: the stored copy or, without one, a sibling's. It reports whether there is
-// one.
+// staleInstead delivers a stale copy in place of the origin's answer, if that is missing (status 0)
+// or an error: the stored copy or, without one, a sibling's. It reports whether there is one.
 func (c *Cache) staleInstead(f *fetch, src *sources, status int) bool {
 	if f.stored == nil || !c.standsIn(f, status) {
 		return c.takeStale(f, src, status)
@@ -363,8 +362,7 @@ func (c *Cache) pump(f *fetch, w *store.Writer, b *body, deliver func()) error {
 	}
 }
 
-// commit stores a received body with its entry, unless its URL was invalidated
-// meanwhile.
+// commit stores a received body with its entry, unless its URL was invalidated meanwhile.
 func (c *Cache) commit(f *fetch, w *store.Writer, res *result) {
 	if c.outdated(f, res.entry.Response) {
 		w.Abort()

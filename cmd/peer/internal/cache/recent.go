@@ -5,9 +5,8 @@ import (
 	"time"
 )
 
-// recent remembers the values of the keys set last, at least limit and at most
-// twice as many. It has two generations, and drops the older one when the
-// younger is full.
+// recent remembers the values of the keys set last, at least limit and at most twice as many. It
+// has two generations, and drops the older one when the younger is full.
 type recent[V any] struct {
 	mu       sync.RWMutex
 	limit    int

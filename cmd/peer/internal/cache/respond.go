@@ -9,9 +9,8 @@ import (
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
-// serveStored answers r with a stored response: whole, in part, or by 304. via
-// is the Cache-Status of a sibling that helped. It isn't ok, and nothing was
-// sent, if the response can't be read.
+// serveStored answers r with a stored response: whole, in part, or by 304. via is the Cache-Status
+// of a sibling that helped. It isn't ok, and nothing was sent, if the response can't be read.
 func (c *Cache) serveStored(w http.ResponseWriter, r *request, f *found, st rfc9111.Status, via []string) (Result, bool) {
 	p := f.entry.PartFor(r.Request, f.obj.Size())
 	access := store.Describe

@@ -119,9 +119,8 @@ func (b *body) stall() time.Duration {
 	return stallTime
 }
 
-// Read reads from the current source. An error other than io.EOF is
-// final: no source can finish the body. Each round of the loop returns, or is
-// followed by one with another source.
+// Read reads from the current source. An error other than io.EOF is final: no source can finish the
+// body. Each round of the loop returns, or is followed by one with another source.
 func (b *body) Read(p []byte) (int, error) {
 	for {
 		b.mu.Lock()

@@ -109,8 +109,7 @@ func (n *Node) listen(o Options) error {
 	return errors.Join(errTraffic, errAdmin, errHTTPS)
 }
 
-// openStore makes the proxy, which opens the store, and plans the digest for the objects
-// in it.
+// openStore makes the proxy, which opens the store, and plans the digest for the objects in it.
 func (n *Node) openStore(o Options) (err error) {
 	if n.proxy, err = proxy.New(n.proxyConfig(o)); err != nil {
 		return fmt.Errorf("--store: %s", strings.TrimPrefix(err.Error(), "store: "))

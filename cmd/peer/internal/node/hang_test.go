@@ -186,8 +186,7 @@ func (a adminOf) inTime(what string, ask func() (*http.Response, error)) {
 	a.t.Errorf("%s took %v", what, took)
 }
 
-// startBefore starts a peer before an origin, to which a part hangs after a fifth of a
-// second.
+// startBefore starts a peer before an origin, to which a part hangs after a fifth of a second.
 func startBefore(t *testing.T, h http.Handler, dir string) *Node {
 	t.Helper()
 	server := httptest.NewServer(h)

@@ -273,8 +273,7 @@ func (n *Node) Addresses() admin.Addresses {
 	return a
 }
 
-// Shutdown leaves the cluster, waits for the requests under way as long as ctx allows,
-// and stops.
+// Shutdown leaves the cluster, waits for the requests under way as long as ctx allows, and stops.
 func (n *Node) Shutdown(ctx context.Context) error {
 	n.enter(draining)
 	leave := n.gossip.Leave(ctx)

@@ -34,8 +34,7 @@ func start(t *testing.T, cfg config.Config, log *slog.Logger) *Node {
 	return n
 }
 
-// The objects of an earlier process are in the digest before any other peer
-// knows of this one.
+// The objects of an earlier process are in the digest before any other peer knows of this one.
 func TestWarmStart(t *testing.T) {
 	const objects = 50
 	site := &origin.Handler{Sizes: make(map[string]int64)}

@@ -55,8 +55,7 @@ func TestRoster(t *testing.T) {
 	}
 }
 
-// A roster follows the cluster without a call of gossip for each request, and
-// limits its warnings.
+// A roster follows the cluster without a call of gossip for each request, and limits its warnings.
 func TestRosterIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder

@@ -17,8 +17,7 @@ import (
 	"github.com/summarycache/summarycache/sim/cputime"
 )
 
-// A tagged origin answers with a version, and with tags for everything, the path and the
-// directory.
+// A tagged origin answers with a version, and with tags for everything, the path and the directory.
 type tagged struct {
 	version, asked atomic.Int64
 	down           atomic.Bool

@@ -62,10 +62,9 @@
 //
 // Without replay, the Go scheduler influences a run, so a seed that failed need not fail each time.
 // But this is ten times as fast, and can use the race detector. Replay compiles the tests to
-// WebAssembly and gives them a clock that counts and random bytes from a seed; a run is then
-// the same to the last line of the log. -order runs the same schedule with another order of
-// goroutines. What a seed means changes with the code here, with the code of the peer and with
-// the Go release.
+// WebAssembly and gives them a clock that counts and random bytes from a seed; a run is then the
+// same to the last line of the log. -order runs the same schedule with another order of goroutines.
+// What a seed means changes with the code here, with the code of the peer and with the Go release.
 //
 // After a failure, a smaller schedule for it is printed in JSON. It has as few faults and requests
 // as -shrink runs could find, and -schedule FILE runs it. -only REGEXP looks for some kinds of

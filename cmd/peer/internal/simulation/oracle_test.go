@@ -374,9 +374,8 @@ func (w *world) digests() (wrong []string) {
 				bad("p%d: %q is listed and not in the digest", p.index, id)
 			}
 		}
-		// A response that varies as not every cache guesses has another key, for those that
-		// do not know how. What is published has the number of keys as of the last change of
-		// a position.
+		// A response that varies as not every cache guesses has another key, for those that do not
+		// know how. What is published has the number of keys as of the last change of a position.
 		keys := len(listed)
 		for _, id := range listed {
 			if _, fields := rfc9111.SplitIdentity(id); len(fields) > 0 && !rfc9111.AlwaysGuessed(fields) {

@@ -1,12 +1,10 @@
-// Package store keeps HTTP bodies on disk, bounded in bytes, and finds them by
-// an index in memory.
+// Package store keeps HTTP bodies on disk, bounded in bytes, and finds them by an index in memory.
 //
-// Objects whose bodies have at most 64 KiB share files, called segments, to which they
-// are appended (see segment_format.go). A larger object is a self-describing file: first
-// the body, then the checksums of its blocks, the caller's metadata and a footer (see
-// format.go). Start from [Open], [Store.Get] and [Store.Create]. A [Writer] can be read
-// while it is being written ([Writer.Follow]), so that many readers can attach to a body
-// that is still arriving.
+// Objects whose bodies have at most 64 KiB share files, called segments, to which they are appended
+// (see segment_format.go). A larger object is a self-describing file: first the body, then the
+// checksums of its blocks, the caller's metadata and a footer (see format.go). Start from [Open],
+// [Store.Get] and [Store.Create]. A [Writer] can be read while it is being written
+// ([Writer.Follow]), so that many readers can attach to a body that is still arriving.
 //
 // The store knows nothing of HTTP: metadata is opaque, and a key is any string. It reports
 // through [Hooks] which keys it holds, and which of them are listed, that is, worth
@@ -23,23 +21,21 @@
 // time, even if the body is in memory, because the other cache would store a wrong byte.
 // A [Follower] that reads back the file of a body being written also checks each block.
 //
-// This is enough because a page contains what was checked until it leaves memory, and
-// only a read brings it back from the disk. Read-ahead is off for the store's files, so
-// reading a body loads the pages of the block that is then checked, and no others. The
-// description of an object shares a page with the end of the body: the body's bytes on that
-// page are kept in memory and sent from there. The scrubber forgets the checks of each file that
-// it reads. Before each sending, the residency of all pages to be sent is tested, up to 1 MiB at
-// a time.
+// This is enough because a page contains what was checked until it leaves memory, and only a read
+// brings it back from the disk. Read-ahead is off for the store's files, so reading a body loads
+// the pages of the block that is then checked, and no others. The description of an object shares a
+// page with the end of the body: the body's bytes on that page are kept in memory and sent from
+// there. The scrubber forgets the checks of each file that it reads. Before each sending, the
+// residency of all pages to be sent is tested, up to 1 MiB at a time.
 //
 // A small body is read together with its description, and checked each time that it is read
 // from the disk. The kernel never sends one from there. The most requested of those of at least
 // 32 KiB are copied to files that exist in memory only, and sent from these: see sendable.go.
 //
-// Two cases remain: a page that leaves memory unnoticed and is read back, damaged, by
-// another process within the minute after it was checked; and one that leaves memory in the
-// microseconds between the test and the sending. Where the system doesn't report which pages are
-// in memory (Linux before 6.5, other systems, an [FS] of the caller's own), everything is
-// checked every time.
+// Two cases remain: a page that leaves memory unnoticed and is read back, damaged, by another
+// process within the minute after it was checked; and one that leaves memory in the microseconds
+// between the test and the sending. Where the system doesn't report which pages are in memory
+// (Linux before 6.5, other systems, an [FS] of the caller's own), everything is checked every time.
 //
 // An object whose bytes differ from the stored ones, or that can't be read, is removed and
 // counted. No byte of a bad block leaves the store; all bytes sent before it are right.
@@ -65,12 +61,11 @@
 //
 // # Crashes
 //
-// A file is written under a temporary name and renamed when it is complete. A record
-// of a segment is written before its entry, which points to it. An incomplete entry is cut off
-// at the next start. One byte of the entry marks it as held or removed. These marks
-// and the removals of files are written one after another, in the order in which memory
-// changed. None is skipped, not even in a segment that is removed next. So at any
-// time one of an object's entries is held:
+// A file is written under a temporary name and renamed when it is complete. A record of a segment
+// is written before its entry, which points to it. An incomplete entry is cut off at the next
+// start. One byte of the entry marks it as held or removed. These marks and the removals of files
+// are written one after another, in the order in which memory changed. None is skipped, not even in
+// a segment that is removed next. So at any time one of an object's entries is held:
 //
 //   - The entry of a new object is held from the start, before the entry of the object that it
 //     replaces is marked as removed.
@@ -88,16 +83,14 @@
 // before one of these calls returns. [Open] deletes the temporary files, and reads the footers of
 // the other files and the entries of the segments, but no bodies.
 //
-// The store never waits for the disk to sync, since its objects can be fetched
-// again. A power cut may therefore undo the last seconds: objects that were stored then, or
-// moved by turnover, are missing, and objects that were removed or replaced then are back.
-// A power cut causes no wrong byte: at the next Open, or when an object is read, the checksums
-// reveal incomplete writes.
+// The store never waits for the disk to sync, since its objects can be fetched again. A power cut
+// may therefore undo the last seconds: objects that were stored then, or moved by turnover, are
+// missing, and objects that were removed or replaced then are back. A power cut causes no wrong
+// byte: at the next Open, or when an object is read, the checksums reveal incomplete writes.
 //
 // # Disk failures
 //
-// A disk that is full, broken or gone costs hits, not answers: a body that can't
-// be stored passes through its [Writer] to all of its followers. If an entry can't be read
-// at a start, the objects behind it in the segment are lost too. A failed removal is tried
-// again every minute.
+// A disk that is full, broken or gone costs hits, not answers: a body that can't be stored passes
+// through its [Writer] to all of its followers. If an entry can't be read at a start, the objects
+// behind it in the segment are lost too. A failed removal is tried again every minute.
 package store

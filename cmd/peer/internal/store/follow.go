@@ -6,8 +6,7 @@ import (
 	"io"
 )
 
-// A Follower reads a body while it is being written. It is not safe for
-// concurrent use.
+// A Follower reads a body while it is being written. It is not safe for concurrent use.
 type Follower struct {
 	w   *Writer
 	ctx context.Context

@@ -14,11 +14,10 @@ import (
 //
 //	body | sums | key | data | footer
 //
-// sums holds the xxhash64 of each block of the body (the last may be short), so
-// that a part of a body can be checked without reading the whole. The footer
-// has a fixed size. It is at the end, because the length and the sums of a
-// body that is still arriving are not known before. All integers are
-// little-endian:
+// sums holds the xxhash64 of each block of the body (the last may be short), so that a part of a
+// body can be checked without reading the whole. The footer has a fixed size. It is at the end,
+// because the length and the sums of a body that is still arriving are not known before. All
+// integers are little-endian:
 //
 //	offset size
 //	 0      8   magic, with the version of this format
@@ -36,11 +35,10 @@ import (
 // description of the same body ([Meta]) overwrites key, data and footer
 // in place: a crash in between leaves a broken file, which the next Open removes.
 //
-// A block has 64 KiB. A reader needs memory for one block, and another cache holds back
-// one block until it is verified. Blocks of 16 KiB would cost a
-// third more to read and check. The checksums are xxhash64, which
-// takes 3 us for 64 KiB; a cryptographic hash takes 18 (BLAKE3) or 38 (SHA-256), and
-// a disk is no adversary. Another cache checks a body by the same sums
+// A block has 64 KiB. A reader needs memory for one block, and another cache holds back one block
+// until it is verified. Blocks of 16 KiB would cost a third more to read and check. The checksums
+// are xxhash64, which takes 3 us for 64 KiB; a cryptographic hash takes 18 (BLAKE3) or 38
+// (SHA-256), and a disk is no adversary. Another cache checks a body by the same sums
 // ([View.Sums]).
 //
 // Version 2 had blocks of 256 KiB. Open removes files of other versions.

@@ -8,9 +8,8 @@ import (
 	"syscall"
 )
 
-// FS is the file system under a store. Tests can give one that fails. Names
-// are paths, and errors are like those of package os. It must be safe for concurrent
-// use. The store never syncs.
+// FS is the file system under a store. Tests can give one that fails. Names are paths, and errors
+// are like those of package os. It must be safe for concurrent use. The store never syncs.
 type FS interface {
 	Lock(name string) (io.Closer, error)   // locks a file, and makes it if it is missing; ErrLocked if another process has locked it
 	Open(name string) (File, error)        // for reading

@@ -78,9 +78,8 @@ func (o *Object) Generated() time.Time {
 // Copied reports whether another cache has a copy ([Meta.Copied]).
 func (o *Object) Copied() bool { return o.is(objCopied) }
 
-// A file holds a body, and is shared by the successive Objects that describe it.
-// It is unlinked when the last of them has left the index. The small objects of a
-// segment share the segment's.
+// A file holds a body, and is shared by the successive Objects that describe it. It is unlinked
+// when the last of them has left the index. The small objects of a segment share the segment's.
 type file struct {
 	refs // by Objects that are in the index or about to be
 	id   uint64

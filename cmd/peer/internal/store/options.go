@@ -42,10 +42,9 @@ type Options struct {
 	MaxBytes    int64  // bytes on disk that the store may use, files being written included; at least 1 MiB; a body may take a quarter of them
 	MemoryBytes int64  // bytes of hot objects that are also kept in memory, bodies of at least 32 KiB twice; 0 = none
 	Hooks       Hooks
-	// Decode turns an object's Meta.Data into the value that [View.Value]
-	// returns. Its result is kept while the object stays hot; it is
-	// shared and must not be changed. An error means that the object is corrupt.
-	// nil = the data itself.
+	// Decode turns an object's Meta.Data into the value that [View.Value] returns. Its result is
+	// kept while the object stays hot; it is shared and must not be changed. An error means that
+	// the object is corrupt. nil = the data itself.
 	Decode func(key string, data []byte) (any, error)
 	// Labels returns the labels of an object, by which [Store.Labelled] finds it, from its
 	// Meta.Data. Open also calls it, for all objects. It is called from many goroutines at once

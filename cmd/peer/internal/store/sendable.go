@@ -15,9 +15,8 @@ const (
 )
 
 // useSendable gives v, opened for a client, the file that the kernel can send its body from, if
-// there is one. It makes one now and then, so that few are made of bodies that are rarely served.
-// A file lasts for as long as the object is hot and its file is among those used most, see
-// openFiles.
+// there is one. It makes one now and then, so that few are made of bodies that are rarely served. A
+// file lasts for as long as the object is hot and its file is among those used most, see openFiles.
 func (v *View) useSendable(a Access) {
 	if a != Serve || len(v.hot.body) < minSendable {
 		return

@@ -68,10 +68,9 @@ type Store struct {
 	reloaded, removed, inserts, evictions, corrupt, writeError atomic.Uint64
 }
 
-// Open opens the store in o.Dir, removes the incomplete files of a killed process,
-// and calls Hooks.Stored (and Listed) for every object found. It
-// refuses a directory that is a file, can't be written or is in use by another
-// process ([ErrLocked]).
+// Open opens the store in o.Dir, removes the incomplete files of a killed process, and calls
+// Hooks.Stored (and Listed) for every object found. It refuses a directory that is a file, can't be
+// written or is in use by another process ([ErrLocked]).
 func Open(o Options) (*Store, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -288,8 +287,7 @@ func (s *Store) removeIf(key string, condition func(cur *Object) bool) (done boo
 // hash returns the index's key for a key.
 func (s *Store) hash(key string) uint64 { return maphash.String(s.seed, key) }
 
-// Newest returns when the newest object that Open found was stored; the zero Time if it found
-// none.
+// Newest returns when the newest object that Open found was stored; the zero Time if it found none.
 func (s *Store) Newest() time.Time { return instant(s.newest.Load()) }
 
 // Keys iterates over the keys held, in no order. It may miss keys that are stored or removed
@@ -427,9 +425,8 @@ func (s *Store) applyLocked() {
 // fullFor is how long a store uses less room after the disk was full.
 const fullFor = 10 * time.Minute
 
-// full makes room after the disk turned out to be full: others use it too, so that it has less
-// room than MaxBytes. The store shrinks by an eighth of what it holds, and tries to grow again
-// later.
+// full makes room after the disk turned out to be full: others use it too, so that it has less room
+// than MaxBytes. The store shrinks by an eighth of what it holds, and tries to grow again later.
 func (s *Store) full() {
 	held := s.held() + s.segments.garbage()
 	s.room.Lock()

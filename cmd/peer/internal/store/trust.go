@@ -15,8 +15,7 @@ const (
 // resident is a file that the kernel can send from the page cache, and that reports which parts
 // of it are there.
 type resident interface {
-	// Resident reports whether n bytes from off on are all in memory; false = no, or
-	// unknown.
+	// Resident reports whether n bytes from off on are all in memory; false = no, or unknown.
 	Resident(off, n int64) bool
 	Descriptor() *os.File
 }

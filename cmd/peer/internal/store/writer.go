@@ -30,10 +30,9 @@ var (
 	ErrDiffers = errors.New("store: body differs from what was received of it")
 )
 
-// A Writer receives the body of an object. One goroutine at a time calls Write,
-// then End, then Commit. Abort may be called instead at any point; after
-// Commit it does nothing. Any number of goroutines may [Writer.Follow] the body
-// meanwhile.
+// A Writer receives the body of an object. One goroutine at a time calls Write, then End, then
+// Commit. Abort may be called instead at any point; after Commit it does nothing. Any number of
+// goroutines may [Writer.Follow] the body meanwhile.
 //
 // A body that can't be stored, because the disk fails or the body is larger
 // than the store takes, passes through: its followers still get every byte, and only
@@ -290,8 +289,7 @@ func (s *signal) give() {
 	}
 }
 
-// Len returns how many bytes of the body were received. It is for the goroutine
-// that writes.
+// Len returns how many bytes of the body were received. It is for the goroutine that writes.
 func (w *Writer) Len() int64 { return w.got.n }
 
 // Received returns the checksums of the bytes received so far, with which another source of the
@@ -397,8 +395,7 @@ func (w *Writer) Abort() {
 	w.finish()
 }
 
-// unnameLocked unlinks the temporary file; followers can still read the open
-// file. w.mu is held.
+// unnameLocked unlinks the temporary file; followers can still read the open file. w.mu is held.
 func (w *Writer) unnameLocked() {
 	if w.id != 0 {
 		w.store.trash.remove(w.store.tmpPath(w.id))

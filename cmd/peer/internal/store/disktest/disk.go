@@ -40,11 +40,10 @@ const (
 	Size     Op = "size"
 )
 
-// A Fault decides which operations fail. It is called for every operation with the name
-// of the file: after a read, with the bytes read, which it may change; before a
-// write, with the bytes to be written. If it returns an error, the
-// operation fails with it, a write after the first n bytes. It is called with the
-// disk locked.
+// A Fault decides which operations fail. It is called for every operation with the name of the
+// file: after a read, with the bytes read, which it may change; before a write, with the bytes to
+// be written. If it returns an error, the operation fails with it, a write after the first n bytes.
+// It is called with the disk locked.
 type Fault func(op Op, name string, b []byte) (n int, err error)
 
 // A Disk is safe for concurrent use.

@@ -60,8 +60,7 @@ func put(t *testing.T, s *store.Store, key string, v int) bool {
 	return err == nil
 }
 
-// get reads an object and returns its version, -1 for none. A wrong byte fails the
-// test.
+// get reads an object and returns its version, -1 for none. A wrong byte fails the test.
 func get(t *testing.T, s *store.Store, key string) int {
 	t.Helper()
 	o, ok := s.Get(key)
