@@ -96,7 +96,7 @@ type PurgeReport struct {
 	URL   string   `json:"url,omitempty"` // the absolute URL or prefix; "" = the purge was by tag
 }
 
-// Purged is what one peer removed.
+// Purged is the result of a purge at one peer.
 type Purged struct {
 	Peer    string `json:"peer"`
 	Removed int    `json:"removed"` // responses, all variants; only the peer that got the command counts them

@@ -144,7 +144,7 @@ func (e Exchange) BytesReceived() int64 {
 	return e.AdvertBytesReceived + e.SnapshotBytesReceived + e.DeltaBytesReceived + e.VectorBytesReceived + e.RequestBytesReceived
 }
 
-// A Member is what a peer knows of another.
+// A Member describes another peer, as this peer knows it.
 type Member struct {
 	Name    string    `json:"name"`
 	State   string    `json:"state"`  // "alive", "suspended", "quarantined", "left" (it announced that) or "dead"

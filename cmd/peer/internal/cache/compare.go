@@ -148,7 +148,7 @@ func compared(mine representation, sums store.Sums, a *answer, inPart bool, offs
 	_, err := io.CopyN(io.Discard, sums.Check(source, from, from+length), length)
 	if err == nil && length == mine.length {
 		if n, _ := io.ReadFull(source, make([]byte, 1)); n > 0 {
-			return differs // it goes on
+			return differs // the origin's body is longer
 		}
 	}
 	switch {

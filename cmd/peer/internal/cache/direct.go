@@ -65,7 +65,7 @@ func (d direct) Write(p []byte) (int, error) {
 func writeBody(w http.ResponseWriter, r *request, body io.Reader, n int64) (done int64, err error) {
 	to, ok := w.(io.ReaderFrom)
 	if _, onDisk := body.(conn.Blocks); ok && onDisk && conn.Of(r.Context()) != nil {
-		err = http.NewResponseController(w).Flush() // the header; else the server reads the first bytes
+		err = http.NewResponseController(w).Flush() // sends the header; otherwise the server would read the first bytes
 		if err == nil {
 			done, err = to.ReadFrom(body)
 		}

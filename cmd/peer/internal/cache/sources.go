@@ -111,7 +111,7 @@ func (c *Cache) sources(f *fetch) *sources {
 			return s.acceptable(s.accepted, got.Request.Header)
 		},
 		Origin: func(ctx context.Context, conditions http.Header) (*http.Response, error) {
-			return s.fromOrigin(ctx, func(error) {}, conditions) // ctx is what next ends
+			return s.fromOrigin(ctx, func(error) {}, conditions) // next ends ctx
 		},
 	}
 	s.siblings = c.cfg.Siblings.Lookup(s.request)
@@ -245,7 +245,7 @@ func (s *sources) fromOrigin(ctx context.Context, cancel context.CancelCauseFunc
 		x = new(exchange)
 	}
 	out := &x.request
-	*out = *r.WithContext(s.f.interim.context(ctx)) // with the client's address, for a transport that tells the origin of it
+	*out = *r.WithContext(s.f.interim.context(ctx)) // with the client's address, which a transport may pass on to the origin
 	out.Method, out.Header, out.Body, out.RequestURI, out.Close = http.MethodGet, h, nil, "", false
 	out.Proto, out.ProtoMajor, out.ProtoMinor = "HTTP/1.1", 1, 1
 	if recode := c.cfg.Recode(out, out.Header); recode != nil {

@@ -16,7 +16,7 @@ const (
 )
 
 // join joins the cluster. Without a limit in the configuration it makes one attempt;
-// gossip goes on trying by itself.
+// gossip continues to try by itself.
 func (n *Node) join(ctx context.Context) error {
 	limit := n.cfg.JoinTimeout
 	if limit == 0 {

@@ -24,7 +24,7 @@ func TestPurgeEverywhere(t *testing.T) {
 				}
 			}
 		}
-		synctest.Wait() // a body is put into the store after its client has it
+		synctest.Wait() // a body is stored after its client has received it
 		total := func(o admin.PurgeRequest) (removed, failed int) {
 			t.Helper()
 			r, err := v.nodes[0].Purge(t.Context(), o)

@@ -89,7 +89,7 @@ func TestPurgeWithASilentPeer(t *testing.T) {
 			if err := v.get(0, "/x"); err != nil {
 				t.Fatal(err)
 			}
-			synctest.Wait() // a body is put into the store after its client has it
+			synctest.Wait() // a body is stored after its client has received it
 			r, err := v.nodes[0].Purge(t.Context(), admin.PurgeRequest{URL: "/x", Everywhere: true})
 			if err != nil || len(r.Peers) != 3 || r.Peers[0].Removed != 1 || r.Peers[0].Error != "" || r.Failed() != 1 {
 				t.Fatalf("Purge = %+v, %v", r, err)

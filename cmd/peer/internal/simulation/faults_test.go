@@ -16,7 +16,7 @@ var never = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 type trouble struct {
 	kind     string
 	node     int // whose clients; anyone
-	url      int // or those of what URL; anyone
+	url      int // or the requests for which URL; anyone
 	from, to time.Time
 }
 

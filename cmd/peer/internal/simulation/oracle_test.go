@@ -114,7 +114,7 @@ func (w *world) judge(r result) {
 	case took > overtakes && r.Kind == "get" && len(troubles) == 1 && troubles[0].kind == "stall" && r.start.Sub(troubles[0].from) > 3*time.Second:
 		w.fail("slow", &r, "no end before %v, of a request that came when the answer had stalled for long", took)
 	case took > goesOn && r.Kind != "slow" && len(troubles) == 1 && troubles[0].kind == "stall" && r.complete && pageOf(r.URL).rule.tag && w.resumable(&r) &&
-		w.origin.version(pageOf(r.URL), r.start) == r.version.number: // and not one that it had to begin anew with
+		w.origin.version(pageOf(r.URL), r.start) == r.version.number: // and not one with which it had to begin again
 		w.fail("slow", &r, "no end before %v, of an answer whose rest could be asked for", took)
 	case took > quick && r.Kind != "slow" && troubles == nil && !superseded && !w.crawls(&r):
 		w.fail("slow", &r, "no end before %v", took)

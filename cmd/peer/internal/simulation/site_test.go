@@ -54,7 +54,7 @@ var sizes = []int64{0, 1, 300, 1000, 1000, 4000, 8192, 20_000, 65_535, 65_536, 6
 
 const (
 	tinyURL = 1_000_000 // the first of pages that are small and never change
-	hugeURL = 2_000_000 // the first of pages that nothing but their ends tells from older versions
+	hugeURL = 2_000_000 // the first of pages that differ from older versions only at their ends
 	goneURL = 3_000_000 // the first of pages that are soon stale, and must be validated
 	longURL = 4_000_000 // the first of long pages that stay fresh and never change
 	deepURL = 5_000_000 // the first of pages so large that ranges are asked for in part
@@ -75,8 +75,8 @@ func pageOf(url int) *page {
 	case url >= goneURL:
 		return &page{url: url, rule: rules[11], size: 200_000, ranges: url/100%2 == 0}
 	case url >= hugeURL:
-		// A body may end after a block, where the next one on the sender's disk is spoilt. So what all
-		// versions have in common is less than one: else nothing tells them apart there.
+		// A body may end after a block because the next one is corrupt on the sender's disk. So the common
+		// beginning of all versions is shorter than a block: otherwise they could not be told apart there.
 		return &page{url: url, rule: rules[6], size: 450_000, common: 60 << 10}
 	case url >= tinyURL:
 		return &page{url: url, rule: rules[1], size: 10}

@@ -99,7 +99,7 @@ func (s *span) Next() ([]byte, error) {
 	if b == nil {
 		var err error
 		if b, err = s.blocks.at(s.off); err != nil {
-			return nil, s.blocks.store.spoiled(s.obj, err)
+			return nil, s.blocks.store.dropCorrupt(s.obj, err)
 		}
 	}
 	return b[:min(int64(len(b)), s.end-s.off)], nil
@@ -168,9 +168,9 @@ func (s *span) WriteTo(w io.Writer) (done int64, err error) {
 	}
 }
 
-// spoiled removes a corrupt object, or the Object with a newer description of the same body. It
+// dropCorrupt removes a corrupt object, or the Object with a newer description of the same body. It
 // returns cause as an error that wraps ErrCorrupt.
-func (s *Store) spoiled(o *Object, cause error) error {
+func (s *Store) dropCorrupt(o *Object, cause error) error {
 	cause = fmt.Errorf("%w: %w", ErrCorrupt, cause)
 	same := func(cur *Object) bool { return cur == o || !o.is(objSmall) && !cur.is(objSmall) && cur.file == o.file }
 	if s.removeIf(o.key, same) {

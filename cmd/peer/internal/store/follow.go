@@ -96,7 +96,7 @@ func (f *Follower) Read(p []byte) (int, error) {
 		b.park()
 		w.mu.Lock()
 		if err != nil {
-			return 0, w.spoiledLocked(err)
+			return 0, w.corruptLocked(err)
 		}
 		f.advanceLocked(k)
 		return k, nil
@@ -107,16 +107,16 @@ func (f *Follower) Read(p []byte) (int, error) {
 	return 0, context.Cause(f.ctx) // ctx ended, and so the body did not wait for f
 }
 
-// spoiledLocked notes that a follower found the file corrupt, so that the body is not
+// corruptLocked notes that a follower found the file corrupt, so that the body is not
 // stored. w.mu is held.
-func (w *Writer) spoiledLocked(cause error) error {
+func (w *Writer) corruptLocked(cause error) error {
 	cause = fmt.Errorf("%w: %w", ErrCorrupt, cause)
-	if w.spoiled == nil {
-		w.spoiled = cause
+	if w.corrupt == nil {
+		w.corrupt = cause
 		w.store.corrupt.Add(1)
 		w.store.limited.Warn("disk", "a body being received is corrupt on disk", "key", w.key, "error", cause)
 	}
-	return w.spoiled
+	return w.corrupt
 }
 
 func (f *Follower) advanceLocked(k int) {

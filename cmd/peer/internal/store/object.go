@@ -239,7 +239,7 @@ func (s *Store) Update(o *Object, m Meta) (*Object, error) {
 	case errors.Is(err, ErrGone):
 		return nil, err
 	case errors.Is(err, errBroken):
-		return nil, s.spoiled(o, err)
+		return nil, s.dropCorrupt(o, err)
 	case errors.Is(err, ErrTooLarge):
 		s.DeleteObject(o)
 		return nil, err

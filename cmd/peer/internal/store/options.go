@@ -64,7 +64,7 @@ type Options struct {
 	Now func() time.Time
 }
 
-// Meta is what a store keeps of an object besides its body.
+// Meta describes an object to the store.
 type Meta struct {
 	Data      []byte    // the owner's description of the object, at most 1 MiB; not interpreted
 	ListUntil time.Time // when the object stops being listed; zero or past = not listed

@@ -130,7 +130,7 @@ func (c *scrubber) segment(sg *segment) bool {
 		case err == nil:
 			c.bytes.Add(uint64(len(rec.body)))
 		case errors.Is(err, errBroken):
-			c.store.spoiled(o, err)
+			c.store.dropCorrupt(o, err)
 		}
 		if !c.throttle(o.bytes()) {
 			return false
@@ -173,7 +173,7 @@ func (c *scrubber) file(o *Object) (more bool) {
 	t, err := readTailOf(f, o)
 	o.file.tail.RUnlock()
 	if err != nil {
-		s.spoiled(o, err)
+		s.dropCorrupt(o, err)
 		return true
 	}
 	b := blocks{store: s, f: f, body: t.body, sums: decodeUint64s(t.sums)}
@@ -181,7 +181,7 @@ func (c *scrubber) file(o *Object) (more bool) {
 	for off := int64(0); off < t.body; off += blockSize {
 		got, err := b.at(off)
 		if err != nil {
-			s.spoiled(o, err)
+			s.dropCorrupt(o, err)
 			return true
 		}
 		c.bytes.Add(uint64(len(got)))

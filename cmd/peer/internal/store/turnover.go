@@ -193,7 +193,7 @@ func (g *segments) move(from *segment, o *Object, b []byte) bool {
 	case errors.Is(err, ErrGone):
 		return true
 	case errors.Is(err, errBroken):
-		g.store.spoiled(o, err)
+		g.store.dropCorrupt(o, err)
 		return true
 	case err != nil:
 		return false

@@ -45,7 +45,7 @@ func (s *Store) Open(o *Object, a Access) (View, error) {
 		v.hot = h
 		switch {
 		case a == Share && h.hasBody && xxhash.Sum64(h.body) != h.sum:
-			return View{}, s.spoiled(o, fmt.Errorf("%w: checksum of a body in memory", errBroken))
+			return View{}, s.dropCorrupt(o, fmt.Errorf("%w: checksum of a body in memory", errBroken))
 		case h.hasBody || a == Describe:
 			v.useSendable(a)
 			return v, nil
@@ -63,7 +63,7 @@ func (s *Store) Open(o *Object, a Access) (View, error) {
 	if err := load(); err != nil {
 		v.Close()
 		if errors.Is(err, errBroken) {
-			err = s.spoiled(o, err)
+			err = s.dropCorrupt(o, err)
 		}
 		return View{}, err
 	}

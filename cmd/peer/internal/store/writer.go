@@ -53,12 +53,12 @@ type Writer struct {
 	base      int64            // offset of the window in the body
 	f         File             // nil = none yet
 	saved     int64            // bytes of the body that are in the file
-	id        uint64           // of the temporary file, while it has that name; else 0
+	id        uint64           // of the temporary file, while it has that name; otherwise 0
 	failure   error            // why the body will not be stored; nil = it will
 	finished  bool             // committed or aborted
 	ended     bool             // no more bytes will come
 	err       error            // what followers read at the end; nil = io.EOF
-	spoiled   error            // how a follower found the file corrupt; nil = it didn't
+	corrupt   error            // how a follower found the file corrupt; nil = it didn't
 	followers []*Follower
 	held      bool   // see Hold
 	changed   signal // wakes followers when got or ended changes
@@ -222,7 +222,7 @@ func (w *Writer) makeRoom(ctx context.Context) error {
 			}
 		}
 		switch {
-		case live == 0 && (!w.held || w.base > w.saved): // nobody can come any more
+		case live == 0 && (!w.held || w.base > w.saved): // there can't be another follower
 			return ErrNoFollower
 		case live > 0 && slowest-w.base >= maxWindow/4:
 			w.trimLocked(slowest)
@@ -372,7 +372,7 @@ func (w *Writer) place(m Meta, labels []uint64) (o *Object, pinned *segment, err
 		return nil, nil, err
 	}
 	w.mu.Lock()
-	err = w.spoiled
+	err = w.corrupt
 	w.mu.Unlock()
 	if err != nil {
 		return nil, nil, err

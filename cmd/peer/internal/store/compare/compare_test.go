@@ -38,7 +38,7 @@ const (
 	hotBytes    = 64 << 20
 )
 
-// A keeper is what is compared.
+// A keeper is one of the two stores.
 type keeper interface {
 	put(key string, object []byte) error
 	get(key string) ([]byte, error)

@@ -57,7 +57,7 @@ type Disk struct {
 	locked  map[string]bool
 }
 
-// content is what a file holds.
+// content is the content of a file.
 type content struct {
 	now  []byte
 	safe []byte // what survives a power cut for certain
