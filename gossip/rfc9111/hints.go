@@ -67,13 +67,11 @@ func (h *Hints) Guesses(url string) [][]string {
 	h.mu.Lock()
 	list := h.m[originOf(url)]
 	h.mu.Unlock()
-	for _, fields := range list {
-		if slices.Equal(fields, acceptEncoding) {
-			return list
-		}
-	}
-	if list == nil {
+	switch {
+	case list == nil:
 		return onlyAcceptEncoding
+	case slices.ContainsFunc(list, AlwaysGuessed):
+		return list
 	}
 	return append(slices.Clip(list), acceptEncoding)
 }

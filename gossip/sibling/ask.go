@@ -34,7 +34,7 @@ func (l *Lookup) ask(ctx context.Context, cancel context.CancelCauseFunc, to Ran
 	timeout := l.c.deadline()
 	t := &transfer{c: l.c, from: to, ctx: ctx, cancel: cancel, late: errNoFirstByte, pause: idleFactor * timeout}
 	l.c.begin(t)
-	t.clock = time.AfterFunc(timeout+to.wait, t.expire)
+	t.clock = time.AfterFunc(timeout+to.wait, func() { t.end(t.late) })
 	start := time.Now()
 	resp, err := l.c.cfg.HTTP.RoundTrip(l.request(ctx, to, conditions))
 	inTime := t.clock.Stop()
@@ -146,8 +146,6 @@ func (c *Client) begin(t *transfer) {
 	c.hedge.earn()
 	c.underway[t] = struct{}{}
 }
-
-func (t *transfer) expire() { t.end(t.late) }
 
 // end cancels the request, if it has not ended.
 func (t *transfer) end(cause error) {

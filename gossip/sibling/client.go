@@ -71,12 +71,8 @@ func New(c Config) (*Client, error) {
 }
 
 // CloseIdleConnections closes the connections of Config.HTTP that are not in use.
-func (c *Client) CloseIdleConnections() { closeIdle(c.cfg.HTTP) }
-
-func closeIdle(t http.RoundTripper) {
-	if t, ok := t.(interface{ CloseIdleConnections() }); ok {
-		t.CloseIdleConnections()
-	}
+func (c *Client) CloseIdleConnections() {
+	(&http.Client{Transport: c.cfg.HTTP}).CloseIdleConnections()
 }
 
 // Accuse reports that a sibling has sent a wrong answer. If that is proven, the sibling is

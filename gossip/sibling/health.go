@@ -45,11 +45,12 @@ type Record struct {
 
 // Of returns what is known about a sibling; zero values if nothing is.
 func (h *Health) Of(name string) Record {
-	r, now := h.look(name), time.Now()
+	r, all := h.look(name)
+	now := time.Now()
 	out := Record{Hits: r.hits, FalseHits: r.falseHits, Failures: r.failures,
 		Suspended: now.Before(r.suspendedUntil), Quarantined: now.Before(r.quarantinedUntil)}
 	if r.trip.known {
-		out.RoundTrip = r.roundTrip(h.average(), now)
+		out.RoundTrip = r.roundTrip(all, now)
 	}
 	if r.pace.value > 0 {
 		out.Throughput = 1 / r.pace.value
@@ -123,20 +124,15 @@ func (h *Health) unanswered(name string, d time.Duration, now time.Time) (row in
 	return h.of(name).unanswered(d, now)
 }
 
-// look returns a copy of the record of a name; the zero record if there is none.
-func (h *Health) look(name string) record {
+// look returns a copy of the record of a name, the zero record if there is none, and the average
+// round trip of all.
+func (h *Health) look(name string) (r record, all average) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if r := h.byName[name]; r != nil {
-		return *r
+	if known := h.byName[name]; known != nil {
+		r = *known
 	}
-	return record{}
-}
-
-func (h *Health) average() average {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.all
+	return r, h.all
 }
 
 // of returns the record of a name, and adds one if there is none. h.mu is held.

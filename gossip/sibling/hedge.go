@@ -18,10 +18,9 @@ const (
 // that is known and the sibling usually takes less. A new sibling counts as the average.
 func (c *Client) hedgeAfter(peer string, origin bool, host string) time.Duration {
 	longest := c.cfg.Timeout / 2
-	r := c.cfg.Health.look(peer)
-	trip := r.trip
-	if !trip.known {
-		trip = c.cfg.Health.average()
+	r, trip := c.cfg.Health.look(peer)
+	if r.trip.known {
+		trip = r.trip
 	}
 	if after, known := c.hedgeFetch(host); known && trip.known && trip.value < after.Seconds() {
 		longest = min(longest, after)
@@ -40,8 +39,8 @@ func (c *Client) hedgeAfter(peer string, origin bool, host string) time.Duration
 // hedgeFetch returns how long to wait for a sibling that is itself fetching from the origin of
 // that host. known is false if the origin's round trip is unknown.
 func (c *Client) hedgeFetch(host string) (after time.Duration, known bool) {
-	first := c.origins.look(host).trip
-	return max(time.Duration(originFactor*first.value*float64(time.Second)), leastOriginHedge), first.known
+	r, _ := c.origins.look(host)
+	return max(time.Duration(originFactor*r.trip.value*float64(time.Second)), leastOriginHedge), r.trip.known
 }
 
 // A budget limits hedges to a share of the requests to siblings. Each request saves that share

@@ -43,14 +43,14 @@ func (a *attempt) toOrigin() bool { return a.to.Peer == "" }
 func (r *race) next() (*Answer, error) {
 	for {
 		if len(r.running) == 0 && !r.start(false) {
-			if r.originFailed() {
-				r.l.candidates, r.l.later = r.l.later, nil
-				continue
+			if r.held == nil {
+				return nil, context.Cause(r.ctx)
 			}
-			if r.held != nil {
+			if r.held.err == nil || len(r.l.later) == 0 || r.ctx.Err() != nil {
 				return r.held.answer, r.held.err
 			}
-			return nil, context.Cause(r.ctx)
+			r.l.candidates, r.l.later = r.l.later, nil // the origin failed
+			continue
 		}
 		var late <-chan time.Time
 		if after, ok := r.hedgeAfter(); ok {
@@ -77,12 +77,6 @@ func (r *race) hedge() {
 	}
 	r.l.c.count(&n.Hedges)
 	r.start(true)
-}
-
-// originFailed reports whether the origin failed and there are siblings that were to be asked
-// after it.
-func (r *race) originFailed() bool {
-	return r.held != nil && r.held.err != nil && len(r.l.later) > 0 && r.ctx.Err() == nil
 }
 
 // start asks the next candidate or, if there is none, the origin.

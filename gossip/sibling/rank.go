@@ -89,14 +89,15 @@ func (c *Client) rank(dst []Ranked, found []Candidate, a Ranked) []Ranked {
 // header of an answer, and the seconds for each byte after it. known is false until a body
 // was long enough to tell.
 func (c *Client) OriginPace(host string) (first time.Duration, perByte float64, known bool) {
-	r := c.origins.look(host)
+	r, _ := c.origins.look(host)
 	return time.Duration(r.trip.value * float64(time.Second)), r.pace.value, r.pace.known
 }
 
 // originIsFaster reports whether the origin of a host should be asked before a sibling: both are
 // known, and the origin is far faster with a body of average length.
 func (c *Client) originIsFaster(host string, s Ranked) bool {
-	there, here := c.origins.look(host), c.cfg.Health.look(s.Peer)
+	there, _ := c.origins.look(host)
+	here, _ := c.cfg.Health.look(s.Peer)
 	if !there.trip.known || time.Since(here.last) >= tripHalfLife {
 		return false
 	}

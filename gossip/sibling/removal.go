@@ -32,14 +32,11 @@ func NameInvalidations(h http.Header, c Cluster, identity string) bool {
 	}
 	ids, ok := c.Concerning(identity)
 	if len(ids) > 0 {
-		var b strings.Builder
+		names := make([]string, len(ids))
 		for i, id := range ids {
-			if i > 0 {
-				b.WriteString(", ")
-			}
-			b.WriteString(id.String())
+			names[i] = id.String()
 		}
-		h[invalidatedField] = []string{b.String()}
+		h[invalidatedField] = []string{strings.Join(names, ", ")}
 	}
 	return ok
 }

@@ -99,7 +99,7 @@ func (t *Transport) origin() http.RoundTripper { return cmp.Or(t.Origin, http.De
 // CloseIdleConnections closes the connections to siblings and to the origin that are not in use.
 func (t *Transport) CloseIdleConnections() {
 	t.Siblings.CloseIdleConnections()
-	closeIdle(t.origin())
+	(&http.Client{Transport: t.Origin}).CloseIdleConnections()
 }
 
 // hasBody reports whether a request may have a body. The Body of a server's request is never nil,
