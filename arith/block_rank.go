@@ -28,8 +28,8 @@ type blockTables struct {
 	first16    [18]uint64      // rank of the first block with c ones
 	first32    [34]uint64
 	least32    [34]uint8     // the fewest ones of a block whose rank has so many binary digits
-	shift32    [33]uint8     // for a rank among those with c ones: shifted so, it has six bits,
-	start32    [33][64]uint8 // by which this has the fewest ones of the low half
+	shift32    [33]uint8     // for ranks among the blocks with c ones: the shift that leaves six bits
+	start32    [33][64]uint8 // for c and these six bits: the fewest ones of the low half
 }
 
 // quick32 is the number of blocks of 32 bits with at most four ones.

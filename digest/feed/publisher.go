@@ -37,7 +37,7 @@ func (p *Publisher) Next() []byte {
 	defer p.mu.Unlock()
 	last := p.history.Current()
 	f, d := p.counters.AdvanceDelta()
-	if d.Base() != last.Version() { // somebody else has frozen the filter, too
+	if d.Base() != last.Version() { // a rebuild has frozen a version as well
 		p.history.Advance(f)
 		return p.since(f.Version())
 	}
