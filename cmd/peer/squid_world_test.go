@@ -52,7 +52,7 @@ func besidesAt(t *testing.T, dir, listen string, c squid.Config, squids ...strin
 	return p
 }
 
-// by returns a client that uses a proxy.
+// by returns the Proxy function of a transport that sends everything to a proxy.
 func by(addr string) func(*http.Request) (*url.URL, error) {
 	return http.ProxyURL(&url.URL{Scheme: "http", Host: addr})
 }
