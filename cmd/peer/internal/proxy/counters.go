@@ -13,8 +13,8 @@ import (
 
 // An Event is one finished request.
 type Event struct {
-	asked  string   // the target in the request line
-	target *url.URL // the absolute URL of it; nil if the request was refused before that was known
+	requestTarget string   // in the request line
+	target        *url.URL // its absolute URL; nil if the request was refused before that was known
 	cache.Result
 	Sibling  bool          // the request came from a sibling (only-if-cached, by way of another cache)
 	Refused  bool          // it named a sibling that did not send it
@@ -29,7 +29,7 @@ type Event struct {
 // the target in the request line.
 func (e *Event) URL() string {
 	if e.target == nil {
-		return e.asked
+		return e.requestTarget
 	}
 	return e.target.String()
 }

@@ -70,8 +70,8 @@ func (h *Handler) Client(r *http.Request) string {
 	return host
 }
 
-// An asked is the scheme and host that a client used, as far as known.
-type asked struct {
+// forwarded is the scheme and host that a client used, as far as known.
+type forwarded struct {
 	scheme string
 	host   string // of X-Forwarded-Host or Forwarded of a trusted proxy, in lower case; "" = unknown
 }
@@ -79,8 +79,8 @@ type asked struct {
 // withoutClaims returns r without misleading fields, and the meaning of the trusted ones. If
 // X-Forwarded-* and Forwarded are both present, only X-Forwarded-* is trusted: a proxy that sets
 // one kind passes the other on as received. r's header is not changed.
-func (h *Handler) withoutClaims(r *http.Request) (*http.Request, asked) {
-	a := asked{scheme: "http"}
+func (h *Handler) withoutClaims(r *http.Request) (*http.Request, forwarded) {
+	a := forwarded{scheme: "http"}
 	if r.TLS != nil {
 		a.scheme = "https"
 	}
@@ -111,7 +111,7 @@ func (h *Handler) withoutClaims(r *http.Request) (*http.Request, asked) {
 }
 
 // believe sets what the nearest proxy says.
-func (a *asked) believe(h http.Header) {
+func (a *forwarded) believe(h http.Header) {
 	proto, host := last(h["X-Forwarded-Proto"]), last(h["X-Forwarded-Host"])
 	if proto != "" || host != "" || h["X-Forwarded-For"] != nil {
 		delete(h, "Forwarded")

@@ -146,7 +146,7 @@ func (h *Handler) parse(rawURL string) (*url.URL, error) {
 	case !strings.HasPrefix(rawURL, "/"):
 		return nil, fmt.Errorf("%q is neither an absolute URL, such as http://example.com/a, nor a path, such as /a", rawURL)
 	}
-	target, no := h.target(&http.Request{URL: u}, asked{scheme: "http"})
+	target, no := h.target(&http.Request{URL: u}, forwarded{scheme: "http"})
 	if no != nil {
 		return nil, fmt.Errorf("%q: %s", rawURL, no.text)
 	}

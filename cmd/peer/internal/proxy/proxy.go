@@ -163,7 +163,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	start := time.Now()
-	e := Event{asked: r.RequestURI, Request: r}
+	e := Event{requestTarget: r.RequestURI, Request: r}
 	var span tracing.Request
 	if h.cfg.Tracing != nil {
 		r, span = h.cfg.Tracing.Request(r)
@@ -207,7 +207,7 @@ func (h *Handler) admits(r *http.Request) bool {
 // serve answers a request, or refuses it. It sets what e says of the request.
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request, e *Event) cache.Result {
 	if r.Method == http.MethodConnect {
-		e.asked = r.Host
+		e.requestTarget = r.Host
 		return h.connect(w, r)
 	}
 	if r.Method == methodPurge && h.cfg.Purge != nil {
@@ -288,7 +288,7 @@ type refusal struct {
 }
 
 // target returns the absolute URL that a request is for.
-func (h *Handler) target(r *http.Request, by asked) (t url.URL, no *refusal) {
+func (h *Handler) target(r *http.Request, by forwarded) (t url.URL, no *refusal) {
 	u := r.URL
 	if strings.IndexByte(r.RequestURI, '#') >= 0 {
 		return t, &refusal{http.StatusBadRequest, "bad-target", "a request line must not have a fragment"}

@@ -90,7 +90,7 @@ func under(o, u *url.URL) {
 
 // siteTarget returns the URL under which a reverse proxy stores the response to a request.
 // Siblings use that URL in their lookups.
-func (h *Handler) siteTarget(r *http.Request, a asked) (t url.URL, no *refusal) {
+func (h *Handler) siteTarget(r *http.Request, a forwarded) (t url.URL, no *refusal) {
 	u := r.URL
 	switch {
 	case u.IsAbs() && u.Scheme != "http" && u.Scheme != "https":
@@ -127,7 +127,7 @@ func (h *Handler) siteTarget(r *http.Request, a asked) (t url.URL, no *refusal) 
 // originTarget is siteTarget for a single origin: the URL at the origin. Its scheme is the
 // client's where clients may use https, and its host is the one that a trusted proxy names, if
 // any: whatever is forwarded to the origin must be part of the key.
-func (h *Handler) originTarget(r *http.Request, a asked) (t url.URL, no *refusal) {
+func (h *Handler) originTarget(r *http.Request, a forwarded) (t url.URL, no *refusal) {
 	o, u := h.sites[0].Origins[0], r.URL
 	if u.IsAbs() {
 		same := strings.EqualFold(u.Host, o.Host) && (strings.EqualFold(u.Scheme, o.Scheme) || h.bySchemes)
