@@ -1,11 +1,25 @@
 package main
 
-import "github.com/summarycache/summarycache/cmd/peer/internal/admin"
+import (
+	"fmt"
+	"net"
+	"strings"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
+)
 
 // target is the running peer that a command talks to.
 type target struct {
 	Admin string `name:"admin" env:"PEER_ADMIN" placeholder:"ADDR" default:"127.0.0.1:3129" help:"The peer's admin address. Default: ${default}."`
 	JSON  bool   `name:"json" help:"Print JSON."`
+}
+
+// Validate refuses a URL, or an address without a port, which HTTP would take for port 80.
+func (t *target) Validate() error {
+	if _, _, err := net.SplitHostPort(t.Admin); err != nil || strings.Contains(t.Admin, "/") {
+		return fmt.Errorf("--admin %q is not HOST:PORT, such as 127.0.0.1:3129", t.Admin)
+	}
+	return nil
 }
 
 type statusCommand struct {
