@@ -127,6 +127,9 @@ func ownAddress() (string, error) {
 // (every interface) and the port 0 (any free one). Error messages give usual as an example of a
 // port.
 func checkAddr(s, usual string, listen bool) error {
+	if strings.Contains(s, "/") {
+		return errors.New("is not HOST:PORT: it looks like a URL or a path")
+	}
 	host, port, err := net.SplitHostPort(s)
 	if err != nil {
 		switch _, notNumber := strconv.Atoi(s); {
@@ -138,9 +141,6 @@ func checkAddr(s, usual string, listen bool) error {
 			return fmt.Errorf("is not HOST:PORT: an IPv6 address goes in brackets, such as [::1]:%s", usual)
 		}
 		return errors.New("is not HOST:PORT")
-	}
-	if strings.Contains(s, "/") {
-		return errors.New("is not HOST:PORT: it looks like a URL or a path")
 	}
 	if strings.ContainsAny(host, " \t@?#") {
 		return errors.New("is not HOST:PORT: its host has a character that is not allowed in hosts")

@@ -174,7 +174,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		e.Sibling, e.Refused = true, true
 		e.Result = h.cache.Refuse(w, r, cache.ClientError, http.StatusForbidden, "not-a-sibling", "the request names a sibling that did not send it")
 	case !lookup && h.cfg.AllowClient != nil && !h.cfg.AllowClient(r.RemoteAddr):
-		e.Result = h.cache.Refuse(w, r, cache.ClientError, http.StatusForbidden, "not-a-client", "this proxy is not for you: see --proxy-client")
+		e.Result = h.cache.Refuse(w, r, cache.ClientError, http.StatusForbidden, "not-a-client", "the address of this client is not among those of --proxy-client")
 	case lookup && fromSquid(r.Header):
 		e.Result = h.answerSquid(w, r, &e)
 	default:
