@@ -191,9 +191,10 @@ func (c *Cache) joined() {
 func (c *Cache) fetchValue(ctx context.Context, identity string, load LoadFunc) (*Object, error) {
 	var made atomic.Pointer[Object] // a load that was overtaken may still end
 	a, body, err := c.find(ctx, LookupRequest{
-		URL: valueURL(identity), Identities: []string{identity},
-		Header: http.Header{"Cache-Control": {"only-if-cached"}, "Via": {"1.1 " + c.name}},
-		Accept: func(a *Answer) bool { return a.StatusCode == http.StatusOK },
+		URL:        &url.URL{Scheme: "http", Host: valueHost, Path: "/", RawQuery: url.QueryEscape(identity)},
+		Identities: []string{identity},
+		Header:     http.Header{"Cache-Control": {"only-if-cached"}, "Via": {"1.1 " + c.name}},
+		Accept:     func(a *Answer) bool { return a.StatusCode == http.StatusOK },
 		Origin: func(ctx context.Context, _ http.Header) (*http.Response, error) {
 			o := new(Object)
 			c.count(&c.stats.n.Loads)
@@ -225,11 +226,6 @@ func (c *Cache) fetchValue(ctx context.Context, identity string, load LoadFunc) 
 
 // valueHost is the host in the URL of a value. No host has this name (RFC 6761 section 6.4).
 const valueHost = "value.invalid"
-
-// valueURL returns the URL under which siblings are asked for a value.
-func valueURL(identity string) *url.URL {
-	return &url.URL{Scheme: "http", Host: valueHost, Path: "/", RawQuery: url.QueryEscape(identity)}
-}
 
 // fresh returns the stored object of an identity; nil if there is none or it has expired.
 func (c *Cache) fresh(identity string) *Object {

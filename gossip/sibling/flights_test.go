@@ -279,14 +279,3 @@ func TestCacheIdentity(t *testing.T) {
 		}
 	})
 }
-
-func TestZeroCache(t *testing.T) {
-	var c Cache
-	if _, err := c.Get(t.Context(), "x", nil); err != errZero {
-		t.Errorf("Get = %v", err)
-	}
-	rec := httptest.NewRecorder()
-	if c.ServeHTTP(rec, httptest.NewRequest("GET", "/x", nil)); rec.Code != http.StatusInternalServerError {
-		t.Errorf("ServeHTTP: %d", rec.Code)
-	}
-}

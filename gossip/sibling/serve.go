@@ -22,7 +22,7 @@ func (c *Cache) Wrap(next http.Handler) http.Handler {
 
 // ServeHTTP answers the requests of siblings, and all others with 403.
 func (c *Cache) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if c.Store != nil && !isFromSibling(r) { // so no request can remove anything here
+	if !isFromSibling(r) { // so no request can remove anything here
 		refuse(w)
 		return
 	}
