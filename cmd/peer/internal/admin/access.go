@@ -28,7 +28,7 @@ func (a Access) guard(next http.Handler) http.Handler {
 		case r.Header["Via"] != nil:
 			plain(w, http.StatusForbidden, "this is an admin listener: requests through proxies are refused\n")
 		case !a.named(r.Host):
-			plain(w, http.StatusMisdirectedRequest, "this is an admin listener: ask by its IP address, or name the host by --admin-host\n")
+			plain(w, http.StatusMisdirectedRequest, "this is an admin listener: use its IP address, or name the host by --admin-host\n")
 		case command && a.Token != "" && !a.bears(r):
 			plain(w, http.StatusUnauthorized, "commands need the token of --admin-token-file\n")
 		case command && a.Token == "" && !ofThisMachine(r):

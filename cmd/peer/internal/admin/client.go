@@ -104,7 +104,7 @@ func (c Client) call(ctx context.Context, method, path, token string, body []byt
 	case len(answer) > maxAnswer:
 		return nil, fmt.Errorf("the answer from %s is longer than %d bytes", c, maxAnswer)
 	case resp.Header.Get(saidBy) == "":
-		return nil, fmt.Errorf("what answers at %s is not a peer's admin listener (%s for %s)", c, resp.Status, r.URL.Path)
+		return nil, fmt.Errorf("the server at %s is not a peer's admin listener (%s for %s)", c, resp.Status, r.URL.Path)
 	case resp.StatusCode != http.StatusOK:
 		return nil, errors.New(strings.TrimSpace(string(answer)))
 	}

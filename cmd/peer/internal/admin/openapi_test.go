@@ -64,7 +64,7 @@ type answers map[string]object
 func described(summary, text string, parameters []object, by answers) object {
 	responses := object{}
 	for status, content := range by {
-		responses[status] = object{"description": map[string]string{"200": "Done.", "400": "The request is wrong, as the text says.", "404": "No digest of that peer is held here.",
+		responses[status] = object{"description": map[string]string{"200": "Done.", "400": "The request is wrong, as the text says.", "404": "There is no digest of that peer.",
 			"500": "It failed, as the text says.", "503": "Not now, as the text says: a part of the peer hangs, or it is not ready."}[status], "content": content}
 	}
 	o := object{"summary": summary, "responses": responses}

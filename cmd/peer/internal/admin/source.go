@@ -37,7 +37,7 @@ type Source interface {
 }
 
 // ErrNoDigest means that there is no digest of that peer.
-var ErrNoDigest = errors.New("no digest of that peer is held here")
+var ErrNoDigest = errors.New("there is no digest of that peer")
 
 // A WhyRequest describes a client's request whose answer is to be explained.
 type WhyRequest struct {

@@ -93,7 +93,7 @@ func writeHealth(b *strings.Builder, s Status) {
 	text := s.Health.lines()
 	if s.Origin == "" { // for a reverse proxy, failing origins are among the troubles
 		for _, f := range s.Origins[:min(len(s.Origins), 5)] {
-			text += fmt.Sprintf("origin %s does not answer since %s: %s\n", f.Host, f.Since.UTC().Format(time.RFC3339), f.Reason)
+			text += fmt.Sprintf("origin %s has not answered since %s: %s\n", f.Host, f.Since.UTC().Format(time.RFC3339), f.Reason)
 		}
 	}
 	if len(s.Health.Missing) > 0 {

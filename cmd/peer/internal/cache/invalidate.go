@@ -28,7 +28,7 @@ func (c *Cache) invalidate(ctx context.Context, urls []string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeWait)
 	defer cancel()
 	if err := c.cfg.Cluster.Invalidate(ctx, targets...); err != nil {
-		c.log.Warn("a write did not reach all peers in time; they may serve the old version until they hear of it", "url", urls[0], "err", err)
+		c.log.Warn("a write did not reach all peers in time; they may serve the old version until they receive the invalidation", "url", urls[0], "err", err)
 	}
 }
 

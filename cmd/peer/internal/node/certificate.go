@@ -17,10 +17,10 @@ func (n *Node) certificateWatcher() func() {
 		left, soon := time.Until(until), min(certificateSoon, until.Sub(from)/3)
 		switch {
 		case left <= 0:
-			n.log.Error("this peer's certificate has run out: siblings refuse it; renew its files and reload", "until", until)
+			n.log.Error("this peer's certificate has expired: siblings refuse it; renew its files and reload", "until", until)
 		case left <= soon && time.Since(warned) >= certificateTell:
 			warned = time.Now()
-			n.log.Warn("this peer's certificate runs out soon: renew its files and reload", "until", until)
+			n.log.Warn("this peer's certificate expires soon: renew its files and reload", "until", until)
 		}
 	}
 }

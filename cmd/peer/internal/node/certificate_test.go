@@ -41,7 +41,7 @@ func TestCertificateThatRunsOut(t *testing.T) {
 				time.Sleep(tt.after)
 				close(n.stopped)
 				n.serving.Wait()
-				soon, out := strings.Count(log.String(), "runs out soon"), strings.Count(log.String(), "has run out")
+				soon, out := strings.Count(log.String(), "expires soon"), strings.Count(log.String(), "has expired")
 				if soon != tt.soon || out != tt.out {
 					t.Errorf("told %d times that it runs out and %d times that it has, want %d and %d:\n%s", soon, out, tt.soon, tt.out, log.String())
 				}

@@ -46,7 +46,7 @@ func (n *Node) targets(o admin.PurgeRequest) (targets []invalidation.Target, err
 	case o.URL != "" && len(o.Tags) > 0:
 		return nil, errors.New("a purge is by URL or by tag, not by both")
 	case len(o.Tags) > 0 && o.Prefix:
-		return nil, errors.New("a prefix is one of URLs: tags are whole")
+		return nil, errors.New("a prefix is for URLs only, not for tags")
 	case len(o.Tags) == 0:
 		t, err := n.proxy.Target(o.URL, o.Prefix)
 		t.Soft = o.Soft
@@ -56,7 +56,7 @@ func (n *Node) targets(o admin.PurgeRequest) (targets []invalidation.Target, err
 	}
 	for _, tag := range o.Tags {
 		if split := cache.SplitTags(tag); len(split) != 1 || split[0] != tag || len(tag) > invalidation.MaxName {
-			return nil, fmt.Errorf("%q is no tag: it is empty, long, or has a space or a comma", tag)
+			return nil, fmt.Errorf("%q is not a tag: it is empty or too long, or has a space or a comma", tag)
 		}
 		targets = append(targets, invalidation.Target{Kind: invalidation.Tag, Name: tag, Soft: o.Soft})
 	}

@@ -96,7 +96,7 @@ func (t *troubles) of(n *Node) []admin.Trouble {
 	}
 	if n.cfg.Reverse() {
 		for _, f := range n.proxy.FailingOrigins() {
-			list = append(list, admin.Trouble{Part: "origin", Text: fmt.Sprintf("%s does not answer since %s: %s", f.Host, f.Since.UTC().Format(time.RFC3339), f.Reason)})
+			list = append(list, admin.Trouble{Part: "origin", Text: fmt.Sprintf("%s has not answered since %s: %s", f.Host, f.Since.UTC().Format(time.RFC3339), f.Reason)})
 		}
 	}
 	if load := n.proxy.SiblingLoad(); load.Lost > bearable {

@@ -33,7 +33,7 @@ const (
 var (
 	errUnknown       = errors.New("no member has that name")
 	errDead          = errors.New("the member of that name is not alive")
-	errNoCertificate = errors.New("members have certificates here")
+	errNoCertificate = errors.New("members of this cluster must use certificates")
 	errOtherName     = errors.New("the certificate is for another name")
 	errElsewhere     = errors.New("no member has that address")
 )

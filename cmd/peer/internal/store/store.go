@@ -118,7 +118,7 @@ func (o *Options) check() error {
 		errs = append(errs, fmt.Errorf("store: a size of %d bytes is more than a pebibyte", o.MaxBytes))
 	}
 	if o.MemoryBytes < 0 {
-		errs = append(errs, errors.New("store: a negative size"))
+		errs = append(errs, errors.New("store: the memory size is negative"))
 	}
 	if o.FS == nil {
 		o.FS = system{}

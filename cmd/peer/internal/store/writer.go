@@ -27,7 +27,7 @@ var (
 	// ErrTooLong is returned for bytes beyond the announced length of a body.
 	ErrTooLong = errors.New("store: body is longer than announced")
 	// ErrDiffers is returned when a source sends bytes that differ from those received before.
-	ErrDiffers = errors.New("store: body differs from what was received of it")
+	ErrDiffers = errors.New("store: body differs from the bytes received before")
 )
 
 // A Writer receives the body of an object. One goroutine at a time calls Write, then End, then
