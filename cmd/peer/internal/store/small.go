@@ -9,15 +9,11 @@ import (
 // put appends an object to a segment; if it is too large for one, the error is [ErrTooLarge]. The
 // caller unpins the returned segment, pinned, once the object can be found or is given up. A start
 // does not find an object put in the state stateRemoved until it is marked as held.
-func (s *Store) put(key string, body []byte, sums []uint64, data []byte, labels []uint64, st stamp, state byte) (o *Object, pinned *segment, err error) {
+func (s *Store) put(key string, body []byte, bodySum uint64, data []byte, labels []uint64, st stamp, state byte) (o *Object, pinned *segment, err error) {
 	size := recordSize(len(data), len(body))
 	whole := size + entrySize(len(labels), len(key))
 	if len(body) > blockSize || len(labels) > maxLabels || whole > maxRecord(s.maxBytes.Load()) {
 		return nil, nil, ErrTooLarge
-	}
-	bodySum := emptySum
-	if len(sums) > 0 {
-		bodySum = sums[0]
 	}
 	o = newSmall(key, s.lastID.Add(1), whole, uint32(len(body)), st)
 	buf := s.records.Get().(*[]byte)
@@ -67,9 +63,5 @@ func (s *Store) describeSmall(o *Object, data []byte, st stamp) (*Object, *segme
 	if err != nil {
 		return nil, nil, err
 	}
-	var sums []uint64
-	if len(r.body) > 0 {
-		sums = []uint64{r.bodySum}
-	}
-	return s.put(o.key, r.body, sums, data, s.labelsOf(data), st, stateRemoved)
+	return s.put(o.key, r.body, r.bodySum, data, s.labelsOf(data), st, stateRemoved)
 }

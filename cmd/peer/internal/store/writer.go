@@ -362,7 +362,11 @@ func (w *Writer) place(m Meta, labels []uint64) (o *Object, pinned *segment, err
 	w.mu.Unlock()
 	st := stampOf(m, s.opt.Now().UnixNano())
 	if w.f == nil {
-		o, pinned, err = s.put(w.key, w.window, w.got.sums, m.Data, labels, st, stateHeld)
+		sum := emptySum
+		if len(w.got.sums) > 0 {
+			sum = w.got.sums[0]
+		}
+		o, pinned, err = s.put(w.key, w.window, sum, m.Data, labels, st, stateHeld)
 		if !errors.Is(err, ErrTooLarge) {
 			return o, pinned, err
 		}
