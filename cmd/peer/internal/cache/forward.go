@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"maps"
@@ -186,4 +187,21 @@ func copyFlushing(w http.ResponseWriter, body io.Reader, buf []byte, n int, err 
 		}
 		n, err = body.Read(buf)
 	}
+}
+
+// forwardHead passes a HEAD to the origin. Its response may freshen or invalidate the stale response
+// that is stored for GET (RFC 9111 section 4.3.5); stored may be nil.
+func (c *Cache) forwardHead(w http.ResponseWriter, r *request, stored *found, reason string) Result {
+	return c.pass(w, r.Request, reason, func(a *answer) {
+		if stored == nil || a.status != http.StatusOK || r.cc.NoStore {
+			return
+		}
+		if stored.entry.MatchesHead(a.header, stored.obj.Size()) {
+			if e := c.freshened(stored.entry, a); r.mayStore(e.Response) {
+				c.store.Update(stored.obj, c.meta(e, new(bytes.Buffer)))
+				return
+			}
+		}
+		c.store.DeleteObject(stored.obj)
+	})
 }
