@@ -66,10 +66,10 @@ func TestOnlyAPeerChangesItsMetadata(t *testing.T) {
 				}
 				close(stop)
 				if n := believed.Load(); n != 0 {
-					t.Errorf("another's word was believed: %d of 1,000 looks", n)
+					t.Errorf("a false claim was believed in %d of 1,000 checks", n)
 				}
 				if n := gone.Load(); n != 0 {
-					t.Errorf("%d times a live peer was gone", n)
+					t.Errorf("a live peer was down %d times", n)
 				}
 				p3.inLoop(func() { p3.incarnation.Add(1 << 20) })
 				p3.updateMetadata()

@@ -226,7 +226,7 @@ func TestClustersBehindANameMerge(t *testing.T) {
 				c.joining(b, "cache:7946", right...)
 				time.Sleep(5 * time.Minute)
 				if got := c.clusters(); got != 2 {
-					t.Fatalf("%d clusters of peers that cannot hear of each other, want 2", got)
+					t.Fatalf("%d clusters of peers that cannot find each other, want 2", got)
 				}
 				hear(a, b)
 				t.Logf("one cluster after %v", within(t, 5*time.Minute, c.whole))
@@ -266,7 +266,7 @@ func TestAloneIsSaid(t *testing.T) {
 		says("with a name for itself", n.Alone(), "no address but this peer's own")
 		says("with a name for itself", n.Join(t.Context()), "no address but this peer's own")
 		if !log.has("alone: no other peer is found") {
-			t.Errorf("the log does not say that the peer is alone:\n%s", log.b.String())
+			t.Errorf("no log record that the peer is alone:\n%s", log.b.String())
 		}
 		s.set("cache", "10.0.0.1", "10.0.0.2")
 		time.Sleep(2 * time.Second)
@@ -275,7 +275,7 @@ func TestAloneIsSaid(t *testing.T) {
 		within(t, 2*time.Second, c.whole)
 		time.Sleep(2 * time.Second)
 		if err := n.Alone(); err != nil || !log.has("found other peers") {
-			t.Errorf("Alone of one of two = %v, and the log says\n%s", err, log.b.String())
+			t.Errorf("Alone of one of two = %v, and the log is\n%s", err, log.b.String())
 		}
 		if err := n.Join(t.Context()); err != nil {
 			t.Errorf("Join of one of two = %v", err)

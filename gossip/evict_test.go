@@ -78,7 +78,7 @@ func lateNewcomer(t *testing.T, incarnation uint32, first string, alive bool) {
 	}
 	time.Sleep(30 * time.Second)
 	if n := gone.Load(); n != 0 {
-		t.Errorf("%d times a live peer was gone", n)
+		t.Errorf("a live peer was down %d times", n)
 	}
 
 	c.kill("p3")

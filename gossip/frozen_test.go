@@ -28,7 +28,7 @@ func TestFreeze(t *testing.T) {
 	}
 	file := filepath.Join(frozenDir, *freeze+".state")
 	if _, err := os.Stat(file); err == nil {
-		t.Fatal("what is frozen is not written again")
+		t.Fatal("frozen files are not rewritten")
 	}
 	if err := os.MkdirAll(frozenDir, 0o755); err != nil {
 		t.Fatal(err)

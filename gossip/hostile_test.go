@@ -191,7 +191,7 @@ func TestLiarsAreNamedAndHarmless(t *testing.T) {
 					t.Errorf("%d gets in half a minute", s.Fetches)
 				}
 				if tc.logged != "" && (!log.has(tc.logged) || !log.has("member=liar")) {
-					t.Errorf("the log does not say %q of the liar:\n%s", tc.logged, log.b.String())
+					t.Errorf("no log record %q about the liar:\n%s", tc.logged, log.b.String())
 				}
 			})
 		})

@@ -169,7 +169,7 @@ func TestHostileMember(t *testing.T) {
 			}
 		}
 		if n := gone.Load(); n != 0 {
-			t.Errorf("%d times a live peer was gone", n)
+			t.Errorf("a live peer was down %d times", n)
 		}
 	})
 }

@@ -71,7 +71,7 @@ func TestInvalidateReachesAll(t *testing.T) {
 					}
 					for name, h := range all {
 						if !h.has(fmt.Sprint(n.Name(), "/", round)) {
-							t.Errorf("%s has not heard it", name)
+							t.Errorf("%s has not got the invalidation", name)
 						}
 					}
 				})
@@ -118,7 +118,7 @@ func TestInvalidateNamesWhoIsMissing(t *testing.T) {
 		c.net.Heal()
 		within(t, 30*time.Second, func() error {
 			if !h.has("x") || !h.has("y") {
-				return errors.New("p2 has not heard it since")
+				return errors.New("p2 has not got the invalidations since")
 			}
 			return nil
 		})
@@ -159,7 +159,7 @@ func TestJoinHearsOfInvalidations(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !h.has("x0") || !h.has("x1999") || h.has("everything") {
-			t.Errorf("Join returned before all was heard: %d", len(h.all))
+			t.Errorf("Join returned after %d invalidations, before the last", len(h.all))
 		}
 		ids, ok := n.Concerning("x7")
 		if len(ids) != 1 || !ok || !c.nodes["p1"].Applied(ids...) || c.nodes["p1"].Applied(invalidation.ID{Log: ids[0].Log, Sequence: 1 << 40}) {

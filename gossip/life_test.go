@@ -34,7 +34,7 @@ func TestLeftIsNotDead(t *testing.T) {
 		time.Sleep(time.Minute)
 		for range 2 {
 			if m := <-told; m.Alive || m.Left != (m.Name == "p4") {
-				t.Errorf("PeerDown is told of %s: alive %v, left %v", m.Name, m.Alive, m.Left)
+				t.Errorf("PeerDown is called with %s: alive %v, left %v", m.Name, m.Alive, m.Left)
 			}
 		}
 		for _, name := range []string{"p1", "p2"} {
@@ -88,7 +88,7 @@ func TestLeavesAtOnce(t *testing.T) {
 		synctest.Wait()
 		close(release)
 		if m := <-told; !m.Left {
-			t.Error("p1 takes p2 for dead, which said that it would leave")
+			t.Error("p1 counts p2 as dead, which has left")
 		}
 	})
 }

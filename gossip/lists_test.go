@@ -26,7 +26,7 @@ func TestHalvesOfACluster(t *testing.T) {
 				for name, n := range c.nodes {
 					for _, m := range n.Members() {
 						if m.Name == "p3" && len(m.Secrets) != 1+len(want) {
-							return fmt.Errorf("round %d: %s says that p3 accepts %d secrets, not %d", round, name, len(m.Secrets), 1+len(want))
+							return fmt.Errorf("round %d: at %s p3 accepts %d secrets, want %d", round, name, len(m.Secrets), 1+len(want))
 						}
 					}
 				}

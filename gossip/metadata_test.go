@@ -57,7 +57,7 @@ func TestConcurrentMetadata(t *testing.T) {
 		want := p1.ring.Load().ids()
 		for _, m := range p2.Members() {
 			if got := (*p2.members.Load())["p1"].info.Load().meta.Secrets; m.Name == "p1" && (len(want) != 2 || !slices.Equal(got, want)) {
-				t.Errorf("p2 has heard that p1 accepts %x, want %x", got, want)
+				t.Errorf("at p2 p1 accepts %x, want %x", got, want)
 			}
 		}
 	})

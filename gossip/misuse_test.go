@@ -101,7 +101,7 @@ func TestJoinNamesTheMistake(t *testing.T) {
 				}
 				time.Sleep(time.Second)
 				if tc.logged != "" && !log.has(tc.logged) {
-					t.Errorf("the seed's log does not say %q:\n%s", tc.logged, log.b.String())
+					t.Errorf("no record %q in the seed's log:\n%s", tc.logged, log.b.String())
 				}
 				if got := len(c.nodes["p1"].Members()); got != 1 {
 					t.Errorf("the seed has %d members, want only p2", got)
@@ -178,7 +178,7 @@ func TestLogKeepsQuietOfRestarts(t *testing.T) {
 		}
 		for _, quiet := range []string{"does not prove", "Refuting", "use of closed"} {
 			if log.has(quiet) {
-				t.Errorf("the log says %q:\n%s", quiet, log.b.String())
+				t.Errorf("the log has %q:\n%s", quiet, log.b.String())
 			}
 		}
 		if !log.has("a peer has left") || !log.has("a peer is gone") {

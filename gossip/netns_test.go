@@ -147,7 +147,7 @@ func (p *peerProcess) start(join string) {
 		p.cmd.Wait()
 	})
 	if line, err := p.out.ReadString('\n'); line != "ready\n" {
-		p.t.Fatalf("%s says %q, %v", p.name, line, err)
+		p.t.Fatalf("%s answers %q, %v", p.name, line, err)
 	}
 }
 

@@ -75,7 +75,7 @@ func TestIPv6(t *testing.T) {
 	eventually(t, 30*time.Second, replicas(a, 1))
 	eventually(t, 30*time.Second, replicas(b, 1))
 	if !holders(b, key("a", 1))["a"] {
-		t.Error("b does not find what a holds")
+		t.Error("b does not find a's objects")
 	}
 }
 

@@ -73,7 +73,7 @@ func TestInventedMembers(t *testing.T) {
 			}
 		}
 		if gone.Load() != 0 {
-			t.Errorf("%d times a peer was gone", gone.Load())
+			t.Errorf("a peer was down %d times", gone.Load())
 		}
 	})
 }
@@ -204,7 +204,7 @@ func TestNewcomersBelieveTheirSeed(t *testing.T) {
 			time.Sleep(10 * time.Second)
 			for _, m := range p4.Members() {
 				if want := c.nodes[m.Name]; want == nil || m.Addr != want.advertise.String() || !m.Alive {
-					t.Errorf("it knows %s at %s, alive %v", m.Name, m.Addr, m.Alive)
+					t.Errorf("it has %s at %s, alive %v", m.Name, m.Addr, m.Alive)
 				}
 			}
 			if got := len(p4.Members()); got != 3 {

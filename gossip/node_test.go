@@ -67,10 +67,10 @@ func TestDeadPeerIsNoCandidate(t *testing.T) {
 			}
 			return nil
 		})
-		t.Logf("a dead peer was nobody's candidate after %v", took)
+		t.Logf("a dead peer was no candidate after %v", took)
 		for _, m := range c.nodes["p1"].Members() {
 			if m.Alive == (m.Name == "p5") {
-				t.Errorf("Members says of %s that Alive is %v", m.Name, m.Alive)
+				t.Errorf("Members has %s with Alive %v", m.Name, m.Alive)
 			}
 		}
 	})
@@ -173,7 +173,7 @@ func TestLossIsRepaired(t *testing.T) {
 		s := c.nodes["p3"].Stats().Exchange
 		t.Logf("in step %v after the last change; %d gaps, %d by sync, lag at most %v", took, s.Gaps, s.Repairs, s.LagMax)
 		if s.Gaps == 0 {
-			t.Error("with 30% loss no advert was missed")
+			t.Error("with 30% loss no version was missed")
 		}
 		if s.Divergences != 0 {
 			t.Errorf("%d divergences", s.Divergences)
@@ -194,7 +194,7 @@ func TestPartitionHeals(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		for _, m := range c.nodes["p1"].Members() {
 			if m.Alive != (m.Name == "p2") {
-				t.Errorf("across the partition p1 says of %s that Alive is %v", m.Name, m.Alive)
+				t.Errorf("across the partition p1 has %s with Alive %v", m.Name, m.Alive)
 			}
 		}
 		c.net.Heal()

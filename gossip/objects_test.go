@@ -54,7 +54,7 @@ func TestObjects(t *testing.T) {
 			}
 		}
 		if false1000 > 99+5*10 { // ten are a standard deviation
-			t.Errorf("%d of 99,000 objects that nobody holds have a candidate, want one in 1000", false1000)
+			t.Errorf("%d of 99,000 objects that no peer holds have a candidate, want one in 1000", false1000)
 		}
 	})
 }

@@ -26,7 +26,7 @@ func TestRefusedDigestIsNoted(t *testing.T) {
 		}
 		time.Sleep(20 * time.Second)
 		if !log.has(words, "4096 allowed") {
-			t.Error("nothing says that peers refuse a digest of 20,000 objects")
+			t.Error("no log record that peers refuse a digest of 20,000 objects")
 		}
 	})
 }

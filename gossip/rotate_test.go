@@ -207,7 +207,7 @@ func TestSecretChangesOnline(t *testing.T) {
 			t.Error("the peer that did not make the first step was not named when it was cut off")
 		}
 		if !holdersOf(p1, identity("p5", 1))["p5"] {
-			t.Error("what p5 holds, which made the first step, is not found after the second")
+			t.Error("objects of p5, which completed the first step, are not found after the second")
 		}
 		// p6 understands only p5 now. That may keep it in the cluster, or not.
 		within(t, 75*time.Second, func() error {
@@ -234,7 +234,7 @@ func TestSecretChangesOnline(t *testing.T) {
 			n := all[name].node
 			for _, m := range n.Members() {
 				if m.Alive && !slices.Equal(m.Secrets, []string{idText(n.ring.Load().secrets[0].id)}) {
-					t.Errorf("%s says that %s accepts %v", name, m.Name, m.Secrets)
+					t.Errorf("at %s %s accepts %v", name, m.Name, m.Secrets)
 				}
 				if gone := m.Name == "p5" || m.Name == "p6"; m.Alive == gone {
 					t.Errorf("at %s: %s is alive: %v", name, m.Name, m.Alive)

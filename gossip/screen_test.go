@@ -114,7 +114,7 @@ func TestNoPeerIsEvicted(t *testing.T) {
 				}
 				time.Sleep(2 * time.Second)
 				if n := gone.Load(); n != 0 {
-					t.Errorf("%d times a live peer was gone", n)
+					t.Errorf("a live peer was down %d times", n)
 				}
 				for _, at := range []string{"p1", "p2"} {
 					for _, m := range c.nodes[at].memberlist.Members() {
@@ -125,7 +125,7 @@ func TestNoPeerIsEvicted(t *testing.T) {
 				}
 				time.Sleep(time.Minute)
 				if n := gone.Load(); n != 0 {
-					t.Errorf("a minute later a live peer had been gone %d times", n)
+					t.Errorf("after a minute a live peer had been down %d times", n)
 				}
 			})
 		})
@@ -265,7 +265,7 @@ func TestScreenLetsMembershipThrough(t *testing.T) {
 			}
 		}
 		if log.has("refused a packet") || log.has("memberlist's encoding") {
-			t.Errorf("the log says:\n%s", log.b.String())
+			t.Errorf("the log is:\n%s", log.b.String())
 		}
 	})
 }
@@ -295,7 +295,7 @@ func TestScreenRefuses(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if want := byte(msgSuspect); name != "several" && (out[0] != want || !bytes.Equal(out[1:], b[1:])) {
-			t.Errorf("%s: comes out as % x", name, out)
+			t.Errorf("%s: the result is % x", name, out)
 		}
 	}
 	for name, b := range map[string][]byte{

@@ -42,7 +42,7 @@ func TestWarmRestartFetchesOnlyWhatChanged(t *testing.T) {
 		}
 		c.nodes["p4"] = n
 		if got := len(holders(n, key("p2", 7))); got != 0 {
-			t.Errorf("a replica from the file is in use before its origin was heard of")
+			t.Errorf("a replica from the file is in use before its origin has confirmed it")
 		}
 		n.cfg.Join = []string{"10.0.0.1:7946"}
 		if err := n.Join(t.Context()); err != nil {

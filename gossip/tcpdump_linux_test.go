@@ -84,7 +84,7 @@ func (c *capture) start(t *testing.T, subnet string) (stop func()) {
 		cmd.Process.Signal(os.Interrupt)
 		rest, _ := io.ReadAll(said)
 		if err != nil || !bytes.Contains(rest, []byte("\n0 packets dropped by kernel")) {
-			t.Fatalf("%v; tcpdump says %s", err, rest)
+			t.Fatalf("%v; tcpdump wrote %s", err, rest)
 		}
 	}
 }

@@ -104,7 +104,7 @@ func auditTable(t *testing.T, x *table, want map[uint32]*digest.Filter) {
 			used += u
 		}
 		if inSegment != int(s.codes) || used != int(s.used) {
-			t.Fatalf("segment at %x has %d codes and %d fields in use, its books say %d and %d", s.first, inSegment, used, s.codes, s.used)
+			t.Fatalf("segment at %x has %d codes and %d fields in use, its counters are %d and %d", s.first, inSegment, used, s.codes, s.used)
 		}
 	})
 	// And all that should be there.
@@ -129,7 +129,7 @@ func auditTable(t *testing.T, x *table, want map[uint32]*digest.Filter) {
 		}
 	}
 	if codes != x.codes || words != x.words || segments != x.segments || next != 0 {
-		t.Fatalf("%d codes in %d words of %d segments up to %x, the books say %d, %d, %d", codes, words, segments, next, x.codes, x.words, x.segments)
+		t.Fatalf("%d codes in %d words of %d segments up to %x, the counters are %d, %d, %d", codes, words, segments, next, x.codes, x.words, x.segments)
 	}
 }
 

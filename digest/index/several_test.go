@@ -62,7 +62,7 @@ func (w *world) checkPrefixes(keys []digest.Key, linear map[string]int) {
 	w.t.Helper()
 	got := w.index.Prefixes(make([]Prefix, 1), keys)
 	if got[0] != (Prefix{}) {
-		w.t.Fatal("Prefixes changes what was in dst")
+		w.t.Fatal("Prefixes changes the beginning of dst")
 	}
 	got = got[1:]
 	if len(got) != len(linear) {
@@ -148,7 +148,7 @@ func TestPrefixesAreRarelyLonger(t *testing.T) {
 	answers, longer, _ := disagreement(t, x, all, length)
 	// 3,500 answers, of which 1.3 in 1,000 are 4.5; 15 is five standard deviations more.
 	if answers < 3000 || longer > 15 {
-		t.Errorf("%d of %d prefixes are longer than keys one by one say", longer, answers)
+		t.Errorf("%d of %d prefixes are longer than by lookups of each key", longer, answers)
 	}
 }
 
@@ -219,7 +219,7 @@ func TestPrefixes(t *testing.T) {
 			w.set(peer, counting(t, mix(w.rng), held...).Advance())
 			got := w.index.Prefixes(nil, chain)
 			if i > 0 && (len(got) < i || got[0].Keys < len(held)) {
-				t.Fatalf("%s: Prefixes = %v after %s came with %d keys", name, got, peer, len(held))
+				t.Fatalf("%s: Prefixes = %v after %s was set with %d keys", name, got, peer, len(held))
 			}
 			w.checkSeveral(chain)
 		}

@@ -266,7 +266,7 @@ func TestRoundIsPaced(t *testing.T) {
 	most := 0
 	for at := now; len(told) < n; at = e.Next() {
 		if at.Sub(now) > 2*time.Second {
-			t.Fatalf("after two seconds only %d of %d peers were told", len(told), n)
+			t.Fatalf("after two seconds only %d of %d peers had an advert", len(told), n)
 		}
 		e.Tick(at)
 		out := e.Drain()
@@ -285,7 +285,7 @@ func TestRoundIsPaced(t *testing.T) {
 		last = max(last, d)
 	}
 	if last > roundTime {
-		t.Errorf("the last of %d peers was told after %v, want at most %v", n, last, roundTime)
+		t.Errorf("the last of %d peers had an advert after %v, want at most %v", n, last, roundTime)
 	}
 	// This includes adverts repeated to peers that have not reacted.
 	if most > 200 {
@@ -314,7 +314,7 @@ func TestUnusableDigestIsLeftAlone(t *testing.T) {
 		}
 	}
 	if asked != unusables {
-		t.Errorf("asked %d times in three minutes for a digest that is too large, want %d", asked, unusables)
+		t.Errorf("%d gets in three minutes for a digest that is too large, want %d", asked, unusables)
 	}
 	if s := a.engine.Stats(); s.Rejected-before.Rejected != int64(asked) {
 		t.Errorf("%d rejections counted, want %d", s.Rejected-before.Rejected, asked)
@@ -323,7 +323,7 @@ func TestUnusableDigestIsLeftAlone(t *testing.T) {
 	a.engine.HandleDatagram(now, Advert{Announce, h}.AppendTo(nil))
 	a.engine.Tick(now)
 	if p.flight == nil {
-		t.Error("a new epoch does not make it ask again")
+		t.Error("there is no get after a new epoch")
 	}
 }
 

@@ -130,7 +130,7 @@ func TestFreeze(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := os.Mkdir(dir, 0o755); err != nil {
-		t.Fatalf("what is frozen is not written again: %v", err)
+		t.Fatalf("frozen files are not rewritten: %v", err)
 	}
 	vectors, err := os.ReadFile("testdata/vectors.json")
 	if err != nil {
@@ -290,7 +290,7 @@ func readFrozenSteps(t *testing.T, steps []frozenStep, filters map[string]*diges
 		}
 		for i := range a.Keys {
 			if r.Filter.MayContain(frozenKey(i)) != (i >= a.Gone) {
-				t.Fatalf("%s: object %d of %d, the first %d of them gone", a.Name, i, a.Keys, a.Gone)
+				t.Fatalf("%s: object %d of %d, the first %d of them removed", a.Name, i, a.Keys, a.Gone)
 			}
 		}
 		filters[a.Name] = r.Filter

@@ -184,7 +184,7 @@ func TestResumeIsBounded(t *testing.T) {
 				return f, p
 			}
 		}
-		t.Fatalf("nothing is asked of %s", name)
+		t.Fatalf("there is no get to %s", name)
 		panic("unreachable")
 	}
 	broken := func(name string, bytes int) Result {
@@ -208,28 +208,28 @@ func TestResumeIsBounded(t *testing.T) {
 	f, p := start("f")
 	e.FetchDone(now, f.Number, broken("f", leastPartial-1))
 	if p.partial != nil || p.attempts == 0 {
-		t.Error("what is too little is kept")
+		t.Error("a part that is too short is kept")
 	}
 	f, p = start("g")
 	e.FetchDone(now, f.Number, broken("g", 100_001))
 	if p.partial != nil {
-		t.Error("what is too much is kept")
+		t.Error("a part that is too long is kept")
 	}
 	f, p = start("h")
 	e.FetchDone(now, f.Number, broken("h", 50_000))
 	now = now.Add(time.Second)
 	f, _ = start("h")
 	if f.Partial == nil || f.Get.Resume.Offset != 50_000 {
-		t.Fatalf("asked for %+v", f.Get)
+		t.Fatalf("the get is %+v", f.Get)
 	}
 	e.FetchDone(now, f.Number, Result{Kind: FrameSnapshot, Err: digest.ErrCorrupt})
 	if p.partial != nil {
-		t.Error("what made a wrong digest is kept")
+		t.Error("a part of a wrong digest is kept")
 	}
 	f, _ = start("i")
 	e.FetchDone(now, f.Number, broken("i", 50_000))
 	now = now.Add(partialAge + time.Second)
 	if f, _ = start("i"); f.Partial != nil || f.Get.Resume.Offset != 0 {
-		t.Error("what is old is asked to be completed")
+		t.Error("an old part is resumed")
 	}
 }

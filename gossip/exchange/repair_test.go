@@ -25,7 +25,7 @@ func TestChangeAndBack(t *testing.T) {
 	w.run(w.now.Add(6 * time.Second))
 	w.mustBeInStep(t)
 	if after := w.peers[1].engine.Stats(); after.SnapshotsIn != before.SnapshotsIn || after.DeltasIn == before.DeltasIn {
-		t.Errorf("%d snapshots and %d deltas came", after.SnapshotsIn-before.SnapshotsIn, after.DeltasIn-before.DeltasIn)
+		t.Errorf("%d snapshots and %d deltas were received", after.SnapshotsIn-before.SnapshotsIn, after.DeltasIn-before.DeltasIn)
 	}
 }
 

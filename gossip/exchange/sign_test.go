@@ -103,7 +103,7 @@ func TestSignatureTravelsWithRelays(t *testing.T) {
 		}
 		r := carry(last, relay)
 		if r.Err != nil || r.Filter == nil || r.Filter.Version() != f.Version() {
-			t.Fatalf("version %d: by way of the relay came %v, %v", i, r.Kind, r.Err)
+			t.Fatalf("version %d: the relay's answer was %v, %v", i, r.Kind, r.Err)
 		}
 	}
 }

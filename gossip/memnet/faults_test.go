@@ -20,7 +20,7 @@ func TestRateAndResendDelayStreams(t *testing.T) {
 			client.Write(make([]byte, 1500))
 		}()
 		if _, err := io.ReadFull(server, make([]byte, 2000)); err != nil || time.Since(start) != 2010*time.Millisecond {
-			t.Errorf("2000 bytes came with %v after %v, want 2.01s", err, time.Since(start))
+			t.Errorf("2000 bytes arrived with %v after %v, want 2.01s", err, time.Since(start))
 		}
 		start = time.Now()
 		server.Write([]byte("x")) // the other way is as it was
@@ -32,14 +32,14 @@ func TestRateAndResendDelayStreams(t *testing.T) {
 		n.SetLink("10.0.0.1", "10.0.0.2", Conditions{})
 		start = time.Now()
 		if _, err := io.ReadFull(server, make([]byte, 99_500)); err != nil || time.Since(start) > time.Second {
-			t.Errorf("the rest came with %v %v after the rate had ended, want a second at most", err, time.Since(start))
+			t.Errorf("the rest arrived with %v %v after the rate was lifted, want a second at most", err, time.Since(start))
 		}
 		n.SetLink("10.0.0.1", "10.0.0.2", Conditions{Resend: 1})
 		start = time.Now()
 		client.Write([]byte("x"))
 		server.Read(make([]byte, 1))
 		if got, want := time.Since(start), firstResend<<mostResends-firstResend; got != want {
-			t.Errorf("what is lost %d times came after %v, want %v", mostResends, got, want)
+			t.Errorf("data lost %d times arrived after %v, want %v", mostResends, got, want)
 		}
 	})
 }
