@@ -56,7 +56,7 @@ func TestPurgeMethod(t *testing.T) {
 			{0, "/", []string{"xkey: " + strings.Repeat("x ", 10) + many(300)}, 400, "more than 256 tags", 0},
 			{0, "/a/b", []string{"X-Forwarded-For: 10.8.8.8"}, 403, "--trusted-proxies", 0},
 			{0, "/a/b", []string{"Via: 1.1 x"}, 403, "--trusted-proxies", 0},
-			{1, "/a/b", nil, 403, "--purge-client does not name you", 0},
+			{1, "/a/b", nil, 403, "--purge-client does not include your address", 0},
 			{2, "/a/b", nil, 405, "this machine only", 0},
 		} {
 			for i := range v.nodes {

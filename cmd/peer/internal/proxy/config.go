@@ -15,8 +15,7 @@ import (
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
-// Config says what a [Handler] does. The zero value of every field but Name and
-// Store is usable.
+// Config configures a [Handler]. Only Name and Store must be set.
 type Config struct {
 	cache.Config // New sets Transport, Siblings, Recode and Invalidates, and both timeouts to 60 s if they are 0
 

@@ -29,7 +29,7 @@ func (h *Handler) connect(w http.ResponseWriter, r *http.Request) cache.Result {
 	}
 	host, port, err := net.SplitHostPort(r.Host)
 	if err != nil || host == "" || port == "" {
-		return refuse(http.StatusBadRequest, "bad-target", "CONNECT wants HOST:PORT")
+		return refuse(http.StatusBadRequest, "bad-target", "CONNECT needs HOST:PORT")
 	}
 	if h.cfg.AllowConnect != nil && !h.cfg.AllowConnect(host, port) {
 		return refuse(http.StatusForbidden, "not-allowed", "tunnels to that port are not allowed here")

@@ -31,7 +31,7 @@ func (h *Handler) mayPurge(r *http.Request) (status int, why string) {
 	case len(h.cfg.PurgeClients) == 0 && (err != nil || !from.IsLoopback()):
 		return http.StatusMethodNotAllowed, "PURGE is for this machine only: others need --purge-client"
 	case len(h.cfg.PurgeClients) > 0 && (err != nil || !contains(h.cfg.PurgeClients, from)):
-		return http.StatusForbidden, "--purge-client does not name you"
+		return http.StatusForbidden, "--purge-client does not include your address"
 	}
 	return 0, ""
 }
