@@ -64,7 +64,7 @@ func TestComposeFile(t *testing.T) {
 	published := make(map[string]string)
 	for name, s := range c.Services {
 		if _, err := os.Stat(filepath.Join("deploy", s.Build.Context, s.Build.Dockerfile)); err != nil {
-			t.Errorf("%s is built from what is not there: %v", name, err)
+			t.Errorf("%s is built from files that do not exist: %v", name, err)
 		}
 		for _, p := range s.Ports {
 			if other := published[p]; other != "" || !strings.HasPrefix(p, "127.0.0.1:") {

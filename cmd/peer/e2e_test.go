@@ -197,7 +197,7 @@ func TestKilledPeer(t *testing.T) {
 		t.Errorf("%d of 200 questions went to the emptied peer", n)
 	}
 	if code := c.stop(); code != 0 {
-		t.Errorf("a peer that is told to stop ends with %d:\n%s", code, c.stderr.String())
+		t.Errorf("a peer that is stopped ends with %d:\n%s", code, c.stderr.String())
 	}
 }
 

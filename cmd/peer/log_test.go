@@ -42,7 +42,7 @@ func TestLogHasOneForm(t *testing.T) {
 	resp.Body.Close()
 	for begun := time.Now(); !strings.Contains(p.stderr.String(), "Unsolicited response"); time.Sleep(10 * time.Millisecond) {
 		if time.Since(begun) > 10*time.Second {
-			t.Fatalf("net/http said nothing of what an origin sent unasked:\n%s", p.stderr.String())
+			t.Fatalf("net/http did not log an unsolicited response of an origin:\n%s", p.stderr.String())
 		}
 	}
 	for line := range strings.Lines(p.stderr.String()) {

@@ -150,7 +150,7 @@ func TestUnreachableJoin(t *testing.T) {
 	for _, up := parseStarted(out.String()); !up; _, up = parseStarted(out.String()) {
 		select {
 		case err := <-ended:
-			t.Fatalf("a peer that reaches nobody ended: %v", err)
+			t.Fatalf("a peer that reaches no other peer ended: %v", err)
 		case <-time.After(5 * time.Millisecond):
 		}
 	}

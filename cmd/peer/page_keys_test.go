@@ -159,6 +159,6 @@ func TestStatusPageByKeyboard(t *testing.T) {
 	shows("that it was purged", `document.getElementById("done").textContent === "removed 1 here, told 1 others"`)
 	s.fill(t, a.listen, 7, 8)
 	if got := s.Tally().Requests - before; got != 1 {
-		t.Errorf("the origin was asked %d times after the purge, want once", got)
+		t.Errorf("the origin got %d requests after the purge, want once", got)
 	}
 }

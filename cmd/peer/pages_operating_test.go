@@ -93,7 +93,7 @@ func TestOperatingSizes(t *testing.T) {
 	}
 	m = regexp.MustCompile("`(peer plan --objects 100000 [^`]*)` says").FindStringSubmatch(p.prose)
 	if m == nil {
-		t.Fatal("the page has no plan of what was measured")
+		t.Fatal("the page has no plan for the measured cluster")
 	}
 	holds(t, words(t, 0, split(m[1])[1:]...), "received 13.0 KiB/s ")
 }

@@ -13,7 +13,7 @@ func TestStopOfAPeerThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		failure := errors.New("requests under way were cut off")
 		if err := within(time.Minute, func() error { time.Sleep(59 * time.Second); return failure }); err != failure {
-			t.Errorf("within() = %v, want what stopping says", err)
+			t.Errorf("within() = %v, want the error of stopping", err)
 		}
 		hung := make(chan struct{})
 		begun := time.Now()

@@ -113,7 +113,7 @@ func TestDefaultTTL(t *testing.T) {
 			ask(t, a.listen, path, "", "Cookie: _ga=1")
 		}
 		if n := asked.Load() - before; n != 2 {
-			t.Errorf("%s: the origin was asked %d times, want 2", path, n)
+			t.Errorf("%s: the origin got %d requests, want 2", path, n)
 		}
 	}
 	holds(t, words(t, 0, "why", "/x", "--admin", a.admin), "by rule default-ttl")
@@ -164,7 +164,7 @@ rules:
 			}
 		}
 		if n := asked.Load() - before; n != c.times {
-			t.Errorf("%s with %s: the origin was asked %d times, want %d", c.path, c.fields, n, c.times)
+			t.Errorf("%s with %s: the origin got %d requests, want %d", c.path, c.fields, n, c.times)
 		}
 	}
 	eventually(t, time.Minute, "both answers are stored", func() bool {
@@ -216,7 +216,7 @@ func TestCompressing(t *testing.T) {
 		t.Errorf("no coding: %d bytes, %v", len(body), r.Header)
 	}
 	if n := asked.Load(); n != 1 {
-		t.Errorf("the origin was asked %d times", n)
+		t.Errorf("the origin got %d requests", n)
 	}
 	if r, body := ask(t, p.listen, "/raw/x", "", "Accept-Encoding: gzip"); body != page || r.Header.Get("Vary") != "" {
 		t.Errorf("the exception: %v", r.Header)
@@ -281,7 +281,7 @@ sites:
 		t.Errorf("a certificate that is not trusted: %s, %v, %s", r.Status, r.Header, body)
 	}
 	if r, body := ask(t, a.listen, "/x", "four.example"); r.StatusCode != 421 || !strings.Contains(body, "no site here") {
-		t.Errorf("a host that is nobody's: %s, %s", r.Status, body)
+		t.Errorf("a host of no site: %s, %s", r.Status, body)
 	}
 	eventually(t, time.Minute, "b knows what a holds", func() bool {
 		s, err := admin.Client(b.admin).Status(t.Context())
@@ -417,7 +417,7 @@ func TestTLSToClients(t *testing.T) {
 		return time.Until(r.TLS.PeerCertificates[0].NotAfter) > 90*time.Minute
 	})
 	if !strings.Contains(p.stderr.String(), "changed=https-cert") {
-		t.Errorf("the log does not say what changed:\n%s", p.stderr.String())
+		t.Errorf("the log does not name the changes:\n%s", p.stderr.String())
 	}
 	if code := p.stop(); code != 0 {
 		t.Errorf("the peer ended with %d", code)

@@ -43,7 +43,7 @@ func TestHangCostsASquidsClientLittle(t *testing.T) {
 	}
 	t.Logf("with a disk that hangs, 5 answers took %v to %v", quickest, slowest)
 	if quickest < 400*time.Millisecond {
-		t.Errorf("an answer took %v: the Squid did not ask the peer", quickest)
+		t.Errorf("an answer took %v: the Squid sent the peer no request", quickest)
 	}
 	// Twice our patience: a question on an old connection is repeated on a new one.
 	if slowest > 1500*time.Millisecond {

@@ -220,6 +220,6 @@ func TestFalseHit(t *testing.T) {
 		t.Errorf("want each once from the origin and once from the Squid's memory")
 	}
 	if n := p.Status().Traffic.NotServedToSiblings - before - asked; n != 0 {
-		t.Errorf("%d questions for what the Squid should hold", n)
+		t.Errorf("%d lookup requests for objects that the Squid should have", n)
 	}
 }

@@ -62,7 +62,7 @@ func TestSitesTerminator(t *testing.T) {
 		return string(b), resp.Header.Get("Cache-Status")
 	}
 	if body, status := get(); body != "127.0.0.1, 127.0.0.1 https www.example.com " || !strings.HasSuffix(status, "stored") {
-		t.Errorf("the origin heard %q (%s)", body, status)
+		t.Errorf("the origin got %q (%s)", body, status)
 	}
 	holds(t, words(t, 0, "purge", "--prefix", "/", "--admin", p.admin), app.URL+"/ PEER", "a 0 done") // it says which URLs those are
 	holds(t, words(t, 0, "why", "/page", "--admin", p.admin), "A miss", "give the client's URL")

@@ -109,7 +109,7 @@ func TestTracesGoThroughTheCluster(t *testing.T) {
 		t.Errorf("a's own trace: %+v\n%+v", request, fetch)
 	}
 	if got, _ := atOrigin.Load(object(1)); got != "00-"+first+"-"+fetch.SpanID+"-01" {
-		t.Errorf("the origin was asked with %v, want %s", got, fetch.SpanID)
+		t.Errorf("the origin got a request with %v, want %s", got, fetch.SpanID)
 	}
 	if asking.ParentSpanID != "00f067aa0ba902b7" || question.ParentSpanID != asking.SpanID || answered.ParentSpanID != question.SpanID ||
 		asking.attribute("summarycache.sibling") != "a" || !strings.HasSuffix(answered.attribute("url.full"), object(1)) {

@@ -16,7 +16,7 @@ import (
 func TestTracingOffCostsNothing(t *testing.T) {
 	const before = 9
 	if got := leastAllocs(hit(t)); got > before {
-		t.Errorf("a hit takes %v allocations, and took %v before it could be traced", got, before)
+		t.Errorf("a hit takes %v allocations, want %v as before tracing", got, before)
 	}
 	if got := leastAllocs(tracedHit(t)); got <= before {
 		t.Errorf("a traced hit takes %v allocations: is it traced?", got)

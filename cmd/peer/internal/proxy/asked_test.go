@@ -106,7 +106,7 @@ func TestSchemeIsInTheKey(t *testing.T) {
 			synctest.Wait()
 		}
 		if n := w.origin.count(); n != 3 {
-			t.Errorf("the origin was asked %d times, want 3", n)
+			t.Errorf("the origin got %d requests, want 3", n)
 		}
 	})
 }
@@ -143,7 +143,7 @@ func TestVaryByClientIsNotStored(t *testing.T) {
 		defer w.close()
 		for _, ip := range []string{"192.0.2.1", "192.0.2.2"} {
 			if r := w.from("a", ip+":1", "GET", "/x"); r.Body.String() != ip {
-				t.Errorf("%s got what is for %s", ip, r.Body)
+				t.Errorf("%s got the response for %s", ip, r.Body)
 			}
 			synctest.Wait()
 		}

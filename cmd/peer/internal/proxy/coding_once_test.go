@@ -35,10 +35,10 @@ func TestCodingsOfOneFetch(t *testing.T) {
 			}
 		}
 		if n := w.origin.count(); n != 1 {
-			t.Errorf("the origin was asked %d times", n)
+			t.Errorf("the origin got %d requests", n)
 		}
 		if h := w.origin.last().Header; h.Get("Accept-Encoding") != "identity" || strings.Join(h["Via"], ", ") != "1.1 a" {
-			t.Errorf("the origin was asked with %v", h)
+			t.Errorf("the origin got a request with %v", h)
 		}
 		a, b := w.peers["a"].Counters(), w.peers["b"].Counters()
 		if a.OriginFetches != 1 || a.OriginRequests != 1 || a.BytesFromOrigins != uint64(len(prose)) || b.SiblingHits != 1 || b.LocalHits != 2 || b.OriginRequests != 0 {
@@ -46,7 +46,7 @@ func TestCodingsOfOneFetch(t *testing.T) {
 		}
 		for _, peer := range []string{"a", "b"} {
 			if n := len(w.digests.listed[peer]); n != 1 {
-				t.Errorf("%s lists %d, want what the others are derived from alone", peer, n)
+				t.Errorf("%s advertises %d objects, want only the uncompressed one", peer, n)
 			}
 		}
 	})
@@ -86,7 +86,7 @@ func TestCodingsAtOnce(t *testing.T) {
 					want = 1
 				}
 				if n := w.origin.count(); n != 1 || int(stored.Inserts) != want || int(stored.Objects) != want {
-					t.Errorf("the origin was asked %d times, %d stored, %d held, want 1 and %d", n, stored.Inserts, stored.Objects, want)
+					t.Errorf("the origin got %d requests, %d stored, %d held, want 1 and %d", n, stored.Inserts, stored.Objects, want)
 				}
 			})
 		})

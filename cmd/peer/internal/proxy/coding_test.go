@@ -112,12 +112,12 @@ func TestCompressedOnce(t *testing.T) {
 				t.Errorf("%s with another tag: %s", c.accept, r.Status)
 			}
 			if n := w.origin.count() - asked; n > 1 || c.accept == "gzip" && n != 1 {
-				t.Errorf("%s: the origin was asked %d times", c.accept, n)
+				t.Errorf("%s: the origin got %d requests", c.accept, n)
 			}
 			asked = w.origin.count()
 		}
 		if asked != 1 {
-			t.Errorf("the origin was asked %d times, want once for all codings and for none", asked)
+			t.Errorf("the origin got %d requests, want 1 for all codings and the uncompressed body", asked)
 		}
 		// A range is of the uncompressed bytes.
 		for _, fields := range [][]string{{"Range: bytes=5-14"}, {"Range: bytes=5-14", "Accept-Encoding: gzip"}, {"Range: bytes=5-14", "Accept-Encoding: gzip", `If-Range: "abc"`}} {
@@ -126,7 +126,7 @@ func TestCompressedOnce(t *testing.T) {
 			}
 		}
 		if r := w.get("a", "/x", "Range: bytes=5-14", "Accept-Encoding: gzip", `If-Range: W/"abc"`); r.StatusCode != 200 || plain(t, r) != prose {
-			t.Errorf("a part of what the client has compressed: %s, %v", r.Status, r.Header)
+			t.Errorf("a range of a compressed response: %s, %v", r.Status, r.Header)
 		}
 		if r := w.get("a", "/x", "Cache-Control: no-transform", "Accept-Encoding: gzip"); r.body != prose {
 			t.Errorf("no-transform of the client: %v", r.Header)
@@ -239,7 +239,7 @@ func TestCompressedIsValidated(t *testing.T) {
 					}
 					// A date is not a strong validator: another peer may have compressed to other bytes.
 					if r := w.get("a", "/x", "Accept-Encoding: gzip", "Range: bytes=3-", "If-Range: "+validator[1]); i == 0 && r.StatusCode == 206 && r.Header.Get("Content-Encoding") != "" {
-						t.Errorf("a part of what is compressed: %v", r.Header)
+						t.Errorf("a range of a compressed response: %v", r.Header)
 					}
 					synctest.Wait()
 				}

@@ -33,7 +33,7 @@ func TestConformanceDoc(t *testing.T) {
 		return
 	}
 	if !*update {
-		t.Fatalf("%s is not what the rows say; go test ./cmd/peer/internal/proxy -run ConformanceDoc -update rewrites it", docFile)
+		t.Fatalf("%s does not have the table of the rows; go test ./cmd/peer/internal/proxy -run ConformanceDoc -update rewrites it", docFile)
 	}
 	if err := os.WriteFile(docFile, []byte(head+docBegin+want+docEnd+foot), 0o644); err != nil {
 		t.Fatal(err)

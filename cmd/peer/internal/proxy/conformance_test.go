@@ -167,7 +167,7 @@ func (w *world) step(peer string, i int, s step) {
 		t.Errorf("step %d: %d %q, want %d %q", i, r.StatusCode, r.body, s.status, s.get)
 	}
 	if asked := w.origin.count() > before; asked != s.origin {
-		t.Errorf("step %d: origin asked: %v, want %v (Cache-Status: %s)", i, asked, s.origin, r.status())
+		t.Errorf("step %d: request to the origin: %v, want %v (Cache-Status: %s)", i, asked, s.origin, r.status())
 	}
 	if !strings.Contains(r.status(), peer) {
 		t.Errorf("step %d: Cache-Status %q lacks %s", i, r.status(), peer)

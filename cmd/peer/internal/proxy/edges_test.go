@@ -35,11 +35,11 @@ func TestCookiesAreNotForSiblings(t *testing.T) {
 			}
 		}
 		if len(asked) == 0 {
-			t.Error("the sibling was never asked")
+			t.Error("the sibling got no request")
 		}
 		for _, r := range asked {
 			if r.Header["Cookie"] != nil {
-				t.Errorf("asked with %v", r.Header)
+				t.Errorf("a sibling got a request with %v", r.Header)
 			}
 		}
 	})

@@ -257,7 +257,7 @@ func TestInterimLeavesOurFields(t *testing.T) {
 			}
 			if resp.StatusCode == http.StatusOK {
 				if !resp.Close {
-					t.Error("the connection stays open after a request of which nobody knows for certain where it ends")
+					t.Error("the connection stays open after a request whose end is not certain")
 				}
 				return
 			}

@@ -176,7 +176,7 @@ func TestSpoiltBlocks(t *testing.T) {
 				}
 				w.get("a", "/y")
 				if n := w.peers["a"].Counters(); n.SiblingsAccused != 1 || w.asked("a") != before {
-					t.Errorf("byte %d, tagged %v: accused %d times, asked %d times since", at, tagged, n.SiblingsAccused, w.asked("a")-before)
+					t.Errorf("byte %d, tagged %v: accused %d times, %d requests since", at, tagged, n.SiblingsAccused, w.asked("a")-before)
 				}
 			})
 		}
@@ -255,7 +255,7 @@ func TestLiarIsFound(t *testing.T) {
 			w.get("a", "/honest")
 			synctest.Wait()
 			if n := w.peers["a"].Counters(); n.SiblingsCompared != 1 || n.SiblingsRefuted != 0 {
-				t.Fatalf("%s: what is true was refuted: %+v", tt.name, n)
+				t.Fatalf("%s: a true answer was refuted: %+v", tt.name, n)
 			}
 			w.get("a", "/x")
 			synctest.Wait()
@@ -273,7 +273,7 @@ func TestLiarIsFound(t *testing.T) {
 				}
 			}
 			if w.asked("a") != 2 {
-				t.Errorf("%s: the liar was asked %d times", tt.name, w.asked("a"))
+				t.Errorf("%s: the sibling with wrong bodies got %d requests", tt.name, w.asked("a"))
 			}
 		})
 	}

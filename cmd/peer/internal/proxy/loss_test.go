@@ -154,7 +154,7 @@ func lossBetweenPeers(t *testing.T, requests int, think time.Duration) {
 			t.Errorf("p99 is %v", p99)
 		}
 		if n.SiblingHits == 0 || n.BodiesTakenOver == 0 {
-			t.Error("siblings gave nothing, or no body was taken over: what was tried?")
+			t.Error("no answers from siblings, or no body was taken over: the test tests nothing")
 		}
 		time.Sleep(2 * time.Minute)
 	})

@@ -41,7 +41,7 @@ func TestPurgedStaysPurged(t *testing.T) {
 			t.Errorf("after the purge: %d origin requests, %s", w.origin.count(), r.status())
 		}
 		if w.get("a", "/dir/slow"); w.origin.count() != 4 {
-			t.Errorf("what was under way when its prefix was purged is stored")
+			t.Errorf("a response is stored whose prefix was purged during its fetch")
 		}
 		w.get("b", "/other")
 		synctest.Wait()
@@ -90,7 +90,7 @@ func TestExplain(t *testing.T) {
 		}
 		e, _, _ := w.peers["a"].Explain("GET", base+"/x", nil)
 		if s := e.Stored[0]; !s.Selected || s.Age != 20 || s.FreshFor != 40 || s.Bytes != 3 || !s.Listed || s.Status != 200 {
-			t.Errorf("what is stored: %+v", s)
+			t.Errorf("stored: %+v", s)
 		}
 		time.Sleep(time.Minute)
 		if e, _, _ := w.peers["a"].Explain("GET", base+"/swr", nil); e.Verdict != cache.WouldHitStale || e.Stored[0].Listed {

@@ -75,7 +75,7 @@ func TestOriginsFail(t *testing.T) {
 		s.err = &net.OpError{Op: "dial", Err: errors.New("connection refused")}
 		ask(gone, "a")
 		if len(o.list()) != 0 || log.Len() != 0 {
-			t.Errorf("what clients did counts: %+v\n%s", o.list(), &log)
+			t.Errorf("faults of clients count: %+v\n%s", o.list(), &log)
 		}
 		s.err = &net.DNSError{Err: "no such host", Name: "a"}
 		for range 600 {

@@ -138,10 +138,10 @@ func TestTargets(t *testing.T) {
 			}
 			switch {
 			case tt.origin == "" && w.origin.count() > 0:
-				t.Errorf("%s: the origin was asked", tt.line)
+				t.Errorf("%s: the origin got a request", tt.line)
 			case tt.origin != "":
 				if r := w.origin.last(); r.RequestURI != tt.origin || r.Host != originHost && !strings.EqualFold(r.Host, originHost+":80") || r.Header["Authorization"] != nil {
-					t.Errorf("%s: origin asked for %s at %s", tt.line, r.RequestURI, r.Host)
+					t.Errorf("%s: the origin got a request for %s at %s", tt.line, r.RequestURI, r.Host)
 				}
 			}
 		})

@@ -126,7 +126,7 @@ func TestHeadFromSibling(t *testing.T) {
 			t.Errorf("%d requests to the origin", n)
 		}
 		if r := w.do("b", "HEAD", "/none", ""); r.StatusCode != 200 || w.origin.count() != 2 {
-			t.Errorf("HEAD of what nobody holds: %d, %d requests to the origin", r.StatusCode, w.origin.count())
+			t.Errorf("HEAD of an object that no peer has: %d, %d requests to the origin", r.StatusCode, w.origin.count())
 		}
 	})
 }

@@ -190,7 +190,7 @@ func resume(t *testing.T, name string, o *faulty, clients int, sibling bool) {
 		}
 	}
 	if o.ranges && !changed && o.at > 0 && o.inRanges == 0 {
-		t.Errorf("%s: no part was asked for", name)
+		t.Errorf("%s: no range was requested", name)
 	}
 }
 
@@ -380,7 +380,7 @@ func TestNothingSent(t *testing.T) {
 					}
 					all.Wait()
 					if n := w.origin.count(); !fails && n > 3 {
-						t.Errorf("%s, %d clients: the origin was asked %d times", fault, clients, n)
+						t.Errorf("%s, %d clients: the origin got %d requests", fault, clients, n)
 					}
 				})
 			}

@@ -258,7 +258,7 @@ func TestQuestion(t *testing.T) {
 			t.Fatalf("%d %q", r.StatusCode, r.body)
 		}
 		if got.RequestURI != "http://"+originHost+"/x?q=1" || got.Host != originHost || got.Method != "GET" {
-			t.Errorf("asked %s %s Host: %s", got.Method, got.RequestURI, got.Host)
+			t.Errorf("request %s %s Host: %s", got.Method, got.RequestURI, got.Host)
 		}
 		checkFields(t, "question", got.Header, "Cache-Control: only-if-cached, max-age=40, min-fresh=5 | Via: 1.1 a | Accept-Language: de | "+
 			"Cookie: | Referer: | If-None-Match: | X-Forwarded-For:")
@@ -389,7 +389,7 @@ func TestListing(t *testing.T) {
 		}
 		check("purged", false)
 		if w.recorded() != "" {
-			t.Error("a sibling was asked")
+			t.Error("a sibling got a request")
 		}
 	})
 }

@@ -25,7 +25,7 @@ func mustURLs(list ...string) (urls []*url.URL) {
 
 // sited starts peers with sites whose origins answer with their name, the request and its Host.
 func sited(t *testing.T, sites []Site, peers ...string) *world {
-	w := newWorld(t, true, func(w http.ResponseWriter, r *http.Request, n int) { t.Errorf("%s was asked", originHost) })
+	w := newWorld(t, true, func(w http.ResponseWriter, r *http.Request, n int) { t.Errorf("%s got a request", originHost) })
 	w.tune = func(c *Config) { c.Origin, c.Sites = nil, sites }
 	for _, name := range peers {
 		w.start(name, t.TempDir())
@@ -92,7 +92,7 @@ func TestSites(t *testing.T) {
 			t.Errorf("Purge of the site's name = %d, %v", n, err)
 		}
 		if n, err := purge(w.peers["a"], "http://www.shop.test/x", false); n != 0 || err != nil {
-			t.Errorf("Purge by host, what is purged already = %d, %v", n, err)
+			t.Errorf("Purge by host of a purged object = %d, %v", n, err)
 		}
 		if _, err := purge(w.peers["a"], "/x", false); err == nil {
 			t.Errorf("a path without a site is purged")
@@ -178,7 +178,7 @@ func TestRests(t *testing.T) {
 			t.Fatalf("failure %d: the rest is not %v", i, want)
 		}
 		if c := u.candidates(now); len(c) != 2 || c[0] == b {
-			t.Fatalf("one that rests is asked first")
+			t.Fatalf("an origin in its pause is tried first")
 		}
 		now = now.Add(want)
 	}
@@ -202,7 +202,7 @@ func TestBalance(t *testing.T) {
 		open = append(open, resp.Body)
 	}
 	if asked["a"] != 10 || asked["b"] != 10 || asked["c"] != 10 {
-		t.Errorf("asked: %v", asked)
+		t.Errorf("requests: %v", asked)
 	}
 	for _, c := range open {
 		c.Close()
@@ -303,7 +303,7 @@ func TestWritesReachWhatTheyName(t *testing.T) {
 						page = "http://" + c.keptAs + "/new"
 					}
 					if n, err := purge(w.peers["a"], page, false); n != 2 || err != nil {
-						t.Errorf("Purge(%s) = %d, %v, want what clients got by both schemes", page, n, err)
+						t.Errorf("Purge(%s) = %d, %v, want the responses of both schemes", page, n, err)
 					}
 				})
 			})

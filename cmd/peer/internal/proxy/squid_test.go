@@ -28,10 +28,10 @@ func TestSquidsQuestion(t *testing.T) {
 		w.get("a", "/held")
 		synctest.Wait() // it is stored after it was served
 		if r := w.get("a", "/held", bySquid...); r.StatusCode != 200 || r.body != "x" {
-			t.Errorf("what is held: %s %q", r.Status, r.body)
+			t.Errorf("the stored object: %s %q", r.Status, r.body)
 		}
 		if r := w.get("a", "/held", append(bySquid, "If-None-Match: \"no\"", "Range: bytes=0-0")...); r.StatusCode != 206 {
-			t.Errorf("a part of what is held: %s", r.Status)
+			t.Errorf("a range of the stored object: %s", r.Status)
 		}
 		before := w.origin.count()
 		for name, fields := range map[string][]string{
@@ -76,7 +76,7 @@ func TestSquidsQuestionIsNeverRefused(t *testing.T) {
 			}
 		}
 		if r := w.get("a", "/", "Via: 1.1 m (squid/5.7)"); r.StatusCode != 200 {
-			t.Errorf("what is no question got %s", r.Status)
+			t.Errorf("a request that is no lookup got %s", r.Status)
 		}
 	})
 }

@@ -56,7 +56,7 @@ func TestChecksEveryAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r.Total.Failed != 5 || r.Total.Local != 2 || last.Requests != 7 || last.Failed != 5 || !strings.Contains(r.FirstError, "request 2: GET /teapot: 418") {
-		t.Errorf("%+v, %d and %d told, first %s, want 5 of 7 and the teapot", r.Total, last.Requests, last.Failed, r.FirstError)
+		t.Errorf("%+v, progress %d and %d, first %s, want 5 of 7 and the teapot", r.Total, last.Requests, last.Failed, r.FirstError)
 	}
 }
 

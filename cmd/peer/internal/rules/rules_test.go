@@ -135,7 +135,7 @@ func TestCompress(t *testing.T) {
 		}
 		out, _ := set.Request(r, false, nil)
 		if got, coding := out.Header.Get("Accept-Encoding"), set.Coding(out); got != c.want || coding != c.coding {
-			t.Errorf("%+v: asked for %q, put into %q", c, got, coding)
+			t.Errorf("%+v: requested %q, compressed by %q", c, got, coding)
 		}
 		if again, _ := set.Request(out, true, nil); again.Header.Get("Accept-Encoding") != c.want {
 			t.Errorf("%+v: a sibling has another key", c)

@@ -130,7 +130,7 @@ func TestDigestIsFetchedWhenItExpires(t *testing.T) {
 	beside(t, Config{}, &mimic{period: time.Minute}, func(m *mimic, n *Neighbours) {
 		pause(4*time.Minute + 30*time.Second)
 		if got := fmt.Sprint(m.offsets()); got != "[0 61 121 181 241]" {
-			t.Errorf("asked after %v seconds, want one second after each digest expired", got)
+			t.Errorf("requests after %v seconds, want one a second after each digest expired", got)
 		}
 		s := n.Status()[0]
 		if !s.Alive || !s.Current || s.Keys < 2000 || s.Keys > 2100 || s.Name != "squid@"+squidAddr {
@@ -166,7 +166,7 @@ func TestFailuresBackOff(t *testing.T) {
 		}
 		// 10, 20, 40 and 80 s, and up to a tenth more
 		if got := m.offsets(); len(got) != 5 || got[4] < 150 || got[4] > 166 {
-			t.Errorf("asked after %v seconds", got)
+			t.Errorf("requests after %v seconds", got)
 		}
 		m.set(func() { m.fails = 0 })
 		pause(3 * time.Minute)

@@ -155,7 +155,7 @@ func TestSpans(t *testing.T) {
 			t.Errorf("the fetch's span: %+v, sent with %v", fetch, sent)
 		}
 		if ask.ParentSpanID != request.SpanID || ask.Status.Code != 2 || ask.Status.Message != "no route" {
-			t.Errorf("the question's span: %+v", ask)
+			t.Errorf("the span of the lookup request: %+v", ask)
 		}
 		if r.Header.Get("Traceparent") != "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01" {
 			t.Error("the request's own header was changed")
