@@ -18,7 +18,7 @@ import (
 )
 
 // others are programs that pages may use and that are not checked.
-var others = []string{"curl", "docker", "sleep", "head", "base64", "openssl", "systemctl", "cp", "install", "kill", "mkdir", "git", "cd", "python3", "apt-get", "squid", "wget"}
+var others = []string{"curl", "docker", "sleep", "head", "base64", "openssl", "systemctl", "cp", "install", "kill", "mkdir", "git", "cd", "python3", "apt-get", "squid", "wget", "dpkg", "vi", "journalctl"}
 
 // Every command in a shell block can be typed: the programs of this repository exist and accept
 // these flags, and named tests exist.
