@@ -108,6 +108,8 @@ Look at the cluster:
   peer status --admin %s
   peer members --admin %[1]s
   curl http://%[1]s/metrics
+
+Its status page: http://%[1]s/
 `, a.Peers[0].Admin)
 }
 
