@@ -204,7 +204,11 @@ func syntaxError(path string, err error) error {
 		GetToken() *token.Token
 	}
 	if errors.As(err, &positioned) && positioned.GetToken() != nil {
-		return fmt.Errorf("%s:%d: %s", path, positioned.GetToken().Position.Line, printable(positioned.GetMessage()))
+		message := positioned.GetMessage()
+		if strings.Contains(message, "'\t'") {
+			message = "there is a tab: indent with spaces"
+		}
+		return fmt.Errorf("%s:%d: %s", path, positioned.GetToken().Position.Line, printable(message))
 	}
 	return fmt.Errorf("%s: %s", path, printable(yaml.FormatError(err, false, false)))
 }

@@ -14,7 +14,7 @@ func TestFileMistakes(t *testing.T) {
 		"no mapping":     {"just words\n", "f.yaml:1: want lines of the form key: value"},
 		"list":           {"- name\n", "f.yaml:1: want lines of the form"},
 		"syntax":         {"name: x\njoin: [\n", "f.yaml:2: "},
-		"tab":            {"name: x\n\tjoin: y\n", "f.yaml:2: "},
+		"tab":            {"name: x\n\tjoin: y\n", "f.yaml:2: there is a tab: indent with spaces"},
 		"twice":          {"name: x\nname: y\n", `f.yaml:2: mapping key "name" already defined`},
 		"unknown":        {"\n# c\nnme: x\n", `f.yaml:3: unknown key "nme", did you mean "name"?`},
 		"underscore":     {"store_size: 1GiB\n", `f.yaml:1: unknown key "store_size", did you mean "store-size"?`},
