@@ -97,7 +97,11 @@ func (c *inspectCommand) store(e *environment) error {
 // file; any other is a peer.
 func (c *inspectCommand) bytes(e *environment) ([]byte, error) {
 	st, err := os.Stat(c.What)
-	if err == nil && st.Mode().IsRegular() || strings.ContainsAny(c.What, "/\\") {
+	path := strings.ContainsAny(c.What, "/\\")
+	if path && err == nil && st.IsDir() {
+		return nil, fmt.Errorf("%s is a directory, but not that of a store", c.What)
+	}
+	if path || err == nil && st.Mode().IsRegular() {
 		return config.ReadLimited(c.What, maxDigest)
 	}
 	if _, _, err := net.SplitHostPort(c.What); err == nil {

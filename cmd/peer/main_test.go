@@ -98,6 +98,7 @@ func TestUsage(t *testing.T) {
 		"validate two":      {[]string{"validate", "--drain", "x", "--objects", "y"}, 2, "", "peer: 2 mistakes:\n  --objects \"y\""},
 		"run bad":           {[]string{"run", "--name", "a b"}, 2, "", `--name "a b" contains ' '`},
 		"status of nobody":  {[]string{"status", "--admin", "127.0.0.1:1"}, 1, "", "no peer answers at 127.0.0.1:1"},
+		"inspect elsewhere": {[]string{"inspect", "./internal"}, 1, "", "./internal is a directory, but not that of a store"},
 		"members of a URL":  {[]string{"members", "--admin", "http://127.0.0.1:3129"}, 2, "", `--admin "http://127.0.0.1:3129" is not HOST:PORT, such as 127.0.0.1:3129`},
 		"members of nobody": {[]string{"members", "--admin", "127.0.0.1:1"}, 1, "", "connection refused"},
 		"version":           {[]string{"version"}, 0, "peer ", ""},
