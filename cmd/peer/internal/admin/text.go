@@ -19,7 +19,15 @@ func StatusText(s Status) string {
 		role = "reverse proxy for " + s.Origin
 	}
 	fmt.Fprintf(&b, "%s is %s, up %s, %s\n", s.Name, s.State, Span(s.Now.Sub(s.Started)), role)
-	fmt.Fprintf(&b, "listen %s   admin %s   gossip %s%s\n%s\n", s.Addresses.Listen, s.Addresses.Admin, s.Addresses.Gossip, encryption(s), certificate(s))
+	encrypted := "not encrypted"
+	if s.Encrypted {
+		encrypted = "encrypted"
+	}
+	fmt.Fprintf(&b, "listen %s   admin %s   gossip %s (%s)\n", s.Addresses.Listen, s.Addresses.Admin, s.Addresses.Gossip, encrypted)
+	if until := s.CertificateUntil; !until.IsZero() {
+		fmt.Fprintf(&b, "certificate until %s\n", until.Format(time.DateTime+" MST"))
+	}
+	b.WriteByte('\n')
 	writeHealth(&b, s)
 	t := s.Traffic
 	fromClients := figuresOf(t).Requests
@@ -102,20 +110,6 @@ func writeHealth(b *strings.Builder, s Status) {
 	if text != "" {
 		b.WriteString(text + "\n")
 	}
-}
-
-func encryption(s Status) string {
-	if s.Encrypted {
-		return " (encrypted)"
-	}
-	return " (not encrypted)"
-}
-
-func certificate(s Status) string {
-	if s.CertificateUntil.IsZero() {
-		return ""
-	}
-	return "certificate until " + s.CertificateUntil.Format(time.DateTime+" MST") + "\n"
 }
 
 // MembersText formats the members of a status for people, the peer itself first.
