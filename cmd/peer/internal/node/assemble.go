@@ -192,11 +192,16 @@ func (n *Node) dial(o Options) dialFunc {
 
 func (n *Node) gossipConfig(o Options) gossip.Config {
 	share := conn.Share(n.cfg.MaxConnections).Gossip
+	var stateFile string    // its directory may be missing if the store can't be opened
+	var heldSince time.Time // when an earlier process last stored an object: this peer was up until then at least
+	if n.proxy != nil {
+		stateFile, heldSince = n.cfg.Digests, n.proxy.Store().Newest()
+	}
 	return gossip.Config{
 		Name: n.cfg.Name, Bind: n.cfg.Gossip, Advertise: n.cfg.Advertise, Join: n.cfg.Join,
-		Secret: n.cfg.Secret, Service: n.service(), Holdings: n.holdings, StateFile: n.digests(), Logger: n.log,
+		Secret: n.cfg.Secret, Service: n.service(), Holdings: n.holdings, StateFile: stateFile, Logger: n.log,
 		Advanced: gossip.Advanced{
-			AcceptSecrets: n.cfg.AcceptSecrets, Publish: exchange.Publishing{Interval: n.cfg.Publish}, HeldSince: n.heldSince(),
+			AcceptSecrets: n.cfg.AcceptSecrets, Publish: exchange.Publishing{Interval: n.cfg.Publish}, HeldSince: heldSince,
 			Limits:  gossip.Limits{IndexBytes: int(min(n.cfg.IndexSize, math.MaxInt)), Conns: share.Conns, ConnsPerHost: share.PerHost},
 			Network: o.Network,
 			Hooks: gossip.Hooks{PeerDown: func(m gossip.Member) {
@@ -206,24 +211,6 @@ func (n *Node) gossipConfig(o Options) gossip.Config {
 			}},
 		},
 	}
-}
-
-// heldSince returns the time when an earlier process last stored an object: this peer was up until
-// then at least.
-func (n *Node) heldSince() time.Time {
-	if n.proxy == nil {
-		return time.Time{}
-	}
-	return n.proxy.Store().Newest()
-}
-
-// digests returns the file in which digests survive a restart; "" if the store can't be opened,
-// since then the directory may be missing, too.
-func (n *Node) digests() string {
-	if n.proxy == nil {
-		return ""
-	}
-	return n.cfg.Digests
 }
 
 // living returns the peers to which requests can be sent.
