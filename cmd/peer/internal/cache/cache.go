@@ -103,9 +103,9 @@ type Cache struct {
 	alarms  sync.Pool // *alarm, stopped
 
 	liars     recent[time.Duration] // when a sibling was last found to have lied, by the steady clock
-	tallies   tallies
-	comparing chan struct{} // a token for each comparison under way
-	unasked   chan struct{} // a token for each fetch that no client waits for
+	tallies   recent[tally]         // by sibling; changed with mu held
+	comparing chan struct{}         // a token for each comparison under way
+	unasked   chan struct{}         // a token for each fetch that no client waits for
 
 	mu       sync.Mutex
 	fetches  map[string]*fetch // that can be joined, by key
@@ -132,7 +132,7 @@ func New(cfg Config) (*Cache, error) {
 	c.large.limit = maxLarge
 	c.nowhere.limit, c.staleSlots = maxNowhere, make(chan struct{}, staleLookups)
 	c.tombstones.limit, c.tombstones.tags.limit = maxTombstones, maxTombstones
-	c.hitForMiss.limit, c.liars.limit, c.tallies.of.limit = maxHitForMiss, maxLiars, maxLiars
+	c.hitForMiss.limit, c.liars.limit, c.tallies.limit = maxHitForMiss, maxLiars, maxLiars
 	c.stopped, c.stop = context.WithCancelCause(context.Background())
 	if cfg.Advertise != nil {
 		c.cfg.Advertise, c.cfg.Withdraw = withAnyVariant(cfg.Advertise), withAnyVariant(cfg.Withdraw)

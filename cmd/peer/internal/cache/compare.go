@@ -6,7 +6,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
@@ -92,7 +91,7 @@ func (c *Cache) compare(ctx context.Context, r *request, f *found) {
 	}
 	c.SiblingsCompared.Add(1)
 	by := f.entry.given.by
-	mostly := c.tallies.note(by, like != same)
+	mostly := c.noteComparison(by, like != same)
 	if like == same {
 		return
 	}
@@ -160,20 +159,15 @@ func compared(mine representation, sums store.Sums, a *answer, inPart bool, offs
 	return same
 }
 
-// tallies count the results of comparisons by sibling. They are safe for concurrent use.
-type tallies struct {
-	mu sync.Mutex
-	of recent[tally]
-}
-
+// A tally counts the comparisons of a sibling's answers.
 type tally struct{ compared, refuted int }
 
-// note counts a comparison. It reports whether most of a sibling's latest answers differ from
-// the origin's; if so, it resets the counts.
-func (t *tallies) note(by string, refuted bool) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	n, _ := t.of.get(by)
+// noteComparison counts a comparison. It reports whether most of a sibling's latest answers differ
+// from the origin's; if so, it resets the counts.
+func (c *Cache) noteComparison(by string, refuted bool) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n, _ := c.tallies.get(by)
 	if n.compared++; n.compared > forgetRefuted {
 		n.compared, n.refuted = n.compared/2, n.refuted/2
 	}
@@ -184,7 +178,7 @@ func (t *tallies) note(by string, refuted bool) bool {
 	if mostly {
 		n = tally{}
 	}
-	t.of.set(by, n)
+	c.tallies.set(by, n)
 	return mostly
 }
 
