@@ -138,8 +138,8 @@ func (n *Node) noteMember(node *memberlist.Node, up bool) {
 			m.up.Store(false)
 		}
 	}
-	ev := memberEvent{node: *node, up: up}
-	ev.node.Meta, ev.node.Addr = bytes.Clone(node.Meta), bytes.Clone(node.Addr)
+	ip, _ := netip.AddrFromSlice(node.Addr)
+	ev := memberEvent{node.Name, netip.AddrPortFrom(ip.Unmap(), node.Port), bytes.Clone(node.Meta), up}
 	n.inbox.Lock()
 	n.inbox.members[node.Name] = ev
 	n.inbox.Unlock()

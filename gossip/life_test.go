@@ -108,7 +108,9 @@ func TestMeetsAgainWhoIsNotDead(t *testing.T) {
 				if left {
 					m.left.Store(p2.incarnation.Load())
 				}
-				p1.takeMember(memberEvent{node: m.info.Load().node})
+				gone := m.info.Load().memberEvent
+				gone.up = false
+				p1.takeMember(gone)
 			})
 			p1.met.Lock()
 			clear(p1.met.at)

@@ -64,7 +64,7 @@ func (n *Node) liveMembers() (live []*member) {
 func (n *Node) sumMembers() {
 	sum := memberSum(n.cfg.Name, delegate{n}.NodeMeta(0))
 	for _, m := range n.liveMembers() {
-		sum += memberSum(m.name, m.info.Load().node.Meta)
+		sum += memberSum(m.name, m.info.Load().metadata)
 	}
 	n.memberSum.Store(sum)
 }

@@ -7,8 +7,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/hashicorp/memberlist"
-
 	"github.com/summarycache/summarycache/digest"
 	"github.com/summarycache/summarycache/gossip/exchange"
 )
@@ -57,12 +55,11 @@ type member struct {
 // hasLeft reports whether the peer has announced, in the incarnation of info, that it would leave.
 func (m *member) hasLeft(info *memberInfo) bool { return m.left.Load() == info.meta.Incarnation }
 
+// memberInfo is the last state of a peer that the node's loop has taken.
 type memberInfo struct {
-	node  memberlist.Node // a copy
-	addr  netip.AddrPort
+	memberEvent
 	meta  exchange.Meta
-	since time.Time
-	up    bool
+	since time.Time // when the peer's state or incarnation last changed
 }
 
 // memberTable has all members by name. Lookups read it without a lock; it is replaced when a member
@@ -71,8 +68,10 @@ type memberTable map[string]*member
 
 // memberEvent is the latest state of a peer, which memberlist's callbacks queue for the node's loop.
 type memberEvent struct {
-	node memberlist.Node
-	up   bool
+	name     string
+	addr     netip.AddrPort
+	metadata []byte
+	up       bool
 }
 
 // Members returns all other known peers, those alive first, each group by name.

@@ -2,7 +2,6 @@ package gossip
 
 import (
 	"maps"
-	"net/netip"
 	"slices"
 	"time"
 
@@ -29,26 +28,21 @@ func (n *Node) takeMembers() {
 
 func (n *Node) takeMember(ev memberEvent) {
 	now := time.Now()
-	name := ev.node.Name
-	m := (*n.members.Load())[name]
-	meta, err := exchange.DecodeMeta(ev.node.Meta)
+	name, table := ev.name, *n.members.Load()
+	m := table[name]
+	meta, err := exchange.DecodeMeta(ev.metadata)
 	if err != nil && (m == nil || ev.up) {
 		return // NotifyAlive excludes these
 	}
-	table := *n.members.Load()
 	var old memberInfo
 	if m == nil {
 		m = &member{name: name, spread: uint64(exchange.IDOf(name))}
 		table = maps.Clone(table)
-		if table == nil {
-			table = make(memberTable)
-		}
 		table[name] = m
 	} else {
 		old = *m.info.Load()
 	}
-	ip, _ := netip.AddrFromSlice(ev.node.Addr)
-	info := &memberInfo{node: ev.node, meta: meta, since: now, up: ev.up, addr: netip.AddrPortFrom(ip.Unmap(), ev.node.Port)}
+	info := &memberInfo{ev, meta, now}
 	changed := old.meta.Incarnation != meta.Incarnation || old.up != ev.up
 	if !changed {
 		info.since = old.since
@@ -81,12 +75,7 @@ func (n *Node) takeMember(ev memberEvent) {
 // beyond deadKept.
 func (n *Node) forgetDead(now time.Time) {
 	old := *n.members.Load()
-	var dead []*member
-	for _, m := range old {
-		if !m.up.Load() {
-			dead = append(dead, m)
-		}
-	}
+	dead := slices.DeleteFunc(slices.Collect(maps.Values(old)), func(m *member) bool { return m.up.Load() })
 	slices.SortFunc(dead, func(a, b *member) int { return b.info.Load().since.Compare(a.info.Load().since) })
 	keep := 0
 	for keep < min(len(dead), deadKept) && now.Sub(dead[keep].info.Load().since) < deadMemory {

@@ -139,7 +139,7 @@ func newNode(cfg Config, advertise netip.AddrPort) *Node {
 	n.accepted.Store(&seeds)
 	n.index.SetMemoryLimit(cfg.Limits.IndexBytes)
 	n.ctx, n.cancel = context.WithCancel(context.Background())
-	n.members.Store(new(memberTable))
+	n.members.Store(&memberTable{})
 	n.inbox.members = make(map[string]memberEvent)
 	n.met.at = make(map[string]time.Time)
 	n.incarnation.Store(exchange.NewIncarnation(time.Now(), rand.Uint64()))
