@@ -102,10 +102,10 @@ func TestOperate(t *testing.T) {
 		t.Fatal(err)
 	}
 	holds(t, words(t, 0, "inspect", counting), "kind counting filter", "objects 1", "false positives")
-	holds(t, words(t, 1, "inspect", "nobody", "--admin", a.admin), "nobody is not a file; as a peer: no digest")
+	holds(t, words(t, 1, "inspect", "nobody", "--admin", a.admin), "nobody is not a file; as a peer: there is no digest")
 	holds(t, words(t, 1, "inspect", "./nowhere"), "no such file")
 	holds(t, words(t, 1, "inspect", "./internal"), "is a directory")
-	holds(t, words(t, 1, "inspect", "internal", "--admin", a.admin), "internal is not a file; as a peer: no digest")
+	holds(t, words(t, 1, "inspect", "internal", "--admin", a.admin), "internal is not a file; as a peer: there is no digest")
 	if err := os.WriteFile(file, []byte("SCD\x01rest"), 0o600); err != nil {
 		t.Fatal(err)
 	}
