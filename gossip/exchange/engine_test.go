@@ -293,6 +293,32 @@ func TestRoundIsPaced(t *testing.T) {
 	}
 }
 
+// TestDeadPeersAreForgotten lets two peers die a minute apart, and time pass until both are forgotten.
+func TestDeadPeersAreForgotten(t *testing.T) {
+	w := quietWorld(t, 3)
+	e, first, second, died := w.peers[0].engine, w.peers[1].name, w.peers[2].name, w.now
+	e.PeerDown(died, first)
+	e.PeerDown(died.Add(time.Minute), second)
+	for _, tc := range []struct {
+		after         time.Duration
+		first, second bool
+	}{{keepDead - time.Second, true, true}, {keepDead, false, true}, {keepDead + time.Minute, false, false}} {
+		e.Tick(died.Add(tc.after))
+		_, one := e.Replica(first)
+		_, other := e.Replica(second)
+		if one != tc.first || other != tc.second {
+			t.Errorf("%v after the first death: known %v and %v, want %v and %v", tc.after, one, other, tc.first, tc.second)
+		}
+	}
+	if len(e.peers)+len(e.order) != 0 || len(e.tags) != 1 || !e.expireAt.IsZero() {
+		t.Errorf("%d peers, %d in order, %d tags left; expire is due at %v", len(e.peers), len(e.order), len(e.tags), e.expireAt)
+	}
+	e.PeerUp(died.Add(time.Hour), first, 1<<40, nil)
+	if r, ok := e.Replica(first); !ok || r.Filter != nil {
+		t.Errorf("the peer that is back is known %v, with the replica %+v", ok, r)
+	}
+}
+
 func TestUnusableDigestIsLeftAlone(t *testing.T) {
 	w := quietWorld(t, 2)
 	a, b := w.peers[1], w.peers[0]
