@@ -102,7 +102,7 @@ func (a *acceptor) admit(c net.Conn) *accepted {
 	switch {
 	case a.n.ctx.Err() != nil: // see close
 	case len(a.conns) >= limits.Conns || a.perHost[from] >= limits.ConnsPerHost:
-		a.n.quiet.log(slog.LevelWarn, "cap", "too many connections", "from", from, "connections", len(a.conns))
+		a.n.limited.log(slog.LevelWarn, "cap", "too many connections", "from", from, "connections", len(a.conns))
 	default:
 		a.accepted.Add(1)
 		a.conns[conn] = struct{}{}
@@ -223,7 +223,7 @@ func (a *acceptor) unwrap(conn *accepted, c *peeked, config *tls.Config) (*peeke
 	}
 	if err != nil {
 		if !brokeOff(err) {
-			a.n.quiet.log(slog.LevelError, "handshake "+conn.from.String(), "refused a peer that does not prove to have this cluster's secret",
+			a.n.limited.log(slog.LevelError, "handshake "+conn.from.String(), "refused a peer that does not prove to have this cluster's secret",
 				"from", conn.from, "member", membersAt{a.n, conn.from}, "err", err)
 		}
 		return nil, 0, err
@@ -260,7 +260,7 @@ func (a *acceptor) prove(c *accepted, public ed25519.PublicKey) error {
 func (a *acceptor) refuse(c *peeked, from netip.Addr, logged, text string) {
 	defer c.Close()
 	a.strange.Add(1)
-	a.n.quiet.log(slog.LevelError, "refuse "+from.String(), logged, "from", from, "member", membersAt{a.n, from})
+	a.n.limited.log(slog.LevelError, "refuse "+from.String(), logged, "from", from, "member", membersAt{a.n, from})
 	c.SetDeadline(time.Now().Add(time.Second))
 	r := exchange.Refusal{Err: exchange.ErrSecret, Text: text}
 	if _, err := c.Write(r.AppendTo(nil)); err == nil {

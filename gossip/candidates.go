@@ -110,5 +110,5 @@ func mix(x uint64) uint64 {
 // far more often than the digest's error rate explains.
 func (n *Node) Distrust(peer string) {
 	n.log.LogAttrs(n.ctx, slog.LevelWarn, "quarantined a peer: far more false hits than its digest promises", slog.String("member", peer))
-	n.tell(func(e *exchange.Engine) { e.Distrust(peer) })
+	n.update(func(e *exchange.Engine) { e.Distrust(peer) })
 }

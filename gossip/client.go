@@ -200,7 +200,7 @@ func (n *Node) roundTrip(w *wire, frame []byte) (exchange.FrameType, []byte, err
 // fetch does a fetch for the engine.
 func (n *Node) fetch(f exchange.Fetch) {
 	r := n.get(f)
-	n.tell(func(e *exchange.Engine) { e.FetchDone(time.Now(), f.Number, r) })
+	n.update(func(e *exchange.Engine) { e.FetchDone(time.Now(), f.Number, r) })
 }
 
 func (n *Node) get(f exchange.Fetch) exchange.Result {
@@ -224,7 +224,7 @@ func (n *Node) get(f exchange.Fetch) exchange.Result {
 // sync does a sync for the engine.
 func (n *Node) sync(s exchange.Sync) {
 	heads, err := n.vector(s)
-	n.tell(func(e *exchange.Engine) { e.SyncDone(time.Now(), s.Peer, heads, err) })
+	n.update(func(e *exchange.Engine) { e.SyncDone(time.Now(), s.Peer, heads, err) })
 	if err == nil {
 		n.recall(s.Peer)
 	}

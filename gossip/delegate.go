@@ -41,9 +41,9 @@ func (d delegate) NodeMeta(limit int) []byte {
 	return m.AppendTo(make([]byte, 0, exchange.MaxMeta))
 }
 
-// hearDatagram queues a datagram for the engine, which counts its bytes. A farewell is dropped
+// handleDatagram queues a datagram for the engine, which counts its bytes. A farewell is dropped
 // unless it is from the peer itself.
-func (n *Node) hearDatagram(b []byte, from netip.AddrPort) {
+func (n *Node) handleDatagram(b []byte, from netip.AddrPort) {
 	if len(b) <= exchange.MaxDatagram && noteFarewell(*n.members.Load(), b, from) {
 		select {
 		case n.datagrams <- b:
@@ -66,7 +66,7 @@ func (d delegate) NotifyLeave(node *memberlist.Node)  { d.n.noteMember(node, fal
 
 // NotifyConflict logs that two addresses claim one name.
 func (d delegate) NotifyConflict(existing, other *memberlist.Node) {
-	d.n.quiet.log(slog.LevelError, "conflict "+other.Name+other.Address(), "two peers have one name; the second is ignored while the first lives",
+	d.n.limited.log(slog.LevelError, "conflict "+other.Name+other.Address(), "two peers have one name; the second is ignored while the first lives",
 		"member", existing.Name, "addr", existing.Address(), "other", other.Address())
 }
 
@@ -123,7 +123,7 @@ func (d delegate) NotifyAlive(node *memberlist.Node) error {
 	if err == nil || node.Name == d.n.cfg.Name {
 		return nil
 	}
-	d.n.quiet.log(slog.LevelError, "alive "+node.Name, "ignoring a member that cannot take part",
+	d.n.limited.log(slog.LevelError, "alive "+node.Name, "ignoring a member that cannot take part",
 		"member", node.Name, "addr", node.Address(), "err", err)
 	return err
 }

@@ -185,7 +185,7 @@ func (n *Node) tryAddresses(ctx context.Context, seed string, found []netip.Addr
 	case errors.Is(err, ErrNameTaken):
 		return nil, err
 	case known || len(met) > 0:
-		n.complain(seed, err)
+		n.logRefusal(seed, err)
 		return met, nil
 	case err == nil:
 		return nil, errNobody

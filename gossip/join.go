@@ -127,7 +127,7 @@ func (n *Node) rejoinLoop() {
 			return
 		case err != nil:
 			settled = false
-			n.quiet.log(slog.LevelWarn, "alone", "alone: no other peer is found; trying again", "err", err)
+			n.limited.log(slog.LevelWarn, "alone", "alone: no other peer is found; trying again", "err", err)
 		case alone:
 			n.log.Info("found other peers")
 		}
@@ -151,10 +151,10 @@ func (n *Node) rejoin() bool {
 	rand.Shuffle(len(dead), func(i, j int) { dead[i], dead[j] = dead[j], dead[i] })
 	met := n.tryAll(n.ctx)
 	for _, s := range n.seeds {
-		n.complain(s.text, s.failure())
+		n.logRefusal(s.text, s.failure())
 	}
 	for _, g := range n.greetAll(n.ctx, dead[:min(len(dead), deadAtOnce)]) {
-		if n.complain(g.addr, g.err); g.err == nil {
+		if n.logRefusal(g.addr, g.err); g.err == nil {
 			met = append(met, g)
 		}
 	}
@@ -167,10 +167,10 @@ func (n *Node) rejoin() bool {
 	return len(met) == 0
 }
 
-// complain logs why a peer that answered did not let this one join.
-func (n *Node) complain(seed string, err error) {
+// logRefusal logs why a peer that answered did not let this one join.
+func (n *Node) logRefusal(seed string, err error) {
 	if err != nil && !errors.Is(err, ErrUnreachable) && n.ctx.Err() == nil {
-		n.quiet.log(slog.LevelError, "rejoin "+seed, "could not join", "seed", seed, "err", err)
+		n.limited.log(slog.LevelError, "rejoin "+seed, "could not join", "seed", seed, "err", err)
 	}
 }
 

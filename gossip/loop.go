@@ -23,8 +23,8 @@ func (n *Node) with(f func(*exchange.Engine)) {
 	f(n.engine)
 }
 
-// tell calls f, which changes the engine, and makes the loop handle the outputs.
-func (n *Node) tell(f func(*exchange.Engine)) {
+// update calls f, which changes the engine, and makes the loop handle the outputs.
+func (n *Node) update(f func(*exchange.Engine)) {
 	n.with(f)
 	n.wake()
 }
@@ -193,7 +193,7 @@ func (n *Node) report(ev exchange.Event) {
 		args = append(args, "from_peer", ev.Source, "err", ev.Err)
 	}
 	if entry.level >= slog.LevelWarn {
-		n.quiet.log(entry.level, ev.Kind.String()+" "+ev.Peer+ev.Source, entry.text, args...)
+		n.limited.log(entry.level, ev.Kind.String()+" "+ev.Peer+ev.Source, entry.text, args...)
 	} else {
 		n.log.Log(n.ctx, entry.level, entry.text, args...)
 	}

@@ -67,7 +67,7 @@ func (n *Node) takeMember(ev memberEvent) {
 		n.invalidations.with(func(e *invalidation.Engine) { e.PeerDown(uint64(exchange.IDOf(name))) })
 	}
 	if changed {
-		n.tellMember(m, ev.up, now)
+		n.reportMember(m, ev.up, now)
 	}
 }
 
@@ -91,8 +91,8 @@ func (n *Node) forgetDead(now time.Time) {
 	n.members.Store(&table)
 }
 
-// tellMember logs that a member came or went, and calls the hook. It is called with n.mu held.
-func (n *Node) tellMember(m *member, up bool, now time.Time) {
+// reportMember logs that a member came or went, and calls the hook. It is called with n.mu held.
+func (n *Node) reportMember(m *member, up bool, now time.Time) {
 	info := m.info.Load()
 	hook, msg := n.cfg.Hooks.PeerDown, "a peer is gone"
 	if up {

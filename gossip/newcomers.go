@@ -108,9 +108,9 @@ func (s *screen) livesElsewhere(name string, at netip.AddrPort) bool {
 	return m != nil && m.up.Load() && m.info.Load().addr != at
 }
 
-// unsay makes memberlist ignore a member of the list in b, by turning it into a suspicion of a lower
+// disable makes memberlist ignore a member of the list in b, by turning it into a suspicion of a lower
 // incarnation than any peer has.
-func (c *claim) unsay(b []byte) {
+func (c *claim) disable(b []byte) {
 	b[c.stateAt] = byte(memberlist.StateSuspect)
 	if number := b[c.beginsAt+1 : c.endsAt]; len(number) > 0 {
 		clear(number)

@@ -25,7 +25,7 @@ import (
 type Node struct {
 	cfg          Config
 	log          *slog.Logger
-	quiet        *limiter
+	limited      *limiter
 	ring         atomic.Pointer[ring]
 	ownSeed      bool          // the digest seed does not follow from a secret
 	signs        crypto.Signer // nil if this peer does not sign
@@ -118,7 +118,7 @@ func newNode(cfg Config, advertise netip.AddrPort) *Node {
 	n := &Node{
 		cfg: cfg, advertise: advertise,
 		log:          cfg.Logger,
-		quiet:        newLimiter(cfg.Logger),
+		limited:      newLimiter(cfg.Logger),
 		digestLimits: digest.Limits{Bytes: cfg.Limits.DigestBytes, Memory: digestMemory},
 		bodies:       bodies{known: make(map[exchange.AnswerKey]func() []byte)},
 		index:        index.New(),
@@ -237,15 +237,15 @@ func (n *Node) Leave(ctx context.Context) error {
 	if deadline, ok := ctx.Deadline(); ok {
 		wait = min(wait, max(time.Until(deadline), time.Millisecond))
 	}
-	if !n.inLoop(n.sayFarewell) { // before memberlist's own
+	if !n.inLoop(n.sendFarewell) { // before memberlist's own
 		return ErrClosed
 	}
 	err := n.leave(wait)
 	return errors.Join(err, n.Close())
 }
 
-// sayFarewell sends a farewell to every live peer, including those that became members just now.
-func (n *Node) sayFarewell() {
+// sendFarewell sends a farewell to every live peer, including those that became members just now.
+func (n *Node) sendFarewell() {
 	n.takeMembers()
 	n.mu.Lock()
 	farewells := n.engine.Leave()

@@ -58,7 +58,7 @@ func (n *Node) publish(filter *digest.CountingFilter) {
 	}
 	f, d := filter.AdvanceDelta()
 	n.warnOfRefusal(f)
-	n.tell(func(e *exchange.Engine) { e.Publish(time.Now(), f, d) })
+	n.update(func(e *exchange.Engine) { e.Publish(time.Now(), f, d) })
 }
 
 // warnOfRefusal logs that peers with the limits of this one refuse its digest, or that the digest is
@@ -66,10 +66,10 @@ func (n *Node) publish(filter *digest.CountingFilter) {
 // it does not hold.
 func (n *Node) warnOfRefusal(f *digest.Filter) {
 	if err := n.digestLimits.Accept(f.Geometry(), f.Ones()); err != nil {
-		n.quiet.log(slog.LevelWarn, "refused digest", "the digest is too large: peers with the same limits refuse it", "err", err)
+		n.limited.log(slog.LevelWarn, "refused digest", "the digest is too large: peers with the same limits refuse it", "err", err)
 	}
 	if h := n.cfg.Holdings; h.Outgrown() && uint64(h.filter.Len()) > 2*h.Planned() { // a program that replans has done so before
-		n.quiet.log(slog.LevelWarn, "outgrown", "the digest was planned for fewer objects, and claims more that this peer does not hold; see Holdings.Replan",
+		n.limited.log(slog.LevelWarn, "outgrown", "the digest was planned for fewer objects, and claims more that this peer does not hold; see Holdings.Replan",
 			"objects", h.filter.Len(), "planned", h.Planned())
 	}
 }

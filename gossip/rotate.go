@@ -108,7 +108,7 @@ func idText(id uint32) string {
 // foreign logs a packet of this protocol that no accepted secret opens: from a peer that missed a
 // change of secrets, or from another cluster.
 func (n *Node) foreign(from netip.AddrPort) {
-	n.quiet.log(slog.LevelError, "foreign "+from.Addr().String(), "dropped packets under a secret that is not accepted, or under none",
+	n.limited.log(slog.LevelError, "foreign "+from.Addr().String(), "dropped packets under a secret that is not accepted, or under none",
 		"from", from, "member", membersAt{n, from.Addr()})
 }
 

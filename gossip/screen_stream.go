@@ -125,7 +125,7 @@ func (c *screenedConn) member(i int, expected *bool) error {
 			*expected = false // one peer is at one address
 		} else {
 			s.wait(m, c.from, !c.labelled)
-			m.unsay(u.b)
+			m.disable(u.b)
 		}
 	case m.state == memberlist.StateLeft && !s.farewell(m.name):
 		u.b[m.stateAt] = byte(memberlist.StateDead) // memberlist treats that as a suspicion

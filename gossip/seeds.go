@@ -46,12 +46,12 @@ func (n *Node) Seed() uint64 { return n.digestSeeds()[0] }
 func (n *Node) learn(m *member, u exchange.Update) {
 	f := u.Filter
 	if f != nil && !slices.Contains(n.digestSeeds(), f.Geometry().Seed) {
-		n.quiet.log(slog.LevelWarn, "seed "+m.name, "a peer is no candidate: its digest uses a seed that is no longer accepted", "member", m.name)
+		n.limited.log(slog.LevelWarn, "seed "+m.name, "a peer is no candidate: its digest uses a seed that is no longer accepted", "member", m.name)
 		f = nil
 	}
 	if f != nil {
 		if err := n.index.Apply(m.name, u.Delta, f); err != nil {
-			n.quiet.log(slog.LevelWarn, "index "+m.name, "a peer is no candidate: no memory left in the index", "member", m.name, "err", err)
+			n.limited.log(slog.LevelWarn, "index "+m.name, "a peer is no candidate: no memory left in the index", "member", m.name, "err", err)
 			f = nil
 		}
 	}

@@ -42,7 +42,7 @@ func (n *Node) serve(w *wire) {
 func (n *Node) strange(w *wire, what string, err error) {
 	if errors.Is(err, exchange.ErrMalformed) {
 		from := addrOf(w.RemoteAddr())
-		n.quiet.log(slog.LevelWarn, "malformed "+from.String(), "malformed "+what, "from", from, "err", err)
+		n.limited.log(slog.LevelWarn, "malformed "+from.String(), "malformed "+what, "from", from, "err", err)
 	}
 }
 
@@ -70,7 +70,7 @@ func (n *Node) welcome(w *wire) (string, error) {
 	}
 	if err != nil {
 		from := addrOf(w.RemoteAddr())
-		n.quiet.log(slog.LevelError, "refused "+h.Name+err.Error(), "refused a peer",
+		n.limited.log(slog.LevelError, "refused "+h.Name+err.Error(), "refused a peer",
 			"member", h.Name, "addr", h.Address, "from", from, "err", err, "detail", text)
 		r := &exchange.Refusal{Err: err, Text: text}
 		w.writeAll(r.AppendTo(nil))
@@ -145,7 +145,7 @@ func (n *Node) answer(w *wire, peer string, t exchange.FrameType, payload []byte
 			return err
 		}
 		var reply []exchange.Head
-		n.tell(func(e *exchange.Engine) { reply = e.HandleSync(time.Now(), peer, heads) })
+		n.update(func(e *exchange.Engine) { reply = e.HandleSync(time.Now(), peer, heads) })
 		w.out = exchange.AppendVector(w.out[:0], exchange.FrameVector, reply)
 		return w.writeAll(w.out)
 	case exchange.FrameRecall:

@@ -82,14 +82,14 @@ func (t *transport) readPackets() {
 			in.packet(Invalidations, len(opened))
 			t.n.invalidations.datagram(opened)
 		case ofExchange:
-			t.n.hearDatagram(opened, addrPortOf(from))
+			t.n.handleDatagram(opened, addrPortOf(from))
 		case ofMembership:
 			in.packet(Membership, len(opened))
 			if screened, err := t.screen.packet(opened, addrOf(from)); err == nil {
 				t.deliver(screened, from, now)
 			} else {
 				t.strange.Add(1)
-				t.n.quiet.log(slog.LevelWarn, "screen "+addrOf(from).String(), "refused a packet of membership", "from", addrOf(from), "err", err)
+				t.n.limited.log(slog.LevelWarn, "screen "+addrOf(from).String(), "refused a packet of membership", "from", addrOf(from), "err", err)
 			}
 		}
 	}

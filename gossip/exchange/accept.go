@@ -96,15 +96,15 @@ func (e *Engine) install(now time.Time, f *flight, r Result) {
 		Kind: Applied, Peer: p.name, Source: f.source.name, Head: r.Head,
 		Snapshot: r.Kind == FrameSnapshot, Bytes: r.Bytes,
 	}
-	if heard := p.announced.Version; !heard.IsZero() && heard.Compare(p.held.Version) <= 0 && !p.heardAt.IsZero() {
-		ev.Lag = now.Sub(p.heardAt)
+	if heard := p.announced.Version; !heard.IsZero() && heard.Compare(p.held.Version) <= 0 && !p.announcedAt.IsZero() {
+		ev.Lag = now.Sub(p.announcedAt)
 		e.stats.Lags++
 		e.stats.LagSum += ev.Lag
 		e.stats.LagMax = max(e.stats.LagMax, ev.Lag)
 		if !p.byAdvert {
 			e.stats.Repairs++
 		}
-		p.heardAt = time.Time{}
+		p.announcedAt = time.Time{}
 	}
 	if p.announced.Version.Compare(p.held.Version) <= 0 {
 		p.holders = nil

@@ -58,7 +58,7 @@ func (w *world) mustBeInStep(t *testing.T) {
 // replica returns a's replica of b's digest.
 func (a *simPeer) replica(b *simPeer) *peer { return a.engine.peers[b.engine.id] }
 
-func (a *simPeer) hear(ad Advert) {
+func (a *simPeer) handleClaim(ad Advert) {
 	a.engine.HandleDatagram(a.w.now, ad.AppendTo(nil))
 	a.engine.Tick(a.w.now)
 	a.pump()
@@ -100,7 +100,7 @@ func TestForgedAdvertsChangeNothing(t *testing.T) {
 	for i := range 1000 {
 		h := b.engine.Self()
 		h.State += uint64(i) + 1
-		a.hear(Advert{Announce, h})
+		a.handleClaim(Advert{Announce, h})
 		w.run(w.now.Add(10 * time.Millisecond))
 		if a.index[b.i] == nil {
 			t.Fatalf("forged advert %d took b out of a's index", i)
@@ -122,7 +122,7 @@ func TestForgedVersionIsDenied(t *testing.T) {
 	before := a.engine.Stats().Fetches
 	h := b.engine.Self()
 	h.Version.Sequence += 100
-	a.hear(Advert{Announce, h})
+	a.handleClaim(Advert{Announce, h})
 	w.run(w.now.Add(time.Minute))
 	if got := a.engine.Stats().Fetches - before; got < 2 || got > denials+1 {
 		t.Errorf("%d gets for a version that does not exist, want 2 to %d", got, denials+1)
@@ -139,7 +139,7 @@ func TestEchoDisplacesALowerIncarnation(t *testing.T) {
 	w := quietWorld(t, 3)
 	p := w.peers[0]
 	high := p.inc + 1000
-	p.hear(Advert{Echo, Head{Origin: p.engine.id, Version: Version{Incarnation: high}}})
+	p.handleClaim(Advert{Echo, Head{Origin: p.engine.id, Version: Version{Incarnation: high}}})
 	taken := p.engine.Incarnation()
 	if taken <= high || taken > high+1<<20 {
 		t.Fatalf("Incarnation = %x, want 1 to 2^20 above %x", taken, high)
@@ -149,7 +149,7 @@ func TestEchoDisplacesALowerIncarnation(t *testing.T) {
 	if r, _ := w.peers[1].engine.Replica("p0"); r.Head.Version.Incarnation != taken {
 		t.Errorf("p1 holds %v of p0, want incarnation %x", r.Head.Version, taken)
 	}
-	p.hear(Advert{Echo, Head{Origin: p.engine.id, Version: Version{Incarnation: ^uint64(0)}}})
+	p.handleClaim(Advert{Echo, Head{Origin: p.engine.id, Version: Version{Incarnation: ^uint64(0)}}})
 	if got := p.engine.Incarnation(); got != taken {
 		t.Errorf("after an echo of the greatest number Incarnation = %x, want %x", got, taken)
 	}

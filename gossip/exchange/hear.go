@@ -49,7 +49,7 @@ func (e *Engine) handleAdvert(now time.Time, a Advert) {
 	switch {
 	case a.Kind == Echo:
 		if a.Head.Origin == e.id {
-			e.hearOfSelf(now, a.Head)
+			e.handleOwnHead(now, a.Head)
 		}
 	case a.Head.Origin == e.id:
 	case a.Kind == Farewell:
@@ -62,23 +62,23 @@ func (e *Engine) handleAdvert(now time.Time, a Advert) {
 		switch {
 		case p == nil || a.Head.Version.Incarnation > p.incarnation:
 		case p.live:
-			e.hear(now, p, a.Head, p)
+			e.handleClaim(now, p, a.Head, p)
 		case a.Head.Version.Incarnation == p.incarnation:
 			e.outputs.NotDead = append(e.outputs.NotDead, p.name)
 		}
 	}
 }
 
-// hearOfSelf handles a head of this peer's own digest that another peer has sent.
-func (e *Engine) hearOfSelf(now time.Time, h Head) {
+// handleOwnHead handles a head of this peer's own digest that another peer has sent.
+func (e *Engine) handleOwnHead(now time.Time, h Head) {
 	// The greatest number is ignored, since there is no greater one to take.
 	if h.Version.Incarnation > e.Incarnation() && h.Version.Incarnation+1 != 0 {
 		e.displace(now, h.Version.Incarnation)
 	}
 }
 
-// hear handles the claim of via to have p's digest at head h. If the claim is an advert, via is p.
-func (e *Engine) hear(now time.Time, p *peer, h Head, via *peer) {
+// handleClaim handles the claim of via to have p's digest at head h. If the claim is an advert, via is p.
+func (e *Engine) handleClaim(now time.Time, p *peer, h Head, via *peer) {
 	if h.Version.Incarnation != p.incarnation {
 		if via == p && h.Version.Incarnation < p.incarnation {
 			e.send(p, Advert{Echo, Head{Origin: p.id, Version: Version{Incarnation: p.incarnation}}})
@@ -102,7 +102,7 @@ func (e *Engine) hear(now time.Time, p *peer, h Head, via *peer) {
 	default:
 		if h.Version.Compare(p.announced.Version) > 0 {
 			if p.announced.Version.Compare(p.held.Version) <= 0 {
-				p.heardAt = now
+				p.announcedAt = now
 				p.byAdvert = via == p
 			}
 			p.announced, p.holders = h, nil

@@ -36,7 +36,7 @@ func (e *Engine) PeerUp(now time.Time, name string, incarnation uint64, key ed25
 		}
 		p.begin(incarnation)
 	}
-	p.reacted, p.told = Version{}, Version{} // it may have lost its replica of this peer's digest
+	p.reacted, p.advertised = Version{}, Version{} // it may have lost its replica of this peer's digest
 	if !p.live {
 		p.live = true
 		e.live = append(e.live, p)

@@ -31,7 +31,7 @@ type peer struct {
 // pursuit is the state of fetching a peer's digest.
 type pursuit struct {
 	announced   Head      // the greatest announced; zero Version if none
-	heardAt     time.Time // when it was announced
+	announcedAt time.Time // when it was announced
 	byAdvert    bool      // whether by advert
 	check       bool      // ask the origin although nothing newer was announced
 	contestedAt time.Time // when the origin was last asked because of a contradiction
@@ -56,14 +56,14 @@ type pursuit struct {
 
 // audience is the state of a peer as a receiver of this engine's adverts.
 type audience struct {
-	told     Version   // the last version advertised to it
-	stepped  bool      // by a step that has not been repeated yet
-	differed bool      // its last sum differed from this peer's
-	nothing  int       // its vectors in a row without news, since its sum was last equal
-	reacted  Version   // the last version that it is known to have
-	repeats  int       // how often told was repeated
-	repeatAt time.Time // zero if no repeat is due
-	pending  bool      // in the queue of adverts to send
+	advertised Version   // the last version advertised to it
+	stepped    bool      // by a step that has not been repeated yet
+	differed   bool      // its last sum differed from this peer's
+	noNews     int       // its vectors in a row without news, since its sum was last equal
+	reacted    Version   // the last version that it is known to have
+	repeats    int       // how often advertised was repeated
+	repeatAt   time.Time // zero if no repeat is due
+	pending    bool      // in the queue of adverts to send
 }
 
 const maxHolders = 4

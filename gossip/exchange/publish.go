@@ -179,13 +179,13 @@ func (e *Engine) advertise(now time.Time, p *peer) {
 	if !e.published() {
 		return
 	}
-	p.stepped = e.step.data != nil && p.told == e.step.base
+	p.stepped = e.step.data != nil && p.advertised == e.step.base
 	if p.stepped {
 		e.outputs.Datagrams = append(e.outputs.Datagrams, Datagram{p.name, e.step.data, e.step.change})
 	} else {
 		e.send(p, Advert{Announce, e.self})
 	}
-	p.told = e.self.Version
+	p.advertised = e.self.Version
 	p.repeats = 0
 	e.planRepeat(now, p)
 }
@@ -222,7 +222,7 @@ func (e *Engine) repeatAdverts(now time.Time) {
 			} else {
 				e.send(p, Advert{Announce, e.self})
 			}
-			p.told, p.stepped = e.self.Version, false
+			p.advertised, p.stepped = e.self.Version, false
 			p.repeats++
 			e.planRepeat(now, p)
 		}

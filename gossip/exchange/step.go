@@ -122,7 +122,7 @@ func (e *Engine) handleStep(now time.Time, s *Step) {
 		}
 		return
 	}
-	e.hear(now, p, Head{Origin: p.id, Version: target}, p)
+	e.handleClaim(now, p, Head{Origin: p.id, Version: target}, p)
 	if p.behind() && p.announced.Version == target && !now.Before(p.stepsFrom) {
 		p.step, p.stepAt = s, now
 		e.enqueue(p)

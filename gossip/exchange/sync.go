@@ -58,7 +58,7 @@ func (e *Engine) HandleSum(now time.Time, name string, equal bool) {
 	e.reachable(now, p)
 	if equal {
 		e.stats.Agreed++
-		e.agreedAt, e.differed, p.differed, p.nothing = now, false, false, 0
+		e.agreedAt, e.differed, p.differed, p.noNews = now, false, false, 0
 		p.reacted = e.self.Version
 		e.outputs.Fresh = append(e.outputs.Fresh, p.name)
 		return
@@ -80,8 +80,8 @@ func (e *Engine) AgreedAt() time.Time { return e.agreedAt }
 // unreachable.
 func (e *Engine) TakeAtOdds() string {
 	for _, p := range e.live {
-		if p.differed && p.nothing > 1 {
-			p.nothing = 0
+		if p.differed && p.noNews > 1 {
+			p.noNews = 0
 			return p.name
 		}
 	}
@@ -122,16 +122,16 @@ func (e *Engine) SyncDone(now time.Time, name string, heads []Head, err error) {
 		return
 	}
 	if p := e.named(name); p != nil {
-		if p.nothing++; len(heads) > 0 {
-			p.nothing = 0
+		if p.noNews++; len(heads) > 0 {
+			p.noNews = 0
 		}
 	}
-	e.hearVector(now, name, heads)
+	e.handleVector(now, name, heads)
 }
 
 // HandleSync handles a sync from name and returns the vector for the answer.
 func (e *Engine) HandleSync(now time.Time, name string, heads []Head) []Head {
-	e.hearVector(now, name, heads)
+	e.handleVector(now, name, heads)
 	var reply []Head
 	e.each(func(h Head) {
 		for len(heads) > 0 && heads[0].Origin < h.Origin {
@@ -148,22 +148,22 @@ func (e *Engine) HandleSync(now time.Time, name string, heads []Head) []Head {
 	return reply
 }
 
-// hearVector handles the heads that the peer called name has listed.
-func (e *Engine) hearVector(now time.Time, name string, heads []Head) {
+// handleVector handles the heads that the peer called name has listed.
+func (e *Engine) handleVector(now time.Time, name string, heads []Head) {
 	via := e.named(name)
 	if via == nil || !via.live {
 		return
 	}
 	for _, h := range heads {
 		if h.Origin == e.id {
-			e.hearOfSelf(now, h)
+			e.handleOwnHead(now, h)
 			if h.Version.Compare(e.self.Version) == 0 && h.State == e.self.State {
 				via.reacted = h.Version
 			}
 			continue
 		}
 		if p := e.peers[h.Origin]; p != nil && p.live {
-			e.hear(now, p, h, via)
+			e.handleClaim(now, p, h, via)
 		}
 	}
 }
