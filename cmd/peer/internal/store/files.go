@@ -60,9 +60,7 @@ func (r *refs) acquire() bool {
 // drop gives up a reference, and reports whether it was the last.
 func (r *refs) drop() bool { return r.n.Add(-1) == 0 }
 
-// openFiles keeps the most used files open: those of large objects, by their numbers, and those in
-// memory from which the kernel sends hot bodies, by the numbers of the objects. Store.lastID counts
-// both.
+// openFiles keeps the most used files open, by their numbers.
 type openFiles struct {
 	cache *otter.Cache[uint64, *openFile]
 }
@@ -76,8 +74,8 @@ func newOpenFiles() *openFiles {
 }
 
 // get returns an open file with a reference for the caller, or nil.
-func (s *openFiles) get(id uint64) *openFile {
-	o, ok := s.cache.GetIfPresent(id)
+func (s *openFiles) get(f *file) *openFile {
+	o, ok := s.cache.GetIfPresent(f.id)
 	if !ok || !o.acquire() {
 		return nil
 	}
@@ -97,23 +95,22 @@ func (s *openFiles) has(id uint64) bool {
 	return ok
 }
 
-// put keeps o open for the next view, if it is still wanted afterwards: it may have left the store
-// meanwhile, and drop came too early. The caller has a reference to o.
-func (s *openFiles) put(id uint64, o *openFile, wanted func() bool) {
+// put keeps o open for the next view. The caller has a reference to it.
+func (s *openFiles) put(f *file, o *openFile) {
 	if !o.acquire() {
 		return
 	}
-	if _, fresh := s.cache.SetIfAbsent(id, o); !fresh {
+	if _, fresh := s.cache.SetIfAbsent(f.id, o); !fresh {
 		o.release()
 		return
 	}
-	if !wanted() {
-		s.drop(id)
+	if f.n.Load() == 0 { // it left the store meanwhile, and drop came too early
+		s.drop(f)
 	}
 }
 
-// drop removes a file; it is closed with its last view.
-func (s *openFiles) drop(id uint64) { s.cache.Invalidate(id) }
+// drop removes a file that left the store; it is closed with its last view.
+func (s *openFiles) drop(f *file) { s.cache.Invalidate(f.id) }
 
 func (s *openFiles) close() {
 	s.cache.InvalidateAll()

@@ -16,6 +16,9 @@ type hotSet struct {
 	cache *otter.Cache[uint64, hotObject]
 	full  atomic.Bool     // an object was evicted
 	once  []atomic.Uint64 // numbers of objects that were loaded once; each slot has the last one
+
+	sendables atomic.Int32  // files that bodies are sent from, see useSendable
+	unsent    atomic.Uint32 // hits of long bodies without one
 }
 
 type hotObject struct {
@@ -24,12 +27,13 @@ type hotObject struct {
 	hasBody bool
 	sum     uint64 // of the body
 	size    int
+	sent    *openFile // a copy of the body that the kernel can send; nil = none
 }
 
-// weight is what the object takes in memory, with the copy that the kernel may send from.
+// weight is what the object takes in memory.
 func (h *hotObject) weight() int {
 	n := h.size + hotOverhead
-	if len(h.body) >= minSendable {
+	if h.sent != nil {
 		n += len(h.body)
 	}
 	return n
@@ -43,9 +47,7 @@ const hotOverhead = 1 << 10
 // taken if it is loaded again within about 8,000 loads.
 const hotSlot = 8 << 10
 
-// newHotSet returns a set of so many bytes. It calls cold with the number of an object that left it
-// and may have a file to send from.
-func newHotSet(limit int64, cold func(seq uint64)) *hotSet {
+func newHotSet(limit int64) *hotSet {
 	if limit <= 0 {
 		return nil
 	}
@@ -58,8 +60,9 @@ func newHotSet(limit int64, cold func(seq uint64)) *hotSet {
 			if e.Cause == otter.CauseOverflow && !h.full.Load() {
 				h.full.Store(true)
 			}
-			if len(e.Value.body) >= minSendable {
-				cold(e.Key)
+			if e.Value.sent != nil {
+				h.sendables.Add(-1)
+				e.Value.sent.release()
 			}
 		},
 		Logger: &otter.NoopLogger{},
@@ -81,6 +84,11 @@ func (h *hotSet) put(o *Object, v hotObject) {
 	if h.full.Load() && h.once[o.seq%uint64(len(h.once))].Swap(o.seq) != o.seq {
 		return
 	}
+	h.set(o, v)
+}
+
+// set sets what is known of an object, and takes over its reference to the file.
+func (h *hotSet) set(o *Object, v hotObject) {
 	h.cache.Set(o.seq, v)
 	if o.is(objLeft) { // it left the store meanwhile, and drop came too early
 		h.cache.Invalidate(o.seq)
@@ -103,6 +111,7 @@ func (h *hotSet) bytes() int64 {
 
 func (h *hotSet) close() {
 	if h != nil {
+		h.cache.InvalidateAll()
 		h.cache.StopAllGoroutines()
 	}
 }

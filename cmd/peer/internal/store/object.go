@@ -90,7 +90,7 @@ type file struct {
 
 func (s *Store) unref(f *file) {
 	if f.drop() {
-		s.files.drop(f.id)
+		s.files.drop(f)
 		s.trash.remove(s.path(f.id))
 	}
 }

@@ -40,7 +40,7 @@ type Hooks struct {
 type Options struct {
 	Dir         string // made if missing
 	MaxBytes    int64  // bytes on disk that the store may use, files being written included; at least 1 MiB; a body may take a quarter of them
-	MemoryBytes int64  // bytes of hot objects that are also kept in memory, bodies of at least 32 KiB twice; 0 = none
+	MemoryBytes int64  // bytes of hot objects that are also kept in memory, copies to send from included; 0 = none
 	Hooks       Hooks
 	// Decode turns an object's Meta.Data into the value that [View.Value] returns. Its result is
 	// kept while the object stays hot; it is shared and must not be changed. An error means that

@@ -5,36 +5,50 @@ import (
 	"os"
 )
 
-// A hot body of at least minSendable bytes gets a second copy, in a file that exists in memory
+// A hot body of at least minSendable bytes may have a second copy, in a file that exists in memory
 // only. The kernel sends that file's pages as they are. Writing the body from the memory of this
 // process would copy it to new pages for each client, which takes a third of the whole answer at
 // 64 KiB, and twice as long again where those pages are in no cache of the processor.
 const (
 	minSendable   = 32 << 10 // below this a copy costs no more than the second system call
-	sendableAfter = 8        // such hits, of all objects, for each copy that is made
+	mostSendable  = 64       // such files, for the most requested of the long bodies
+	sendableAfter = 64       // hits of long bodies, of all objects, for each file that is made
 )
 
 // useSendable gives v, opened for a client, the file that the kernel can send its body from, if
-// there is one. It makes one now and then, so that few are made of bodies that are rarely served. A
-// file lasts for as long as the object is hot and its file is among those used most, see openFiles.
+// there is one. It seldom makes one, so that bodies get one that are often served. A file lasts for
+// as long as the object is hot. No file makes room for another, and they are few: where many
+// objects are equally hot, making files by turns, or giving them the memory of other bodies, costs
+// more than they save.
 func (v *View) useSendable(a Access) {
-	if a != Serve || len(v.hot.body) < minSendable {
+	h, o := v.store.hot, v.obj
+	if a != Serve || len(v.hot.body) < minSendable || h == nil {
 		return
 	}
-	s, o := v.store, v.obj
-	if v.f = s.files.get(o.seq); v.f != nil || s.unsent.Add(1)%sendableAfter != 0 {
+	if f := v.hot.sent; f != nil {
+		if f.acquire() {
+			v.f = f
+		}
 		return
 	}
-	hot := func() bool { _, is := s.hot.get(o); return is }
-	if !hot() {
+	if h.unsent.Add(1)%sendableAfter != 0 {
+		return
+	}
+	if now, hot := h.get(o); !hot || now.sent != nil {
+		return
+	}
+	if h.sendables.Add(1) > mostSendable {
+		h.sendables.Add(-1)
 		return
 	}
 	m, err := memoryFile(v.hot.body)
 	if err != nil { // there are no descriptors left, or the system has no such files
+		h.sendables.Add(-1)
 		return
 	}
-	v.f = newOpenFile(systemFile{m})
-	s.files.put(o.seq, v.f, hot)
+	with := v.hot
+	with.sent = newOpenFile(systemFile{m})
+	h.set(o, with)
 }
 
 // A sendable is a part of a body in memory that the kernel can send from a file.

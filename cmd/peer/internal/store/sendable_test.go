@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"net"
 	"runtime"
@@ -91,6 +92,20 @@ func TestSendable(t *testing.T) {
 	}
 }
 
+// TestSendablesAreFew: of very many equally hot bodies, only some get a file.
+func TestSendablesAreFew(t *testing.T) {
+	s := open(t, Options{MaxBytes: 256 << 20, MemoryBytes: 256 << 20})
+	for i := range mostSendable + 20 {
+		o := put(t, s, fmt.Sprint(i), body(1, minSendable), Meta{})
+		if v, part := source(t, s, o, Serve, 0, minSendable); part != nil {
+			v.Close()
+		}
+	}
+	if n := s.hot.sendables.Load(); runtime.GOOS == "linux" && n != mostSendable {
+		t.Errorf("%d files, want %d", n, mostSendable)
+	}
+}
+
 // TestSendableIsCounted: the files take their part of the memory for hot objects, and go with them.
 func TestSendableIsCounted(t *testing.T) {
 	s := open(t, Options{MemoryBytes: 1 << 20})
@@ -105,16 +120,16 @@ func TestSendableIsCounted(t *testing.T) {
 	}
 	held := 0
 	for _, o := range all {
-		_, hot := s.hot.get(o)
-		switch kept := s.files.has(o.seq); {
-		case kept && !hot:
-			t.Errorf("%s: a file without a hot object", o.key)
-		case kept:
+		if h, _ := s.hot.get(o); h.sent != nil {
 			held++
 		}
 	}
-	if s.hot.bytes() > 1<<20 || held*2*blockSize > 1<<20 || runtime.GOOS == "linux" && held == 0 {
-		t.Errorf("%d files, %d bytes in all", held, s.hot.bytes())
+	if n := int(s.hot.sendables.Load()); n != held || s.hot.bytes() > 1<<20 || held*2*blockSize > 1<<20 || runtime.GOOS == "linux" && held == 0 {
+		t.Errorf("%d files, counted as %d, %d bytes in all", held, n, s.hot.bytes())
+	}
+	s.Close()
+	if n := s.hot.sendables.Load(); n != 0 {
+		t.Errorf("%d files are left after Close", n)
 	}
 }
 

@@ -35,7 +35,6 @@ type Store struct {
 	index    *otter.Cache[uint64, *Object] // by the hash of the key: of two keys with the same hash, only the later one is kept
 	hot      *hotSet                       // nil = none
 	files    *openFiles
-	unsent   atomic.Uint32 // see sendable
 	copies   copies
 	labels   labels
 	most     atomic.Int64 // grains that objects may take: the index's maximum
@@ -90,8 +89,8 @@ func Open(o Options) (*Store, error) {
 		OnAtomicDeletion: s.dropped,
 		Logger:           &otter.NoopLogger{},
 	})
+	s.hot = newHotSet(o.MemoryBytes)
 	s.files = newOpenFiles()
-	s.hot = newHotSet(o.MemoryBytes, s.files.drop)
 	s.trash = newRemover(o.FS, s.log)
 	s.exp = newExpiries(s.unlist)
 	s.segments = newSegments(s)

@@ -51,7 +51,7 @@ func (s *Store) Open(o *Object, a Access) (View, error) {
 			return v, nil
 		}
 		if !o.is(objSmall) {
-			if v.f = s.files.get(o.file.id); v.f != nil {
+			if v.f = s.files.get(o.file); v.f != nil {
 				return v, nil
 			}
 		}
@@ -118,7 +118,7 @@ func (v *View) load() error {
 	if err := v.decode(t.data, len(t.data)); err != nil {
 		return err
 	}
-	s.files.put(o.file.id, f, func() bool { return o.file.n.Load() > 0 })
+	s.files.put(o.file, f)
 	return nil
 }
 
