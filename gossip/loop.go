@@ -178,7 +178,7 @@ var eventLog = map[exchange.EventKind]struct {
 	exchange.Repaired:  {slog.LevelInfo, "a digest that had diverged is right again"},
 	exchange.Rejected:  {slog.LevelWarn, "rejected an answer"},
 	exchange.Flooding:  {slog.LevelWarn, "a peer replaces its digest too often; fetching it less often"},
-	exchange.Displaced: {slog.LevelWarn, "the clock is behind this peer's last incarnation; took a greater one"},
+	exchange.Displaced: {slog.LevelWarn, "another process has this name, or this one's clock was set back; took a greater incarnation"},
 	exchange.Collision: {slog.LevelError, "ignoring a peer whose name collides with another's"},
 }
 
