@@ -161,6 +161,9 @@ func TestPacketLossIsAboutAsConfigured(t *testing.T) {
 	}
 	to.SetReadDeadline(time.Time{})
 	tr := n.Traffic()
+	if tr.Packets != int64(sent) || tr.Bytes < tr.Packets {
+		t.Errorf("counted %d packets with %d bytes, sent %d", tr.Packets, tr.Bytes, sent)
+	}
 	// Binomial with n=4000, p=0.3: standard deviation 29; five of them.
 	if tr.Lost < 1200-145 || tr.Lost > 1200+145 {
 		t.Errorf("lost %d of %d packets, want about 1200", tr.Lost, sent)

@@ -23,8 +23,10 @@ type Conditions struct {
 	Rate   int64   // bytes per second that one stream carries; 0 = unlimited
 }
 
-// Traffic counts lost packets since the network was created.
+// Traffic counts packets since the network was created.
 type Traffic struct {
+	Packets int64 // given to WriteTo
+	Bytes   int64 // in them
 	Lost    int64 // by Conditions.Loss or a cut link
 	Dropped int64 // because no socket listened or its queue was full
 }

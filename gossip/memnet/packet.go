@@ -60,6 +60,8 @@ func (p *packetConn) WriteTo(b []byte, to net.Addr) (int, error) {
 	if err != nil {
 		return 0, opError("write", "udp", to.String(), err)
 	}
+	n.traffic.Packets++
+	n.traffic.Bytes += int64(len(b))
 	pk := packet{bytes.Clone(b), net.UDPAddrFromAddrPort(p.local)}
 	for _, delay := range n.schedule(link{p.local.Addr(), dst.Addr()}) {
 		if delay <= 0 {
