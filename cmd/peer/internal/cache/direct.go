@@ -60,11 +60,11 @@ func (d direct) Write(p []byte) (int, error) {
 	return int(n), err
 }
 
-// writeBody sends n bytes of a stored body: those on disk without memory for them, where the
-// connection can do that.
+// writeBody sends n bytes of a stored body. Those in blocks take no memory of this process, where
+// the connection can do that.
 func writeBody(w http.ResponseWriter, r *request, body io.Reader, n int64) (done int64, err error) {
 	to, ok := w.(io.ReaderFrom)
-	if _, onDisk := body.(conn.Blocks); ok && onDisk && conn.Of(r.Context()) != nil {
+	if _, inBlocks := body.(conn.Blocks); ok && inBlocks && conn.Of(r.Context()) != nil {
 		err = http.NewResponseController(w).Flush() // sends the header; otherwise the server would read the first bytes
 		if err == nil {
 			done, err = to.ReadFrom(body)

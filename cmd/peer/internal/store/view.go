@@ -153,8 +153,9 @@ func (v *View) Value() any { return v.hot.value }
 func (v *View) Size() int64 { return v.obj.Size() }
 
 // Source returns a reader of n bytes of the body from offset off on. For connections of package
-// conn, the reader of a body in memory has a method Bytes, and that of one on disk has those of
-// conn.Spans. It is valid until the view is closed or Source is called again.
+// conn, the reader of a body in memory has a method Bytes, and that of one which is on disk, or has
+// a copy for the kernel to send, has those of conn.Spans. It is valid until the view is closed or
+// Source is called again.
 //
 // Source checks the first block, or all of a short range, so that no answer begins whose
 // first bytes are bad. The rest is checked as it is read. An error, of Source or of the reader,

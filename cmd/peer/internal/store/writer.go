@@ -89,7 +89,7 @@ func (s *Store) Create(key string, size int64) (*Writer, error) {
 }
 
 // Free returns memory into which the next bytes may be read before they are given to Write, which
-// then need not copy them; nil = the caller needs memory of its own.
+// then need not copy them. If it is empty, the caller needs memory of its own.
 func (w *Writer) Free() []byte {
 	if w.size > keptBody || w.failure != nil {
 		return nil
