@@ -89,7 +89,7 @@ func (c *Cache) attach(w http.ResponseWriter, r *request) (res Result, ok bool) 
 		return res, false
 	}
 	defer c.leave(f, true)
-	if f.outcome.body.stalled() {
+	if !f.outcome.body.followable() {
 		return res, false
 	}
 	st := rfc9111.Status{Hit: true, HasTTL: true, TTL: f.entry.freshFor(c.now()), Detail: "arriving"}

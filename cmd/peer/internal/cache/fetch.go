@@ -297,14 +297,14 @@ func (c *Cache) receive(f *fetch, src *sources, a *answer) {
 		deliver()
 	}
 	err = c.pump(f, w, b, deliver)
-	w.End(err)
 	if err == nil {
 		b.end(io.EOF)
 		deliver()
 		runtime.Gosched() // so that the clients get the rest before the disk is written to
 		c.commit(f, w, res)
 	} else {
-		b.end(err)
+		b.end(err) // first, so that a client that learns of it and asks again gets another fetch
+		w.End(err)
 		w.Abort()
 	}
 	c.arrived(f)

@@ -339,13 +339,14 @@ func (b *body) worth(bytes int64, ahead time.Duration) (seconds float64, known b
 	return 4*(first.Seconds()+float64(bytes)*pace) + ahead.Seconds(), known
 }
 
-// stalled reports whether the body makes no progress.
-func (b *body) stalled() bool {
+// followable reports whether another request may follow the body: it makes progress or is complete.
+func (b *body) followable() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.stalledLocked()
+	return !b.stalledLocked() && (!b.ended || b.err == io.EOF)
 }
 
+// stalledLocked reports whether the body makes no progress. b.mu is held.
 func (b *body) stalledLocked() bool {
 	return !b.ended && (b.resuming || !b.reading.IsZero() && time.Since(b.reading) >= b.stall())
 }
