@@ -41,7 +41,7 @@ func TestPartGoesOn(t *testing.T) {
 								}
 							}, "a")
 							defer w.close()
-							w.get("a", "/other") // so that the origin's pace is known
+							w.learnPace("a", "/other")
 							if from == "sibling" {
 								w.rogue("c", bad)
 							}

@@ -262,7 +262,7 @@ func TestFaultySibling(t *testing.T) {
 					w := newWorld(t, false, func(rw http.ResponseWriter, r *http.Request, n int) { o.serve(rw, r, n+1) }, "a")
 					defer w.close()
 					if fault == "crawl" {
-						w.get("a", "/other") // so that the origin's pace is known
+						w.learnPace("a", "/other")
 					}
 					w.rogue("c", o)
 					start := time.Now()
@@ -307,7 +307,7 @@ func TestCrawlingOrigin(t *testing.T) {
 							o.serve(rw, r, 1)
 						}
 					}, "a")
-					w.get("a", "/other") // so that the origin's pace is known
+					w.learnPace("a", "/other")
 					time.Sleep(time.Second)
 					defer w.close()
 					var all sync.WaitGroup

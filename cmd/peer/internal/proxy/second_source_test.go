@@ -60,7 +60,7 @@ func TestSecondSourceCrawls(t *testing.T) {
 						o := &faulty{body: body, tag: tag, ranges: true}
 						w := newWorld(t, false, func(rw http.ResponseWriter, r *http.Request, n int) { o.serve(rw, r, n+1) }, "a")
 						defer w.close()
-						w.get("a", "/other") // so that the origin's pace is known
+						w.learnPace("a", "/other")
 						w.rogue(names[0], &faulty{body: body, tag: tag, ranges: true, fault: "cut", at: 300_000})
 						w.rogue(names[1], &faulty{body: body, tag: tag, ranges: true, fault: fault, at: at})
 						start := time.Now()

@@ -54,7 +54,7 @@ func TestStaleCopyGoesOn(t *testing.T) {
 								}
 								o.serve(rw, r, 0)
 							}
-							w.get("a", "/pace") // so that the origin's is known
+							w.learnPace("a", "/pace")
 						}
 						var all sync.WaitGroup
 						for range clients {
