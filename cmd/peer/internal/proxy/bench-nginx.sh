@@ -3,7 +3,7 @@
 #
 #   cmd/peer/internal/proxy/bench-nginx.sh [-t SECONDS] [-r ROUNDS] [-c CPUS] [-n OBJECTS] [-p PROFILES] [-s "SERVERS..."] [ROW...]
 #
-#   -t  length of a round, default 3     -r  rounds of each server, by turns, default 3; the medians count
+#   -t  length of a round, default 3     -r  rounds of each server, by turns, default 4; the medians count
 #   -c  CPUs a server has, default 1     -n  objects of the row "many", default 100000
 #   -p  write a CPU profile of peer's last round of each row to this directory
 #   -s  of nginx, varnish, floor and peer, default all
@@ -16,7 +16,7 @@
 # work on the machine disturbs it less than it does rates. The server has CPU 0 for itself where -c is 1, and everything else the others.
 # PEER names a binary to measure, default: what is built here.
 set -euo pipefail
-seconds=3 rounds=3 cpus=1 objects=100000 profiles= servers="nginx varnish floor peer"
+seconds=3 rounds=4 cpus=1 objects=100000 profiles= servers="nginx varnish floor peer"
 while getopts t:r:c:n:p:s: o; do
   case $o in
   t) seconds=$OPTARG ;; r) rounds=$OPTARG ;; c) cpus=$OPTARG ;; n) objects=$OPTARG ;; p) profiles=$(realpath -m "$OPTARG"); mkdir -p "$profiles" ;; s) servers=$OPTARG ;;
@@ -85,6 +85,9 @@ run() {
 family() { local of=$1 more; while more=$(pgrep -P "${of// /,}") && [[ " $of " != *" ${more//$'\n'/ } "* ]]; do of+=" ${more//$'\n'/ }"; done; echo "$of"; }
 cpu() { local p; for p in $(family "${pid[$1]}"); do cat "/proc/$p/stat"; done 2>/dev/null | awk -v hz="$(getconf CLK_TCK)" '{sub(/.*\)/, ""); t += $12 + $13} END {printf "%.0f", t / hz * 1e6}'; }
 memory() { local p; for p in $(family "${pid[$1]}"); do cat "/proc/$p/status"; done 2>/dev/null | awk -v f="$2:" '$1 == f {t += $2} END {print t}'; }
+# turns ROUND: the servers in turn, in every second round from the last to the first. On a machine whose free memory costs more to touch the second time, whoever is
+# measured first has an advantage.
+turns() { local s order=(); for s in $servers; do if [ $(($1 % 2)) = 1 ]; then order+=("$s"); else order=("$s" "${order[@]}"); fi; done; echo "${order[@]}"; }
 median() { printf '%s\n' "$@" | sort -g | sed -n "$((($# + 1) / 2))p"; }
 # load PORT SIZE CONNECTIONS MODE FROM: prints requests a second, p50 and p99 in ms, requests, the next number. MODE: one, new or random objects.
 load() {
@@ -178,7 +181,7 @@ for row in "${rows[@]}"; do
         [ "$(curl -s http://127.0.0.1:19084/metrics | awk '/^peer_member_digest_keys.*filled-peer/ {print int($2)}')" -ge "$full" ] 2>/dev/null && break; sleep 0.1
       done
     fi
-    for _ in $(seq "$rounds"); do for s in $servers; do measure "$s" "$size" "$connections" new; done; done
+    for i in $(seq "$rounds"); do for s in $(turns "$i"); do measure "$s" "$size" "$connections" new; done; done
     if has peer; then # what it did not get from the sibling would be measured as something else
       curl -s http://127.0.0.1:19084/metrics | awk '/^peer_requests_total\{/ {all += $2} /^peer_requests_total\{outcome="sibling-hit"/ {hits = $2} END {if (hits < 0.95 * all) print "only", hits, "of", all, "from the sibling" > "/dev/stderr"}'
     fi
@@ -186,7 +189,7 @@ for row in "${rows[@]}"; do
   *)
     mode=new; [ "$what" = miss ] || mode=one
     for s in $servers; do [ "$what" != miss ] && [ "$s" = floor ] || run "$s"; done
-    for _ in $(seq "$rounds"); do for s in $servers; do [ "$what" != miss ] && [ "$s" = floor ] || measure "$s" "$size" "$connections" $mode; done; done
+    for i in $(seq "$rounds"); do for s in $(turns "$i"); do [ "$what" != miss ] && [ "$s" = floor ] || measure "$s" "$size" "$connections" $mode; done; done
     print_row "$row" ;;
   esac
   stop_all
