@@ -85,8 +85,8 @@ run() {
 family() { local of=$1 more; while more=$(pgrep -P "${of// /,}") && [[ " $of " != *" ${more//$'\n'/ } "* ]]; do of+=" ${more//$'\n'/ }"; done; echo "$of"; }
 cpu() { local p; for p in $(family "${pid[$1]}"); do cat "/proc/$p/stat"; done 2>/dev/null | awk -v hz="$(getconf CLK_TCK)" '{sub(/.*\)/, ""); t += $12 + $13} END {printf "%.0f", t / hz * 1e6}'; }
 memory() { local p; for p in $(family "${pid[$1]}"); do cat "/proc/$p/status"; done 2>/dev/null | awk -v f="$2:" '$1 == f {t += $2} END {print t}'; }
-# turns ROUND: the servers in turn, in every second round from the last to the first. On a machine whose free memory costs more to touch the second time, whoever is
-# measured first has an advantage.
+# turns ROUND: the servers in turn, in every second round from the last to the first. Where the first touch of free memory costs much, whoever is measured first
+# has an advantage.
 turns() { local s order=(); for s in $servers; do if [ $(($1 % 2)) = 1 ]; then order+=("$s"); else order=("$s" "${order[@]}"); fi; done; echo "${order[@]}"; }
 median() { printf '%s\n' "$@" | sort -g | sed -n "$((($# + 1) / 2))p"; }
 # load PORT SIZE CONNECTIONS MODE FROM: prints requests a second, p50 and p99 in ms, requests, the next number. MODE: one, new or random objects.
