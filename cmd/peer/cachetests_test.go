@@ -25,6 +25,7 @@ var notPassed = func() map[string]string {
 		closed   = "the suite takes our 502, which has no number of a request, for a stored answer"
 		cookie   = "cookies are not stored unless a rule says so (SITES.md)"
 		partial  = "parts are not stored; what the suite calls a retry is the whole, fetched in the background"
+		refused  = "a complaint about one request is not stored for others, whatever lifetime it states (SITES.md)"
 		language = "the order in Accept-Language is kept: some origins read it as preference"
 	)
 	all := map[string]string{
@@ -46,6 +47,7 @@ var notPassed = func() map[string]string {
 		cookie: {"headers-store-Set-Cookie", "304-etag-update-response-Set-Cookie", "other-set-cookie"},
 		partial: {"partial-store-partial-reuse-partial", "partial-store-partial-reuse-partial-byterange", "partial-store-partial-reuse-partial-absent",
 			"partial-store-partial-reuse-partial-suffix", "partial-store-partial-complete"},
+		refused:  {"status-400-fresh", "heuristic-414-cached"},
 		language: {"vary-normalise-lang-order", "vary-normalise-lang-select"},
 	} {
 		for _, id := range ids {

@@ -39,7 +39,18 @@ func (r *Response) heuristic() time.Duration {
 // explicit lifetime (RFC 9110 section 15.1). Partial responses are not stored.
 func heuristicStatus(status int) bool {
 	switch status {
-	case 200, 203, 204, 300, 301, 308, 404, 405, 410, 414, 501:
+	case 200, 203, 204, 300, 301, 308, 404, 405, 410, 501:
+		return true
+	}
+	return false
+}
+
+// requestStatus reports whether a status complains about something in the request that is not in the
+// key: its fields, its size, its framing or its conditions. Such an answer says nothing to other
+// clients, whatever lifetime it states.
+func requestStatus(status int) bool {
+	switch status {
+	case 400, 408, 412, 413, 414, 416, 417, 421, 431:
 		return true
 	}
 	return false
@@ -57,12 +68,12 @@ type Obstacle uint8
 
 // The obstacles; the zero value is none.
 const (
-	StatusObstacle        Obstacle = iota + 1 // the status needs an explicit lifetime, or is never stored (206, 304)
+	StatusObstacle        Obstacle = iota + 1 // the status needs an explicit lifetime, or is never stored (206, 304, 400, 416, …)
 	RequestObstacle                           // the request says no-store
 	NoStoreObstacle                           // the response says no-store
 	PrivateObstacle                           // it is for one user
 	AuthorizationObstacle                     // the request has Authorization, and the response does not permit storing then (section 3.5)
-	VaryObstacle                              // it says "Vary: *"
+	VaryObstacle                              // it says "Vary: *", or what is no list of field names
 	CookieObstacle                            // it sets a cookie, and has neither a lifetime nor public
 	ExpiredObstacle                           // it is stale and has no validator: storing it saves nothing
 	LifetimeObstacle                          // it states no lifetime and has no validator: storing it saves nothing
@@ -101,7 +112,7 @@ func (r *Response) Storable(req *Directives, authorized bool) bool {
 func (r *Response) forbidden(req *Directives, authorized bool) Obstacle {
 	cc := &r.Control
 	switch {
-	case r.Status < 200 || r.Status > 599 || r.Status == 206 || r.Status == 304:
+	case r.Status < 200 || r.Status > 599 || r.Status == 206 || r.Status == 304 || requestStatus(r.Status):
 		return StatusObstacle
 	case req != nil && req.NoStore:
 		return RequestObstacle
@@ -116,7 +127,7 @@ func (r *Response) forbidden(req *Directives, authorized bool) Obstacle {
 		return PrivateObstacle
 	case authorized && !cc.MustRevalidate && !cc.Public && cc.SMaxAge == Unset:
 		return AuthorizationObstacle
-	case hasToken(r.Header["Vary"], "*"):
+	case variesByAnything(r.Header["Vary"]):
 		return VaryObstacle
 	case cc.Public || r.Explicit:
 		return 0
@@ -126,6 +137,17 @@ func (r *Response) forbidden(req *Directives, authorized bool) Obstacle {
 		return CookieObstacle
 	}
 	return 0
+}
+
+// variesByAnything reports whether a Vary has "*", or a member that is not the name of a field: then
+// nobody knows by what the response varies.
+func variesByAnything(vary []string) bool {
+	for name := range Members(vary) {
+		if name == "*" || !token(name) {
+			return true
+		}
+	}
+	return false
 }
 
 // Useful reports whether storing the response can save anything: it is fresh, or it can be

@@ -9,9 +9,9 @@ import (
 
 // CanonicalURL returns the absolute URL under which responses are stored (RFC 9111
 // section 2, RFC 3986 section 6.2): scheme and host in lower case, no default port, no
-// fragment, "/" for an empty path. Path and query stay as they are, except that bytes
-// which are not allowed in a URL are escaped. An origin may distinguish URLs that RFC 3986
-// calls equivalent; a cache that did not would serve one resource for another.
+// fragment, "/" for an empty path. Path and query stay as [http.Request.Write] sends them. An origin
+// may distinguish URLs that RFC 3986 calls equivalent; a cache that does not must change what it
+// sends, too.
 func CanonicalURL(u *url.URL) string { return canonical("", u) }
 
 // PlainIdentity is [Identity] of the canonical URL of u for a response that does not vary.
@@ -35,25 +35,7 @@ func canonical(prefix string, u *url.URL) string {
 	if u.RawQuery == "" && !u.ForceQuery {
 		return prefix + scheme + "://" + host + path
 	}
-	return prefix + scheme + "://" + host + path + "?" + escapeQuery(u.RawQuery)
-}
-
-// escapeQuery escapes the bytes of a raw query that are not allowed in a URL.
-func escapeQuery(q string) string {
-	bad := func(c byte) bool { return c <= ' ' || c >= 0x7f || c == '"' || c == '<' || c == '>' }
-	if !strings.ContainsFunc(q, func(r rune) bool { return r >= 0x7f || bad(byte(r)) }) {
-		return q
-	}
-	const hex = "0123456789ABCDEF"
-	var b strings.Builder
-	for i := range len(q) {
-		if c := q[i]; bad(c) {
-			b.Write([]byte{'%', hex[c>>4], hex[c&15]})
-		} else {
-			b.WriteByte(c)
-		}
-	}
-	return b.String()
+	return prefix + scheme + "://" + host + path + "?" + strings.ReplaceAll(u.RawQuery, "\n", "%0A") // which no received URL has; keeps identities parseable
 }
 
 // Identity returns the key of a response that varies by these fields, to a GET of a canonical

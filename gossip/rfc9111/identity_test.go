@@ -21,7 +21,7 @@ func TestCanonicalURL(t *testing.T) {
 		{"http://example.com/%7Ea%2fb/A", "http://example.com/%7Ea%2fb/A"},
 		{"http://example.com/?", "http://example.com/?"},
 		{"http://example.com?a=b&c", "http://example.com/?a=b&c"},
-		{"http://example.com/?q=\xc3\x83", "http://example.com/?q=%C3%83"},
+		{"http://example.com/?q=\xc3\x83\"", "http://example.com/?q=\xc3\x83\""},
 		{"http://example.com/\xc3\x83", "http://example.com/%C3%83"},
 		{"http://[::1]:80/x", "http://[::1]/x"},
 	}

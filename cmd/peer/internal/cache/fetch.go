@@ -222,9 +222,10 @@ func (c *Cache) confirmed(f *fetch, src *sources, a *answer) *result {
 	return res
 }
 
-// mayStore reports whether a whole response may be stored, and can ever be reused.
+// mayStore reports whether a whole response may be stored, and can ever be reused. What an origin
+// answers to a range is nothing to other clients, unless it is the whole.
 func (c *Cache) mayStore(f *fetch, a *answer) bool {
-	return (a.derived == nil || a.derived.recoded) && !c.outdated(f, a.response()) && f.r.obstacle(a.response()) == 0
+	return (!f.part || a.status == http.StatusOK) && (a.derived == nil || a.derived.recoded) && !c.outdated(f, a.response()) && f.r.obstacle(a.response()) == 0
 }
 
 // handOver delivers an answer that can't be shared to the leader alone. Another source can continue
@@ -236,6 +237,7 @@ func (c *Cache) handOver(f *fetch, src *sources, a *answer) {
 		if a.sibling == nil && f.part {
 			c.complete(&f.r, a)
 		}
+	case f.part && a.status != http.StatusOK: // it says nothing of the whole
 	case !f.r.cc.NoStore && a.derived == nil: // otherwise other requests may still share theirs
 		c.hitForMiss.add(f.r.url, c.now(), hitForMissTime)
 	}
