@@ -25,7 +25,7 @@ func (c *checker) readRules(items []section) {
 		c.Rules = append(c.Rules, r)
 	}
 	if c.DefaultTTL != nil {
-		c.Rules = append(c.Rules, rules.Rule{Name: "default-ttl", TTL: c.DefaultTTL, Anonymous: true})
+		c.Rules = append(c.Rules, rules.Rule{Name: "default-ttl", TTL: c.DefaultTTL})
 	}
 	if len(c.Compress) > 0 {
 		c.Rules = append(c.Rules, rules.Rule{Name: "compress", Compress: c.Compress})
@@ -50,6 +50,9 @@ func (c *checker) checkRule(item section, r *rules.Rule) {
 	}
 	if r.MinTTL != nil && r.MaxTTL != nil && *r.MinTTL > *r.MaxTTL {
 		c.failKey(item, "min-ttl", item.entries["min-ttl"].values[0], errors.New("is more than max-ttl"))
+	}
+	if r.Cookies != nil && r.TTL != nil {
+		c.failKey(item, "ttl", item.entries["ttl"].values[0], errors.New("never applies to a request with a cookie, and so not together with cookie"))
 	}
 	if r.QueryKeep != nil && r.QueryDrop != nil {
 		c.failKey(item, "query-drop", "", errors.New("cannot be combined with query-keep, which drops all other parameters"))

@@ -62,6 +62,14 @@ func TestCompress(t *testing.T) {
 	}
 }
 
+// A lifetime that could never apply is a mistake.
+func TestRuleForCookies(t *testing.T) {
+	_, _, err := load(t, "--config", write(t, "peer.yaml", "rules:\n  - cookie: session\n    ttl: 1h\n"))
+	if err == nil || !strings.Contains(err.Error(), "never applies to a request with a cookie") || !strings.Contains(err.Error(), "peer.yaml:3") {
+		t.Errorf("ttl for a cookie = %v", err)
+	}
+}
+
 func TestRules(t *testing.T) {
 	c, effective, err := load(t, "--default-ttl", "60s", "--config", write(t, "peer.yaml", `
 rules:
@@ -79,7 +87,7 @@ rules:
 	if r := c.Rules[1]; r.CookiesKeep == nil || len(r.CookiesKeep) != 0 || !*r.QuerySort {
 		t.Errorf("%+v", r)
 	}
-	if r := c.Rules[2]; r.Name != "default-ttl" || *r.TTL != time.Minute || !r.Anonymous {
+	if r := c.Rules[2]; r.Name != "default-ttl" || *r.TTL != time.Minute {
 		t.Errorf("%+v", r)
 	}
 	var shown string

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/summarycache/summarycache/cmd/peer/internal/canonical"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
@@ -24,7 +25,7 @@ func (s Set) Response(q *http.Request, status int, h http.Header, now time.Time)
 	}
 	resp := rfc9111.NewResponse(status, h, 0, now)
 	if h["Set-Cookie"] != nil {
-		switch rule := s.deciding(q, resp, func(r *Rule) bool { return r.SetCookie != "" }); {
+		switch rule := s.deciding(q, resp, func(r *Rule) (has, restricts bool) { return r.SetCookie != "", r.SetCookie == Refuse }); {
 		case rule == nil || rule.SetCookie == Refuse:
 			if resp.Storable(nil, false) {
 				h[rfc9111.ClusterControl] = []string{"no-store"}
@@ -43,9 +44,12 @@ func (s Set) Response(q *http.Request, status int, h http.Header, now time.Time)
 }
 
 // deciding returns the first rule that matches a request and its response and has a setting.
-func (s Set) deciding(q *http.Request, resp *rfc9111.Response, has func(*Rule) bool) *Rule {
+func (s Set) deciding(q *http.Request, resp *rfc9111.Response, setting func(*Rule) (has, restricts bool)) *Rule {
+	ambiguous := canonical.Ambiguous(q.URL)
 	for i := range s {
-		if r := &s[i]; has(r) && r.matchesRequest(q) && r.matchesResponse(resp.Status, resp.Header) {
+		r := &s[i]
+		has, restricts := setting(r)
+		if has && r.matchesRequest(q, ambiguous, restricts) && r.matchesResponse(resp.Status, resp.Header) {
 			return r
 		}
 	}
@@ -69,8 +73,8 @@ func (r *Rule) matchesResponse(status int, h http.Header) bool {
 func (s Set) lifetime(q *http.Request, resp *rfc9111.Response) (life time.Duration, by *Rule) {
 	life = resp.Lifetime
 	if !resp.Explicit {
-		by = s.deciding(q, resp, func(r *Rule) bool {
-			return r.TTL != nil && (r.Statuses != nil || resp.Status < 500 && cacheableByDefault(resp)) && !(r.Anonymous && q.Header["Cookie"] != nil)
+		by = s.deciding(q, resp, func(r *Rule) (has, restricts bool) {
+			return r.TTL != nil && (r.Statuses != nil || resp.Status < 500 && cacheableByDefault(resp)) && q.Header["Cookie"] == nil, false
 		})
 		if by != nil {
 			life = *by.TTL + resp.InitialAge
@@ -79,10 +83,11 @@ func (s Set) lifetime(q *http.Request, resp *rfc9111.Response) (life time.Durati
 	if !resp.Explicit && by == nil && life == 0 {
 		return 0, nil // there is no lifetime to bound
 	}
-	if r := s.deciding(q, resp, func(r *Rule) bool { return r.MinTTL != nil }); r != nil && life < *r.MinTTL+resp.InitialAge {
+	anonymous := q.Header["Cookie"] == nil || resp.Explicit && life > resp.InitialAge // else it must not be made fresh
+	if r := s.deciding(q, resp, func(r *Rule) (has, restricts bool) { return r.MinTTL != nil && anonymous, false }); r != nil && life < *r.MinTTL+resp.InitialAge {
 		life, by = *r.MinTTL+resp.InitialAge, r
 	}
-	if r := s.deciding(q, resp, func(r *Rule) bool { return r.MaxTTL != nil }); r != nil && life > *r.MaxTTL+resp.InitialAge {
+	if r := s.deciding(q, resp, func(r *Rule) (has, restricts bool) { return r.MaxTTL != nil, true }); r != nil && life > *r.MaxTTL+resp.InitialAge {
 		life, by = *r.MaxTTL+resp.InitialAge, r
 	}
 	return life, by
@@ -99,7 +104,7 @@ func cacheableByDefault(resp *rfc9111.Response) bool {
 // status and type, which a 304 does not have. That decision stands, unless the 304 forbids storing,
 // or no rule for lifetimes matches the request any more.
 func (s Set) confirm(q *http.Request, h http.Header) {
-	rule := s.deciding(q, &rfc9111.Response{Status: http.StatusOK, Header: h}, func(r *Rule) bool { return r.SetCookie == Store })
+	rule := s.deciding(q, &rfc9111.Response{Status: http.StatusOK, Header: h}, func(r *Rule) (has, restricts bool) { return r.SetCookie == Store, false })
 	if rule == nil {
 		delete(h, "Set-Cookie")
 	}
@@ -108,8 +113,10 @@ func (s Set) confirm(q *http.Request, h http.Header) {
 	}
 	cc := rfc9111.NewResponse(http.StatusOK, h, 0, time.Time{}).Control
 	if !cc.NoStore && !cc.Private && !cc.NoCache {
+		ambiguous := canonical.Ambiguous(q.URL)
 		for i := range s {
-			if r := &s[i]; (r.TTL != nil || r.MinTTL != nil || r.MaxTTL != nil) && r.matchesRequest(q) {
+			r := &s[i]
+			if (r.TTL != nil || r.MinTTL != nil || r.MaxTTL != nil) && r.matchesRequest(q, ambiguous, r.MaxTTL != nil) {
 				delete(h, "Cache-Control")
 				delete(h, "Expires")
 				delete(h, "Cdn-Cache-Control")

@@ -17,6 +17,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/summarycache/summarycache/cmd/peer/internal/canonical"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
@@ -28,7 +29,9 @@ const (
 )
 
 // A Rule has conditions and settings. It matches if all its conditions are met. In patterns *
-// matches any characters. The tags are the keys of the configuration file.
+// matches any characters. A rule with Paths matches an ambiguous path (see [canonical.Ambiguous]) for
+// the settings that restrict (Bypass, MaxTTL, and SetCookie to refuse), and for no others. The tags are
+// the keys of the configuration file.
 type Rule struct {
 	Name  string // its name in responses and in [Decision]: usually its number
 	Where string // its place in the configuration, for the operator
@@ -62,13 +65,12 @@ type Rule struct {
 	CookiesKeep []string `name:"cookies-keep" type:"pattern"`                        // other cookies are not sent to the origin
 	SetCookie   string   `name:"set-cookie" type:"choice" oneof:"refuse,store,drop"` // one of the constants above
 
-	// TTL is the lifetime of a response that states none, counted from its arrival. MinTTL and
-	// MaxTTL bound any lifetime. None of them stores a response that forbids it.
+	// TTL is the lifetime of a response that states none, counted from its arrival, if the origin got
+	// no cookie with the request. MinTTL and MaxTTL bound any lifetime. None of them stores a response
+	// that forbids it.
 	TTL    *time.Duration `name:"ttl" type:"seconds"`
 	MinTTL *time.Duration `name:"min-ttl" type:"seconds"`
 	MaxTTL *time.Duration `name:"max-ttl" type:"seconds"`
-	// Anonymous excludes responses to requests with cookies from TTL.
-	Anonymous bool
 }
 
 // A Range is a range of status codes, both ends included.
@@ -104,10 +106,12 @@ func anyGlob(patterns []string, s string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool { return Glob(p, s) })
 }
 
-// matchesRequest reports whether the conditions about the request are met.
-func (r *Rule) matchesRequest(q *http.Request) bool {
-	return (r.Sites == nil || anyGlob(r.Sites, q.URL.Host)) && (r.Paths == nil || anyGlob(r.Paths, q.URL.Path)) &&
-		(r.Cookies == nil || hasCookie(q.Header, r.Cookies)) && (r.Headers == nil || hasField(q.Header, r.Headers))
+// matchesRequest reports whether the conditions about the request are met. restricts says that the
+// rule would only restrict what is done with it: then an ambiguous path meets any condition, since
+// the origin may take it for any path, and otherwise none.
+func (r *Rule) matchesRequest(q *http.Request, ambiguous, restricts bool) bool {
+	return (r.Sites == nil || anyGlob(r.Sites, q.URL.Host)) &&
+		(r.Paths == nil || ambiguous && restricts || !ambiguous && anyGlob(r.Paths, q.URL.Path)) && (r.Cookies == nil || hasCookie(q.Header, r.Cookies)) && (r.Headers == nil || hasField(q.Header, r.Headers))
 }
 
 func hasField(h http.Header, patterns []string) bool {
@@ -149,9 +153,15 @@ func (s Set) Request(r *http.Request, lookup bool, decided func(Decision)) (out 
 		return r, false
 	}
 	var params, sort, codings, compress, kept, noCache, bypassing *Rule
+	ambiguous := canonical.Ambiguous(r.URL)
 	for i := range s {
 		rule := &s[i]
-		if rule.Statuses != nil || rule.Types != nil || !rule.matchesRequest(r) {
+		bypasses := rule.Bypass != nil && *rule.Bypass
+		switch {
+		case rule.Statuses != nil || rule.Types != nil || !rule.matchesRequest(r, ambiguous, bypasses):
+			continue
+		case ambiguous && rule.Paths != nil:
+			first(&bypassing, rule, true) // its other settings are for the path that is written there
 			continue
 		}
 		first(&params, rule, rule.QueryKeep != nil || rule.QueryDrop != nil)
@@ -246,7 +256,7 @@ func (s Set) Coding(r *http.Request) string {
 		return ""
 	}
 	for i := range s {
-		if rule := &s[i]; rule.Compress != nil && rule.matchesRequest(r) {
+		if rule := &s[i]; rule.Compress != nil && rule.matchesRequest(r, canonical.Ambiguous(r.URL), false) {
 			if len(rule.Compress) == 0 {
 				return ""
 			}

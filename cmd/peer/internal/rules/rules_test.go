@@ -47,6 +47,7 @@ func TestRequest(t *testing.T) {
 		{Name: "4", Sites: []string{"other.test"}, QueryKeep: []string{"q"}},
 		{Name: "5", QueryDrop: []string{"utm_*", "fb clid"}, QuerySort: is(true), CookiesKeep: []string{"lang"}, IgnoreNoCache: is(true)},
 		{Name: "6", Statuses: []Range{{404, 404}}, TTL: is(time.Minute)},
+		{Name: "7", Sites: []string{"a.test"}, Paths: []string{"/account*"}, QuerySort: is(false), Bypass: is(true)},
 	}
 	for _, c := range []struct {
 		url    string
@@ -62,6 +63,10 @@ func TestRequest(t *testing.T) {
 		{"http://a.test/x", []string{"x-preview: 1"}, " bypass bypass/3"},
 		{"http://a.test/x", []string{"Cache-Control: no-cache, max-age=0, max-stale=9", "Pragma: no-cache"}, " cc=max-stale=9 ignore-no-cache/5"},
 		{"http://a.test/x", []string{"Cookie: a=b"}, " cookies-keep/5"},
+		{"http://a.test/account/", nil, " bypass bypass/7"},
+		{"http://a.test/static/..%2faccount?b=2&a=1", nil, "a=1&b=2 bypass query/5 bypass/7"},
+		{"http://a.test/raw//x?b=2&utm_source=x", nil, "b=2 bypass query/5 bypass/7"},
+		{"http://other.test/any%2Fthing?q", nil, "q"},
 	} {
 		r := request(t, c.url, c.fields...)
 		before := fmt.Sprint(r.URL, r.Header)
@@ -156,7 +161,8 @@ func TestResponse(t *testing.T) {
 		{Name: "2", Paths: []string{"/api/*"}, MaxTTL: &minute},
 		{Name: "3", Statuses: []Range{{404, 404}, {500, 599}}, TTL: is(10 * time.Second)},
 		{Name: "4", Paths: []string{"/login"}, SetCookie: Store},
-		{Name: "default-ttl", TTL: &minute, Anonymous: true},
+		{Name: "5", Paths: []string{"/static/*"}, TTL: &hour, MinTTL: &minute},
+		{Name: "default-ttl", TTL: &minute},
 	}
 	now := time.Unix(1e9, 0)
 	modified := "Last-Modified: " + now.Add(-10*day).UTC().Format(http.TimeFormat)
@@ -181,7 +187,15 @@ func TestResponse(t *testing.T) {
 		{"/", "", 404, nil, 10 * time.Second, "3"},
 		{"/", "", 503, nil, 10 * time.Second, "3"},
 		{"/", "", 200, []string{"Content-Type: image/png"}, hour, "1"},
-		{"/", "Cookie: a=b", 200, []string{"Content-Type: Image/PNG; q=1"}, hour, "1"},
+		{"/", "", 200, []string{"Content-Type: Image/PNG; q=1"}, hour, "1"},
+		{"/", "Cookie: a=b", 200, []string{"Content-Type: image/png"}, 0, ""},
+		{"/", "Cookie: a=b", 200, []string{"Content-Type: image/png", "Cache-Control: max-age=5"}, minute, "1"},
+		{"/", "Cookie: a=b", 200, []string{"Content-Type: image/png", "Expires: 0"}, 0, ""},
+		{"/static/a", "", 200, nil, hour, "5"},
+		{"/static/..%2flogin", "", 200, nil, minute, "default-ttl"},
+		{"/static/a;b", "", 200, []string{"Cache-Control: max-age=5"}, 5 * time.Second, ""},
+		{"/any%2fthing", "", 200, []string{"Cache-Control: max-age=3600"}, minute, "2"},
+		{"/login%2f", "", 200, []string{"Set-Cookie: a=b", "Cache-Control: max-age=60"}, -1, ""},
 		{"/", "", 200, []string{"Content-Type: image/png", "Cache-Control: max-age=5, must-revalidate"}, minute, "1"},
 		{"/", "", 200, []string{"Content-Type: image/png", "Cache-Control: max-age=7200"}, 2 * hour, ""},
 		{"/", "", 200, []string{"Content-Type: image/png", "Expires: 0"}, minute, "1"},
