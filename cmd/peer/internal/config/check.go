@@ -35,6 +35,14 @@ func (c *checker) check(entries map[string]entry) {
 	if len(c.TrustedProxies) > 0 && !c.Reverse() {
 		c.fail("trusted-proxies", c.TrustedProxies[0].String(), errors.New("is for a reverse proxy: a forward proxy does not forward its clients' addresses"))
 	}
+	for _, p := range c.TrustedProxies {
+		if p.Bits() == 0 {
+			c.fail("trusted-proxies", p.String(), errors.New("trusts everybody: any client could claim another address, host or scheme"))
+		}
+	}
+	if c.PreserveHost == "on" && c.Origin == nil {
+		c.fail("preserve-host", c.PreserveHost, errors.New("is for --origin: sites preserve the host unless they have an origin-host"))
+	}
 	c.checkHTTPS()
 	c.checkAddresses()
 	c.readSecrets()

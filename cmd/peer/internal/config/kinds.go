@@ -14,6 +14,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/net/http/httpguts"
+
 	"github.com/summarycache/summarycache/cmd/peer/internal/coding"
 	"github.com/summarycache/summarycache/cmd/peer/internal/rules"
 	"github.com/summarycache/summarycache/gossip"
@@ -40,6 +42,7 @@ var kinds = map[string]func(text string, t tag) (any, error){
 	"path":    text(checkPath),
 	"prefix":  text(checkPrefix),
 	"host":    text(checkHost),
+	"field":   text(checkField),
 	"origin":  readOrigin,
 	"network": readNetwork,
 	"listener": func(s string, t tag) (any, error) {
@@ -262,6 +265,14 @@ func checkHost(s string) error {
 	host := strings.TrimPrefix(s, "*.")
 	if u, err := url.Parse("http://" + host + "/"); host == "" || err != nil || u.Host != host || u.Path != "/" || u.User != nil {
 		return errors.New("is not a host: want a name such as shop.example or *.example.com")
+	}
+	return nil
+}
+
+// checkField checks the name of a header field.
+func checkField(s string) error {
+	if !httpguts.ValidHeaderFieldName(s) {
+		return errors.New("is not the name of a header field, such as X_Api_Version")
 	}
 	return nil
 }

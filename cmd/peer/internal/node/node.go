@@ -244,11 +244,12 @@ func (n *Node) counted(next http.Handler) http.Handler {
 
 func (n *Node) serveOn(l net.Listener, h http.Handler, serve func(*http.Server) error) {
 	server := &http.Server{
-		Handler: withBodyDeadline(h, n.cfg.ClientBodyTimeout), ReadHeaderTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
-		HTTP2:       &http.HTTP2Config{MaxConcurrentStreams: 100}, // each costs as much as a connection of HTTP/1.1
-		ConnContext: conn.Context,
-		ConnState:   func(c net.Conn, s http.ConnState) { conn.Idle(c, s == http.StateNew || s == http.StateIdle) },
-		ErrorLog:    slog.NewLogLogger(n.log.Handler(), slog.LevelDebug),
+		Handler: withBodyDeadline(h, n.cfg.ClientBodyTimeout), ReadHeaderTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute,
+		MaxHeaderBytes: max(64<<10, 2*int(n.cfg.MaxHeaderSize)),      // of siblings, too: package proxy has the limit for clients
+		HTTP2:          &http.HTTP2Config{MaxConcurrentStreams: 100}, // each costs as much as a connection of HTTP/1.1
+		ConnContext:    conn.Context,
+		ConnState:      func(c net.Conn, s http.ConnState) { conn.Idle(c, s == http.StateNew || s == http.StateIdle) },
+		ErrorLog:       slog.NewLogLogger(n.log.Handler(), slog.LevelDebug),
 	}
 	n.servers = append(n.servers, server)
 	n.serving.Go(func() {

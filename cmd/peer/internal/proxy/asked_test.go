@@ -12,8 +12,8 @@ import (
 
 // from sends a request as if from a remote address: clients over pipes have none.
 func (w *world) from(peer, remote, method, target string, fields ...string) *httptest.ResponseRecorder {
-	r := httptest.NewRequest(method, target, nil)
-	r.RemoteAddr, r.RequestURI = remote, target
+	r := httptest.NewRequest("GET", target, nil)
+	r.RemoteAddr, r.RequestURI, r.Method = remote, target, method // any method, as over HTTP/2
 	for _, f := range fields {
 		name, value, _ := strings.Cut(f, ": ")
 		r.Header.Add(name, value)

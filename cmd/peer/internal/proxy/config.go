@@ -19,10 +19,12 @@ import (
 type Config struct {
 	cache.Config // New sets Transport, Siblings, Recode and Invalidates, and both timeouts to 60 s if they are 0
 
-	Origin  *url.URL        // reverse proxy for this origin (scheme, host and an optional path prefix), whatever host clients name
-	Sites   []Site          // or a reverse proxy for these; without Origin and Sites, a forward proxy
-	Locator sibling.Locator // which peers may hold an object; nil = no cooperation
-	Health  *sibling.Health // of the siblings; nil = one of its own
+	Origin *url.URL // reverse proxy for this origin (scheme, host and an optional path prefix), whatever host clients name
+	// PreserveHost sends clients' Host to Origin, and makes it part of the key, as with a Site.
+	PreserveHost bool
+	Sites        []Site          // or a reverse proxy for these; without Origin and Sites, a forward proxy
+	Locator      sibling.Locator // which peers may hold an object; nil = no cooperation
+	Health       *sibling.Health // of the siblings; nil = one of its own
 
 	// TrustedProxies are the networks of the proxies in front of a reverse proxy whose forwarding
 	// fields are trusted. ClientTLS says that clients may use https. With either, the client's
@@ -33,6 +35,13 @@ type Config struct {
 	// Rules are the operator's caching rules. Unless one of them allows it, no response with
 	// a Set-Cookie is stored.
 	Rules rules.Set
+
+	// MaxHeader limits the URL and the fields of a client's request, in bytes; 0 = 16 KiB. A longer
+	// one is answered 431: origins differ in what they take, and answer the rest with errors.
+	MaxHeader int
+	// PassFields are request fields that origins get although they may take them for something that
+	// is not in the key (see [canonical.Fields]).
+	PassFields []string
 
 	// Dial connects to origins, siblings and CONNECT targets; nil = net.Dialer. Its context
 	// has the deadline.

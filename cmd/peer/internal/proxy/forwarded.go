@@ -11,28 +11,6 @@ import (
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
-// misleading are request fields by which a client could make an origin answer for a URL other
-// than the one under which the response is stored, or impersonate another client. They are always
-// dropped.
-var misleading = fieldSet("X-Forwarded-Port", "X-Forwarded-Server", "X-Forwarded-Prefix", "X-Forwarded-Scheme", "X-Forwarded-Ssl",
-	"X-Forwarded-Protocol", "X-Url-Scheme", "Front-End-Https", "X-Original-Url", "X-Original-Host", "X-Rewrite-Url", "X-Host",
-	"X-Http-Host-Override", "X-Real-Ip", "X-Client-Ip", "X-Cluster-Client-Ip", "True-Client-Ip", "Client-Ip", "Cf-Connecting-Ip",
-	"Fastly-Client-Ip", "Proxy")
-
-// relayed are fields in which a proxy describes its client. Only those of trusted proxies are kept.
-var relayed = fieldSet("X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Host", "Forwarded")
-
-// overriding are fields by which some origins treat a GET as another method.
-var overriding = fieldSet("X-Http-Method-Override", "X-Http-Method", "X-Method-Override")
-
-func fieldSet(names ...string) map[string]bool {
-	set := make(map[string]bool, len(names))
-	for _, name := range names {
-		set[name] = true
-	}
-	return set
-}
-
 // contains reports whether ip is in one of the networks.
 func contains(networks []netip.Prefix, ip netip.Addr) bool {
 	ip = ip.Unmap().WithZone("")
@@ -72,49 +50,17 @@ func (h *Handler) Client(r *http.Request) string {
 
 // forwarded is the scheme and host that a client used, as far as known.
 type forwarded struct {
-	scheme string
-	host   string // of X-Forwarded-Host or Forwarded of a trusted proxy, in lower case; "" = unknown
+	scheme    string
+	host      string // of X-Forwarded-Host or Forwarded of a trusted proxy, in lower case; "" = unknown
+	redundant bool   // there are both X-Forwarded-* and Forwarded
 }
 
-// withoutClaims returns r without misleading fields, and the meaning of the trusted ones. If
-// X-Forwarded-* and Forwarded are both present, only X-Forwarded-* is trusted: a proxy that sets
-// one kind passes the other on as received. r's header is not changed.
-func (h *Handler) withoutClaims(r *http.Request) (*http.Request, forwarded) {
-	a := forwarded{scheme: "http"}
-	if r.TLS != nil {
-		a.scheme = "https"
-	}
-	trusted := false
-	drop := func(name string) bool {
-		return misleading[name] || relayed[name] && !trusted || overriding[name] && (r.Method == http.MethodGet || r.Method == http.MethodHead)
-	}
-	some, claims := false, false
-	for name := range r.Header {
-		some = some || drop(name)
-		claims = claims || relayed[name]
-	}
-	if !some {
-		return r, a
-	}
-	trusted = claims && h.trusts(r.RemoteAddr)
-	clone := *r
-	clone.Header = r.Header.Clone()
-	for name := range r.Header {
-		if drop(name) {
-			delete(clone.Header, name)
-		}
-	}
-	if trusted {
-		a.believe(clone.Header)
-	}
-	return &clone, a
-}
-
-// believe sets what the nearest proxy says.
+// believe sets what the nearest proxy says. If X-Forwarded-* and Forwarded are both present, only
+// X-Forwarded-* is trusted: a proxy that sets one kind passes the other on as received.
 func (a *forwarded) believe(h http.Header) {
 	proto, host := last(h["X-Forwarded-Proto"]), last(h["X-Forwarded-Host"])
 	if proto != "" || host != "" || h["X-Forwarded-For"] != nil {
-		delete(h, "Forwarded")
+		a.redundant = true
 	} else {
 		for pair := range strings.SplitSeq(last(h["Forwarded"]), ";") {
 			name, value, _ := strings.Cut(strings.TrimSpace(pair), "=")

@@ -66,9 +66,11 @@ func (r row) notLibrary() string {
 	switch r.name {
 	case "Via on requests and responses", "a request that comes round is refused", "Max-Forwards counts down", "errors have it too":
 		return proxy
+	case "escapes of unreserved characters", "case of escapes", "dot segments", "bytes that a query must not have":
+		return "it sends a request on as it is, and keeps apart what may differ"
 	case "stale-while-revalidate serves at once and validates meanwhile":
 		return "optional: it validates first"
-	case "a range at the beginning of what is not stored fills the cache":
+	case "a range at the beginning of what is not stored fills the cache", "a range in another unit fetches the whole":
 		return "optional: it passes ranges on"
 	case "Set-Cookie does not keep a response with a lifetime out if a rule says so":
 		return "an operator's rules are `peer`'s"

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
+	"github.com/summarycache/summarycache/cmd/peer/internal/canonical"
 	"github.com/summarycache/summarycache/cmd/peer/internal/rules"
 	"github.com/summarycache/summarycache/gossip/invalidation"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
@@ -60,29 +61,34 @@ func otherScheme(s, prefix string) string {
 func (h *Handler) invalidates(method string, target *url.URL, status int, header http.Header) []string {
 	var site *upstream
 	switch {
-	case h.sites == nil || rfc9111.IsSafe(method):
-		return rfc9111.Invalidated(method, target, status, header)
+	case rfc9111.IsSafe(method):
+		return nil
+	case h.sites == nil:
 	case h.sites[0].alone:
 		site = h.sites[0]
 	default:
-		site = h.find(authority(target.Scheme, target.Host), target.Path, true)
+		site = h.find(canonical.Authority(target.Scheme, target.Host), target.Path, true)
 	}
 	named := http.Header{}
 	for _, name := range []string{"Location", "Content-Location"} {
 		ref, err := url.Parse(header.Get(name))
-		if err != nil || header.Get(name) == "" || site == nil {
+		if err != nil || header.Get(name) == "" {
 			continue
 		}
 		switch {
+		case site == nil:
 		case site.alone && ref.Host == "" && strings.HasPrefix(ref.Path, "/"):
 			under(site.Origins[0], ref)
-		case site.Name != "" && ref.Host != "" && site.serves(authority(ref.Scheme, ref.Host), ref.Path, false):
-			ref.Host = site.Name
+		case site.Name != "" && ref.Host != "":
+			if _, ours := site.serves(canonical.Authority(ref.Scheme, ref.Host), ref.Path, false); ours {
+				ref.Host = site.Name
+			}
 		}
 		if ref.Host != "" && h.bySchemes {
 			ref.Scheme = target.Scheme
 		}
-		named[name] = []string{ref.String()}
+		whole := canonical.URL(target.ResolveReference(ref))
+		named[name] = []string{whole.String()}
 	}
 	urls := rfc9111.Invalidated(method, target, status, named)
 	if h.bySchemes {
@@ -100,11 +106,13 @@ func (h *Handler) Explain(method, rawURL string, header http.Header) (cache.Expl
 	if err != nil {
 		return cache.Explanation{}, nil, err
 	}
-	header = header.Clone()
-	rfc9111.RemoveHopByHop(header)
+	header, _ = h.fields.Clean(header, method, false, false)
 	var decisions []rules.Decision
 	r, bypass := h.rules.Load().Request(&http.Request{Method: method, URL: u, Host: u.Host, Header: header}, false,
 		func(d rules.Decision) { decisions = append(decisions, d) })
+	if len(*h.rules.Load()) > 0 && canonical.Ambiguous(u) {
+		decisions = append(decisions, rules.Decision{What: "matches only as far as it restricts, since some servers take this path for another", Rule: "with a path"})
+	}
 	e := h.cache.Explain(r)
 	for i := range e.Stored {
 		e.Stored[i].Rule = rules.DecidedBy(e.Stored[i].Header)

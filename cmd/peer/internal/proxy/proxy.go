@@ -9,12 +9,12 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
+	"github.com/summarycache/summarycache/cmd/peer/internal/canonical"
 	"github.com/summarycache/summarycache/cmd/peer/internal/coding"
 	"github.com/summarycache/summarycache/cmd/peer/internal/conn"
 	"github.com/summarycache/summarycache/cmd/peer/internal/rules"
@@ -35,6 +35,7 @@ type Handler struct {
 	counters counters
 	idle     []interface{ CloseIdleConnections() }
 
+	fields    *canonical.Fields
 	rules     atomic.Pointer[rules.Set]
 	coder     coding.Compressor
 	sites     []*upstream     // nil = a forward proxy
@@ -47,7 +48,7 @@ type Handler struct {
 // New opens the store and returns a Handler.
 func New(c Config) (_ *Handler, err error) {
 	c.setDefaults()
-	h := &Handler{cfg: c}
+	h := &Handler{cfg: c, fields: canonical.NewFields(c.PassFields)}
 	h.bySchemes = c.TrustedProxies != nil || c.ClientTLS
 	h.failing = &failings{log: c.Logger, forget: c.Origin == nil && c.Sites == nil}
 	h.openOrigins(&c)
@@ -92,8 +93,8 @@ func (h *Handler) openOrigins(c *Config) {
 	sites := c.Sites
 	if c.Origin != nil {
 		origin := *c.Origin
-		origin.Host = authority(origin.Scheme, origin.Host) // so that equal URLs are equal keys, with or without the default port
-		sites = []Site{{Origins: []*url.URL{&origin}, alone: true}}
+		origin.Host = canonical.Authority(origin.Scheme, origin.Host) // so that equal URLs are equal keys, with or without the default port
+		sites = []Site{{Origins: []*url.URL{&origin}, alone: !c.PreserveHost}}
 	}
 	for _, s := range sites {
 		to := h.origins.(*origins)
@@ -121,6 +122,7 @@ func (c *Config) setDefaults() {
 		*d = cmp.Or(*d, time.Minute)
 	}
 	c.SiblingTimeout = cmp.Or(c.SiblingTimeout, 500*time.Millisecond)
+	c.MaxHeader = cmp.Or(c.MaxHeader, 16<<10)
 	if c.Dial == nil {
 		c.Dial = (&net.Dialer{KeepAlive: 30 * time.Second}).DialContext
 	}
@@ -219,22 +221,11 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, e *Event) cache.
 		}
 	}
 	webSocket := h.sites != nil && isWebSocket(r)
-	r, by := h.withoutClaims(withoutHopByHop(r))
-	target, no := h.target(r, by)
-	if no == nil {
-		no = framing(w, r)
-	}
+	asked, no := h.canonical(w, r)
 	if no != nil {
 		return h.cache.Refuse(w, r, cache.ClientError, no.status, no.detail, no.text)
 	}
-	if target != *r.URL {
-		clone := struct {
-			http.Request
-			url url.URL
-		}{*r, target}
-		clone.URL, clone.Host = &clone.url, target.Host
-		r = &clone.Request
-	}
+	r = asked
 	if r.Method == methodPurge && h.cfg.Purge != nil {
 		e.target = r.URL
 		return h.purge(w, r)
@@ -256,72 +247,6 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, e *Event) cache.
 		return h.cache.Pass(w, r)
 	}
 	return h.cache.Serve(w, r)
-}
-
-// framing prevents request smuggling. It has the connection closed after a request if it is not
-// certain where the next one begins, and refuses a request whose own end is not certain.
-func framing(w http.ResponseWriter, r *http.Request) *refusal {
-	switch {
-	case r.ProtoMajor != 1:
-	case r.ProtoMinor == 0 && r.ContentLength == 0 && r.Header["Content-Length"] == nil &&
-		(r.Method == http.MethodPost || r.Method == http.MethodPut || r.Method == http.MethodPatch):
-		// It has no body, or a Transfer-Encoding, which HTTP/1.0 lacks and net/http hides.
-		w.Header().Set("Connection", "close")
-		return &refusal{http.StatusLengthRequired, "no-length", "a body in HTTP/1.0 needs a Content-Length"}
-	case r.ProtoMinor == 0 && r.ContentLength > 0:
-		w.Header().Set("Connection", "close") // what follows the body may not be a request
-		if !conn.Framed(r.Context()) {
-			return &refusal{http.StatusBadRequest, "bad-framing", "a body in HTTP/1.0 comes first on its connection, and without a Transfer-Encoding"}
-		}
-	case len(r.TransferEncoding) > 0:
-		// It may also have had a Content-Length, which net/http hides, and by which a proxy in
-		// front may have framed it (RFC 9112 section 6.1).
-		w.Header().Set("Connection", "close")
-	}
-	return nil
-}
-
-// A refusal is the answer to a request that this proxy does not accept.
-type refusal struct {
-	status       int
-	detail, text string
-}
-
-// target returns the absolute URL that a request is for.
-func (h *Handler) target(r *http.Request, by forwarded) (t url.URL, no *refusal) {
-	u := r.URL
-	if strings.IndexByte(r.RequestURI, '#') >= 0 {
-		return t, &refusal{http.StatusBadRequest, "bad-target", "a request line must not have a fragment"}
-	}
-	if h.sites != nil {
-		return h.siteTarget(r, by)
-	}
-	switch {
-	case !u.IsAbs():
-		return t, &refusal{http.StatusBadRequest, "not-absolute",
-			"this is a forward proxy: configure it as your proxy, or send the absolute URL in the request line"}
-	case u.Scheme != "http" && u.Scheme != "https":
-		return t, &refusal{http.StatusBadRequest, "bad-scheme", "only http and https URLs can be fetched here"}
-	case u.Hostname() == "":
-		return t, &refusal{http.StatusBadRequest, "no-host", "the URL names no host"}
-	}
-	t = *u
-	t.User, t.Fragment, t.RawFragment, t.Opaque = nil, "", "", ""
-	return t, nil
-}
-
-// withoutHopByHop returns r, or a copy without hop-by-hop fields if it has some.
-func withoutHopByHop(r *http.Request) *http.Request {
-	for _, name := range []string{"Connection", "Proxy-Connection", "Keep-Alive", "Te", "Trailer", "Upgrade",
-		"Proxy-Authorization", "Transfer-Encoding", "Proxy-Authenticate"} {
-		if r.Header[name] != nil {
-			clone := *r
-			clone.Header = r.Header.Clone()
-			rfc9111.RemoveHopByHop(clone.Header)
-			return &clone
-		}
-	}
-	return r
 }
 
 // Store returns the store, for its statistics.

@@ -22,6 +22,7 @@ var variants = []row{
 	varies("Vary in another case", "vArY: x-v", "X-V: 1", "X-V: 2", false),
 	varies("Vary: *", "Vary: *", "X-V: 1", "X-V: 1", false),
 	varies("* among others", "Vary: X-V, *", "X-V: 1", "X-V: 1", false),
+	varies("a Vary with what is no name", "Vary: x-v y, x-w", "X-V: 1", "X-V: 1", false),
 	varies("* on another line", "Vary: X-V | Vary: *", "X-V: 1", "X-V: 1", false),
 	varies("space around a value", "Vary: X-V", "X-V: 1", "X-V:   1  ", true),
 	varies("space in a list", "Vary: X-V", "X-V: 1, 2", "X-V: 1,2", true),

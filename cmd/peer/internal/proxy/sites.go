@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/summarycache/summarycache/cmd/peer/internal/canonical"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
-	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
 // A Site is what a reverse proxy serves under some hosts and a path. Responses are stored under
@@ -20,9 +20,9 @@ type Site struct {
 	// Name replaces the host in the URLs under which responses are stored, so that all Hosts
 	// share them. "" = each host has its own responses.
 	Name string
-	// Hosts are those of requests for this site, in lower case, with the port if it is not the
-	// scheme's default. "*.example.com" matches all names with that ending. None = all hosts
-	// that no other site has.
+	// Hosts are those of requests for this site, in lower case. One without a port stands for all
+	// ports; one with a port, which is not the scheme's default, takes precedence.
+	// "*.example.com" matches all names with that ending. None = all hosts that no other site has.
 	Hosts []string
 	// Path is that of the site, which also has everything below it. "" = all paths. If several
 	// sites match, the longest path wins.
@@ -45,39 +45,44 @@ type Site struct {
 	alone bool // it is Config.Origin: it has all hosts, and responses are stored under the origin's URL
 }
 
-// serves reports whether the site has a host and a path: those of a request or, if key is true,
-// those of a URL under which responses are stored.
-func (s *Site) serves(host, path string, key bool) bool {
+// serves reports whether the site has a host and a path, and how well the host fits: 2 = it is
+// listed, 1 = it is without its port, 0 = the site has all hosts. They are those of a request or, if
+// key is true, those of a URL under which responses are stored.
+func (s *Site) serves(host, path string, key bool) (fit int, ok bool) {
 	if p := strings.TrimSuffix(s.Path, "/"); p != "" && path != p && !strings.HasPrefix(path, p+"/") {
-		return false
+		return 0, false
 	}
-	if key && s.Name != "" {
-		return host == s.Name
+	switch {
+	case key && s.Name != "":
+		return 2, host == s.Name
+	case len(s.Hosts) == 0:
+		return 0, true
+	case s.lists(host):
+		return 2, true
 	}
-	return len(s.Hosts) == 0 || slices.ContainsFunc(s.Hosts, func(own string) bool {
+	if port := strings.LastIndexByte(host, ':'); port > strings.LastIndexByte(host, ']') {
+		host = host[:port]
+	}
+	return 1, s.lists(strings.TrimSuffix(host, "."))
+}
+
+// lists reports whether a host is one of the site's.
+func (s *Site) lists(host string) bool {
+	return slices.ContainsFunc(s.Hosts, func(own string) bool {
 		return own == host || own[0] == '*' && strings.HasSuffix(host, own[1:])
 	})
 }
 
-// find returns the site that serves a host and a path; nil = none. Sites that list the host come
-// before those for all hosts; among equals the longest path wins.
+// find returns the site that serves a host and a path; nil = none. The best fit of the host wins;
+// among equals the longest path.
 func (h *Handler) find(host, path string, key bool) (best *upstream) {
+	most := -1
 	for _, u := range h.sites {
-		if u.serves(host, path, key) && (best == nil || len(best.Hosts) == 0 && len(u.Hosts) > 0 ||
-			(len(best.Hosts) == 0) == (len(u.Hosts) == 0) && len(u.Path) > len(best.Path)) {
-			best = u
+		if fit, ok := u.serves(host, path, key); ok && (fit > most || fit == most && len(u.Path) > len(best.Path)) {
+			best, most = u, fit
 		}
 	}
 	return best
-}
-
-// authority normalises a host: lower case, and without the scheme's default port.
-func authority(scheme, host string) string {
-	host = strings.TrimSuffix(strings.ToLower(host), ":")
-	if scheme == "https" {
-		return strings.TrimSuffix(host, ":443")
-	}
-	return strings.TrimSuffix(host, ":80")
 }
 
 // under puts the path of u below that of an origin.
@@ -88,66 +93,6 @@ func under(o, u *url.URL) {
 	}
 }
 
-// siteTarget returns the URL under which a reverse proxy stores the response to a request.
-// Siblings use that URL in their lookups.
-func (h *Handler) siteTarget(r *http.Request, a forwarded) (t url.URL, no *refusal) {
-	u := r.URL
-	switch {
-	case u.IsAbs() && u.Scheme != "http" && u.Scheme != "https":
-		return t, &refusal{http.StatusBadRequest, "bad-scheme", "only http and https URLs are served here"}
-	case !strings.HasPrefix(u.Path, "/") && !u.IsAbs():
-		return t, &refusal{http.StatusBadRequest, "bad-target", "the request line has no path"}
-	}
-	if h.sites[0].alone {
-		return h.originTarget(r, a)
-	}
-	scheme, host := a.scheme, a.host
-	switch {
-	case u.IsAbs():
-		scheme, host = u.Scheme, u.Host
-	case host == "":
-		host = r.Host
-	}
-	host = authority(scheme, host)
-	site := h.find(host, u.Path, u.IsAbs())
-	if site == nil {
-		site = h.find(host, u.Path, false)
-	}
-	if site == nil || host == "" {
-		return t, &refusal{http.StatusMisdirectedRequest, "wrong-site", "no site here has that host and path"}
-	}
-	t = *u
-	t.Scheme, t.Host, t.User, t.Fragment, t.RawFragment = scheme, host, nil, "", ""
-	if site.Name != "" {
-		t.Host = site.Name
-	}
-	return t, nil
-}
-
-// originTarget is siteTarget for a single origin: the URL at the origin. Its scheme is the
-// client's where clients may use https, and its host is the one that a trusted proxy names, if
-// any: whatever is forwarded to the origin must be part of the key.
-func (h *Handler) originTarget(r *http.Request, a forwarded) (t url.URL, no *refusal) {
-	o, u := h.sites[0].Origins[0], r.URL
-	if u.IsAbs() {
-		same := strings.EqualFold(u.Host, o.Host) && (strings.EqualFold(u.Scheme, o.Scheme) || h.bySchemes)
-		if !same && (h.cfg.TrustedProxies == nil || r.RequestURI != "" && !sibling.IsLookup(r)) || !strings.HasPrefix(u.Path, o.Path) {
-			return t, &refusal{http.StatusMisdirectedRequest, "wrong-origin", "this is a reverse proxy for another origin"}
-		}
-		return *u, nil
-	}
-	t = *u
-	t.Scheme, t.Host, t.User, t.Fragment, t.RawFragment = o.Scheme, o.Host, nil, "", ""
-	if h.bySchemes {
-		t.Scheme = a.scheme
-	}
-	if a.host != "" {
-		t.Host = authority(t.Scheme, a.host)
-	}
-	under(o, &t)
-	return t, nil
-}
-
 // upstreams is the transport to the origins of all sites. It takes requests for the URLs under
 // which responses are stored.
 type upstreams struct{ h *Handler }
@@ -156,7 +101,7 @@ type upstreams struct{ h *Handler }
 func (t upstreams) RoundTrip(r *http.Request) (*http.Response, error) {
 	site := t.h.sites[0]
 	if !site.alone {
-		host := authority(r.URL.Scheme, r.URL.Host)
+		host := canonical.Authority(r.URL.Scheme, r.URL.Host)
 		if site = t.h.find(host, r.URL.Path, true); site == nil {
 			return nil, fmt.Errorf("proxy: no site for %s", host)
 		}
@@ -248,7 +193,7 @@ func mapped(at url.URL, o *url.URL, scheme, host string) (to string, ok bool) {
 	switch {
 	case at.Host == "" && (prefix == "" || !strings.HasPrefix(raw, "/")):
 		return "", false // a client's reference already
-	case at.Host != "" && authority(at.Scheme, at.Host) != authority(o.Scheme, o.Host) && !strings.EqualFold(at.Host, o.Host):
+	case at.Host != "" && canonical.Authority(at.Scheme, at.Host) != canonical.Authority(o.Scheme, o.Host) && !strings.EqualFold(at.Host, o.Host):
 		return "", false
 	case prefix != "" && raw != prefix && !strings.HasPrefix(raw, prefix+"/"):
 		return "", false

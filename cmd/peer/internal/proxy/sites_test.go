@@ -47,11 +47,12 @@ func TestSites(t *testing.T) {
 		w := sited(t, []Site{
 			{Hosts: []string{"one.test", "two.test"}, Origins: mustURLs("http://app:80")},
 			{Hosts: []string{"one.test"}, Path: "/api/", Origins: mustURLs("http://api:80/v1")},
+			{Hosts: []string{"one.test:9000"}, Origins: mustURLs("http://port:80")},
 			{Name: "shop", Hosts: []string{"www.shop.test", "*.shop.test"}, Origins: mustURLs("http://shop:80")},
 			{Hosts: []string{"inner.test"}, Host: "app.internal", Origins: mustURLs("http://app:80")},
 		}, "a", "b")
 		defer w.close()
-		for _, addr := range []string{"app:80", "api:80", "shop:80"} {
+		for _, addr := range []string{"app:80", "api:80", "shop:80", "port:80"} {
 			w.named(addr)
 		}
 		for _, c := range []struct {
@@ -61,6 +62,13 @@ func TestSites(t *testing.T) {
 			hit        bool
 		}{
 			{"one.test", "/x", 200, "app:80 one.test/x", false},
+			{"one.test:8443", "/x", 200, "app:80 one.test:8443/x", false},
+			{"One.Test:8443", "/x", 200, "app:80 one.test:8443/x", true},
+			{"one.test:9000", "/x", 200, "port:80 one.test:9000/x", false},
+			{"one.test.", "/x", 200, "app:80 one.test./x", false},
+			{"one.test", "/api/../x", 200, "app:80 one.test/x", true},
+			{"www.shop.test:8443", "/y", 200, "shop:80 www.shop.test/y", false},
+			{"www.shop.test", "/y", 200, "shop:80 www.shop.test/y", true},
 			{"ONE.test:80", "/x", 200, "app:80 one.test/x", true},
 			{"two.test", "/x", 200, "app:80 two.test/x", false},
 			{"one.test", "/api/x", 200, "api:80 one.test/v1/api/x", false},

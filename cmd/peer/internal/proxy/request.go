@@ -1,0 +1,158 @@
+package proxy
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"golang.org/x/net/http/httpguts"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/canonical"
+	"github.com/summarycache/summarycache/cmd/peer/internal/conn"
+	"github.com/summarycache/summarycache/gossip/sibling"
+)
+
+// A refusal is the answer to a request that this proxy does not accept.
+type refusal struct {
+	status       int
+	detail, text string
+}
+
+// canonical returns r in the one form in which rules, keys, the log, siblings and origins see it:
+// with the absolute URL under which its response is stored. r is not changed.
+func (h *Handler) canonical(w http.ResponseWriter, r *http.Request) (*http.Request, *refusal) {
+	if !httpguts.ValidHeaderFieldName(r.Method) { // HTTP/2 frames any text
+		return nil, &refusal{http.StatusBadRequest, "bad-method", "the method is not a token"}
+	}
+	if no := framing(w, r); no != nil {
+		return nil, no
+	}
+	trusted := h.trusts(r.RemoteAddr)
+	header, size := h.fields.Clean(r.Header, r.Method, r.ContentLength != 0, trusted)
+	if size += len(r.RequestURI); size > h.cfg.MaxHeader && !sibling.IsLookup(r) { // a sibling adds fields to what it has accepted
+		return nil, &refusal{http.StatusRequestHeaderFieldsTooLarge, "too-large",
+			fmt.Sprintf("the URL and the fields of the request are longer than the %d bytes of --max-header-size", h.cfg.MaxHeader)}
+	}
+	by := forwarded{scheme: "http"}
+	if r.TLS != nil {
+		by.scheme = "https"
+	}
+	if trusted {
+		if by.believe(header); by.redundant && header["Forwarded"] != nil {
+			header = maps.Clone(header)
+			delete(header, "Forwarded")
+		}
+	}
+	target, no := h.target(r, by)
+	if no != nil {
+		return nil, no
+	}
+	if len(header) == len(r.Header) && target == *r.URL {
+		return r, nil
+	}
+	clone := &struct {
+		http.Request
+		url url.URL
+	}{*r, target}
+	clone.URL, clone.Host, clone.Header = &clone.url, target.Host, header
+	return &clone.Request, nil
+}
+
+// framing prevents request smuggling. It has the connection closed after a request if it is not
+// certain where the next one begins, and refuses a request whose own end is not certain.
+func framing(w http.ResponseWriter, r *http.Request) *refusal {
+	switch {
+	case r.ProtoMajor != 1:
+	case r.ProtoMinor == 0 && r.ContentLength == 0 && r.Header["Content-Length"] == nil &&
+		(r.Method == http.MethodPost || r.Method == http.MethodPut || r.Method == http.MethodPatch):
+		// It has no body, or a Transfer-Encoding, which HTTP/1.0 lacks and net/http hides.
+		w.Header().Set("Connection", "close")
+		return &refusal{http.StatusLengthRequired, "no-length", "a body in HTTP/1.0 needs a Content-Length"}
+	case r.ProtoMinor == 0 && r.ContentLength > 0:
+		w.Header().Set("Connection", "close") // what follows the body may not be a request
+		if !conn.Framed(r.Context()) {
+			return &refusal{http.StatusBadRequest, "bad-framing", "a body in HTTP/1.0 comes first on its connection, and without a Transfer-Encoding"}
+		}
+	case len(r.TransferEncoding) > 0:
+		// It may also have had a Content-Length, which net/http hides, and by which a proxy in
+		// front may have framed it (RFC 9112 section 6.1).
+		w.Header().Set("Connection", "close")
+	}
+	return nil
+}
+
+// target returns the canonical URL that a request is for.
+func (h *Handler) target(r *http.Request, by forwarded) (t url.URL, no *refusal) {
+	if strings.IndexByte(r.RequestURI, '#') >= 0 {
+		return t, &refusal{http.StatusBadRequest, "bad-target", "a request line must not have a fragment"}
+	}
+	u := canonical.URL(r.URL)
+	switch {
+	case u.Scheme == "" && h.sites == nil:
+		return t, &refusal{http.StatusBadRequest, "not-absolute",
+			"this is a forward proxy: configure it as your proxy, or send the absolute URL in the request line"}
+	case u.Scheme == "" && !strings.HasPrefix(u.Path, "/"):
+		return t, &refusal{http.StatusBadRequest, "bad-target", "the request line has no path"}
+	case u.Scheme == "":
+	case u.Scheme != "http" && u.Scheme != "https":
+		return t, &refusal{http.StatusBadRequest, "bad-scheme", "only http and https URLs are served here"}
+	case u.Hostname() == "":
+		return t, &refusal{http.StatusBadRequest, "no-host", "the URL names no host"}
+	}
+	switch {
+	case h.sites == nil:
+		return u, nil
+	case h.sites[0].alone:
+		return h.originTarget(r, u, by)
+	}
+	return h.siteTarget(r, u, by)
+}
+
+// siteTarget returns the URL under which a reverse proxy stores the response to a request for u.
+// Siblings use that URL in their lookups.
+func (h *Handler) siteTarget(r *http.Request, u url.URL, by forwarded) (url.URL, *refusal) {
+	absolute := u.Scheme != ""
+	if !absolute {
+		u.Scheme, u.Host = by.scheme, by.host
+		if u.Host == "" {
+			u.Host = r.Host
+		}
+		u.Host = canonical.Authority(u.Scheme, u.Host)
+	}
+	site := h.find(u.Host, u.Path, absolute)
+	if site == nil {
+		site = h.find(u.Host, u.Path, false)
+	}
+	if site == nil || u.Host == "" {
+		return u, &refusal{http.StatusMisdirectedRequest, "wrong-site", "no site here has that host and path"}
+	}
+	if site.Name != "" {
+		u.Host = site.Name
+	}
+	return u, nil
+}
+
+// originTarget is siteTarget for a single origin: the URL at the origin. Its scheme is the
+// client's where clients may use https, and its host is the one that a trusted proxy names, if
+// any: whatever is forwarded to the origin must be part of the key.
+func (h *Handler) originTarget(r *http.Request, u url.URL, by forwarded) (url.URL, *refusal) {
+	o := h.sites[0].Origins[0]
+	if u.Scheme != "" {
+		same := u.Host == o.Host && (u.Scheme == o.Scheme || h.bySchemes)
+		if !same && (h.cfg.TrustedProxies == nil || r.RequestURI != "" && !sibling.IsLookup(r)) || !strings.HasPrefix(u.Path, o.Path) {
+			return u, &refusal{http.StatusMisdirectedRequest, "wrong-origin", "this is a reverse proxy for another origin"}
+		}
+		return u, nil
+	}
+	u.Scheme, u.Host = o.Scheme, o.Host
+	if h.bySchemes {
+		u.Scheme = by.scheme
+	}
+	if by.host != "" {
+		u.Host = canonical.Authority(u.Scheme, by.host)
+	}
+	under(o, &u)
+	return u, nil
+}
