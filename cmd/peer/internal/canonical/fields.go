@@ -26,7 +26,7 @@ var readings = map[string]string{
 }
 
 // forwardedPrefix begins the fields in which proxies describe their clients, and their likes.
-const forwardedPrefix = "X-Forwarded-"
+const forwardedPrefix = "X-Forwarded"
 
 // relayed are the fields in which a proxy describes its client. A trusted proxy's are kept.
 var relayed = map[string]bool{"X-Forwarded-For": true, "X-Forwarded-Proto": true, "X-Forwarded-Host": true, "Forwarded": true}
