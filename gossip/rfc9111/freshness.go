@@ -46,11 +46,11 @@ func heuristicStatus(status int) bool {
 }
 
 // requestStatus reports whether a status complains about something in the request that is not in the
-// key: its fields, its size, its framing or its conditions. Such an answer says nothing to other
-// clients, whatever lifetime it states.
+// key: its fields, its size, its framing, its conditions or its client (RFC 6585). Such an answer says
+// nothing to other clients, whatever lifetime it states.
 func requestStatus(status int) bool {
 	switch status {
-	case 400, 408, 412, 413, 414, 416, 417, 421, 431:
+	case 400, 407, 408, 411, 412, 413, 414, 415, 416, 417, 421, 422, 426, 428, 429, 431, 511:
 		return true
 	}
 	return false

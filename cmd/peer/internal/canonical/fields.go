@@ -15,7 +15,7 @@ var readings = map[string]string{
 	"host": "Forwarded X-Host X-Host-Override X-Http-Host-Override X-Original-Host X-Envoy-Original-Host",
 	"scheme": "Front-End-Https X-Url-Scheme X-Scheme X-Arr-Ssl X-Original-Proto Cf-Visitor Cloudfront-Forwarded-Proto " +
 		"Wl-Proxy-Ssl",
-	"path": "X-Original-Url X-Original-Uri X-Rewrite-Url X-Override-Url X-Request-Uri X-Script-Name X-Envoy-Original-Path " +
+	"path": "X-Original-Url X-Original-Uri X-Rewrite-Url X-Override-Url X-Request-Uri X-Script-Name Script-Name Path-Info X-Envoy-Original-Path " +
 		"X-Waws-Unencoded-Url X-Accel-Mapping X-Sendfile-Type",
 	"client": "X-Real-Ip X-Client-Ip X-Cluster-Client-Ip X-Remote-Ip X-Remote-Addr Remote-Addr X-Originating-Ip " +
 		"X-Original-Forwarded-For True-Client-Ip Client-Ip Cf-Connecting-Ip Cf-Connecting-Ipv6 Cf-Pseudo-Ipv4 " +
@@ -87,18 +87,19 @@ func letters(name string) bool {
 }
 
 // Clean returns the header of a request without the fields of the connection, those with a
-// [Fields.Reading], a Range that a server ignores (RFC 9110 section 14.2), and an Expect without a
-// body. It is h itself if h has none of these; h is not changed. size is the length of h in HTTP/1.
+// [Fields.Reading], a Range that a server ignores (RFC 9110 section 14.2), and fields about a body
+// that there is not. It is h itself if h has none of these; h is not changed. size is the length of h in HTTP/1.
 func (f *Fields) Clean(h http.Header, method string, hasBody, trusted bool) (clean http.Header, size int) {
 	clean = h
+	safe := method == http.MethodGet || method == http.MethodHead
 	for name, lines := range h {
 		for _, line := range lines {
 			size += len(name) + len(": \r\n") + len(line)
 		}
 		switch {
 		case connection[name]:
-		case name == "Range" && (method == http.MethodGet || method == http.MethodHead) && !byteRanges(lines):
-		case name == "Expect" && !hasBody:
+		case name == "Range" && safe && !byteRanges(lines):
+		case !hasBody && (name == "Expect" || safe && strings.HasPrefix(name, "Content-") && f.readings[name] != kept):
 		case f.Reading(name, method, trusted) != "":
 		default:
 			continue
