@@ -10,9 +10,9 @@ import (
 // readings are the request fields that some origin, or a framework at it, takes for something that
 // the key has already, or that no key has: by them a client could have a response for one request
 // stored as that for another, or impersonate another client. Requests do not have them after
-// [Fields.Clean], and neither those that begin with [forwardedPrefix].
+// [Fields.Clean], and neither those that begin with Forwarded or X-Forwarded.
 var readings = map[string]string{
-	"host": "Forwarded X-Host X-Host-Override X-Http-Host-Override X-Original-Host X-Envoy-Original-Host",
+	"host": "X-Host X-Host-Override X-Http-Host-Override X-Original-Host X-Envoy-Original-Host",
 	"scheme": "Front-End-Https X-Url-Scheme X-Scheme X-Arr-Ssl X-Original-Proto Cf-Visitor Cloudfront-Forwarded-Proto " +
 		"Wl-Proxy-Ssl",
 	"path": "X-Original-Url X-Original-Uri X-Rewrite-Url X-Override-Url X-Request-Uri X-Script-Name Script-Name Path-Info X-Envoy-Original-Path " +
@@ -24,9 +24,6 @@ var readings = map[string]string{
 	"proxy of scripts": "Proxy",
 	ofSafe:             "X-Http-Method-Override X-Http-Method X-Method-Override",
 }
-
-// forwardedPrefix begins the fields in which proxies describe their clients, and their likes.
-const forwardedPrefix = "X-Forwarded"
 
 // relayed are the fields in which a proxy describes its client. A trusted proxy's are kept.
 var relayed = map[string]bool{"X-Forwarded-For": true, "X-Forwarded-Proto": true, "X-Forwarded-Host": true, "Forwarded": true}
@@ -66,7 +63,7 @@ func (f *Fields) Reading(name, method string, trusted bool) string {
 		return ""
 	case as != "":
 		return as
-	case strings.HasPrefix(name, forwardedPrefix):
+	case strings.HasPrefix(strings.TrimPrefix(name, "X-"), "Forwarded"):
 		return "what a proxy says of its client"
 	case !letters(name):
 		return "the field with hyphens" // by CGI, WSGI and what imitates them
