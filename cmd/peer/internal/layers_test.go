@@ -60,9 +60,9 @@ var layers = []struct {
 	{dir: "cmd/peer/internal/rules", imports: "net gossip/rfc9111", without: "os context io net"},
 	{dir: "cmd/peer/internal/coding", imports: "net gossip/rfc9111 github.com/klauspost/compress/gzip github.com/klauspost/compress/zstd", without: "os context net"},
 	// The cache knows siblings, not how they are found.
-	{dir: "cmd/peer/internal/cache", imports: "net cmd/peer/internal/conn gossip/invalidation gossip/rfc9111 gossip/sibling cmd/peer/internal/store github.com/dunglas/httpsfv"},
+	{dir: "cmd/peer/internal/cache", imports: "net cmd/peer/internal/conn gossip/invalidation gossip/rfc9111 gossip/sibling cmd/peer/internal/store github.com/dunglas/httpsfv golang.org/x/net/http/httpguts"},
 	// The request path knows a Locator, not the gossip behind it.
-	{dir: "cmd/peer/internal/proxy", imports: "net cmd/peer/internal/cache cmd/peer/internal/coding cmd/peer/internal/conn cmd/peer/internal/rules gossip/invalidation gossip/rfc9111 gossip/sibling cmd/peer/internal/store cmd/peer/internal/table cmd/peer/internal/tracing"},
+	{dir: "cmd/peer/internal/proxy", imports: "net cmd/peer/internal/cache cmd/peer/internal/coding cmd/peer/internal/conn cmd/peer/internal/rules gossip/invalidation gossip/rfc9111 gossip/sibling cmd/peer/internal/store cmd/peer/internal/table cmd/peer/internal/tracing golang.org/x/net/http/httpguts"},
 
 	// What the benchmark of the request path is held against.
 	{dir: "cmd/peer/internal/proxy/benchfloor", imports: "net"},

@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"context"
 	"io"
-	"maps"
 	"net/http"
-	"slices"
 	"sync"
 	"time"
 
@@ -37,9 +35,15 @@ func (c *Cache) pass(w http.ResponseWriter, r *http.Request, reason string, see 
 	out.Close = false
 	c.addVia(out.Header, r.ProtoMajor, r.ProtoMinor)
 	if r.ContentLength == 0 {
-		out.Body = nil
+		out.Body, out.Trailer = nil, nil
 	} else {
-		out.Body = &upload{ReadCloser: r.Body}
+		http.NewResponseController(w).EnableFullDuplex() // otherwise the server of HTTP/1 drops what it has of the body when the answer begins
+		body := r.Body
+		if r.Trailer != nil {
+			out.Trailer = trailing(r.Trailer)
+			body = &trailed{body, r.Trailer, out.Trailer}
+		}
+		out.Body = &upload{ReadCloser: body}
 	}
 	start := time.Now()
 	resp, err := c.send(out, new(exchange), cancel)
@@ -85,11 +89,12 @@ func (c *Cache) pass(w http.ResponseWriter, r *http.Request, reason string, see 
 
 // relay sends an answer to one client as it arrives: its header together with the first
 // byte. It isn't ok, and nothing was sent, if that byte does not arrive (Result.Err). If the length
-// is unknown, as for server-sent events, the header waits for that byte for a second only.
+// is unknown, as for server-sent events, the header waits for that byte for a second only, and not
+// at all if the length of the request is unknown, too: the client may wait for the header before it sends more.
 func (c *Cache) relay(w http.ResponseWriter, r *http.Request, a *answer, st rfc9111.Status) (res Result, ok bool) {
 	defer a.close()
 	bodiless := r.Method == http.MethodHead || noBody(a.status)
-	trailers := slices.Collect(maps.Keys(a.trailer)) // before reading the body changes the map
+	a.foresee()
 	var buf []byte
 	var n int
 	var err error
@@ -97,9 +102,15 @@ func (c *Cache) relay(w http.ResponseWriter, r *http.Request, a *answer, st rfc9
 	if !bodiless {
 		buf = c.buffer()
 		defer c.spare(buf)
-		if a.length < 0 {
-			n, begun, err = c.relayEarly(w, a, trailers, st, buf)
-		} else {
+		switch {
+		case a.length < 0 && r.ContentLength < 0:
+			begun = true
+			c.relayHeader(w, a, st)
+			http.NewResponseController(w).Flush() // an error shows at the next write
+			n, err = a.body.Read(buf)
+		case a.length < 0:
+			n, begun, err = c.relayEarly(w, a, st, buf)
+		default:
 			n, err = a.body.Read(buf)
 		}
 		if n == 0 && err != nil && err != io.EOF && !begun {
@@ -107,7 +118,7 @@ func (c *Cache) relay(w http.ResponseWriter, r *http.Request, a *answer, st rfc9
 		}
 	}
 	if !begun {
-		c.relayHeader(w, a, trailers, st)
+		c.relayHeader(w, a, st)
 	}
 	res = Result{Status: a.status}
 	if bodiless {
@@ -116,20 +127,18 @@ func (c *Cache) relay(w http.ResponseWriter, r *http.Request, a *answer, st rfc9
 	res.Bytes, res.Err = copyFlushing(w, a.body, buf, n, err, a.length)
 	res.Broken = res.Err != nil
 	if !res.Broken {
-		for name, lines := range a.trailer {
-			w.Header()[name] = lines
-		}
+		a.relayTrailer(w)
 	}
 	return res, true
 }
 
 // relayEarly reads the first bytes of a body, and sends the header if they do not arrive within
 // a second; early reports that it did.
-func (c *Cache) relayEarly(w http.ResponseWriter, a *answer, trailers []string, st rfc9111.Status, buf []byte) (n int, early bool, err error) {
+func (c *Cache) relayEarly(w http.ResponseWriter, a *answer, st rfc9111.Status, buf []byte) (n int, early bool, err error) {
 	var begin sync.Once
 	clock := time.AfterFunc(stallTime, func() {
 		begin.Do(func() {
-			c.relayHeader(w, a, trailers, st)
+			c.relayHeader(w, a, st)
 			early = true
 			http.NewResponseController(w).Flush() // an error shows at the next write
 		})
@@ -140,7 +149,7 @@ func (c *Cache) relayEarly(w http.ResponseWriter, a *answer, trailers []string, 
 	return n, early, err
 }
 
-func (c *Cache) relayHeader(w http.ResponseWriter, a *answer, trailers []string, st rfc9111.Status) {
+func (c *Cache) relayHeader(w http.ResponseWriter, a *answer, st rfc9111.Status) {
 	h := w.Header()
 	for name, lines := range a.header {
 		h[name] = lines
@@ -156,7 +165,7 @@ func (c *Cache) relayHeader(w http.ResponseWriter, a *answer, trailers []string,
 	}
 	c.addStatus(h, st)
 	c.addVia(h, 1, 1)
-	for _, name := range trailers {
+	for _, name := range a.announced {
 		h.Add("Trailer", name)
 	}
 	w.WriteHeader(a.status)

@@ -16,14 +16,15 @@ import (
 // An answer is a response from the origin or a sibling. Its header has no
 // connection fields. It must be closed.
 type answer struct {
-	status   int
-	header   http.Header
-	trailer  http.Header // filled when the body was read
-	body     io.ReadCloser
-	from     int64         // where the body begins in that of a whole response; only for copies from the store
-	length   int64         // of the body; -1 = unknown
-	delay    time.Duration // from the request to the header
-	received moment
+	status    int
+	header    http.Header
+	trailer   *http.Header // filled when the body was read; nil = none
+	announced []string     // trailers that its header named, see foresee
+	body      io.ReadCloser
+	from      int64         // where the body begins in that of a whole response; only for copies from the store
+	length    int64         // of the body; -1 = unknown
+	delay     time.Duration // from the request to the header
+	received  moment
 
 	sibling  *sibling.Answer // nil = from the origin
 	via      []string        // the sibling's Cache-Status, including its own member
@@ -216,7 +217,7 @@ func (s *sources) whole(a *answer) *rfc9111.Response {
 func (c *Cache) fromSibling(got *sibling.Answer) *answer {
 	h := got.Header
 	rfc9111.RemoveHopByHop(h)
-	a := &answer{status: got.StatusCode, header: h, trailer: got.Trailer, body: got.Body, length: got.ContentLength,
+	a := &answer{status: got.StatusCode, header: h, trailer: &got.Trailer, body: got.Body, length: got.ContentLength,
 		delay: got.Arrived.Sub(got.Requested), received: c.now().ago(time.Since(got.Arrived)), sibling: got, via: h["Cache-Status"]}
 	if kept := withoutLast(a.via); len(kept) > 0 {
 		h["Cache-Status"] = kept
@@ -307,7 +308,7 @@ func (c *Cache) fromOrigin(resp *http.Response, delay time.Duration, received mo
 	} else {
 		a = new(answer)
 	}
-	*a = answer{status: resp.StatusCode, header: resp.Header, trailer: resp.Trailer, length: resp.ContentLength,
+	*a = answer{status: resp.StatusCode, header: resp.Header, trailer: &resp.Trailer, length: resp.ContentLength,
 		body: resp.Body, delay: delay, received: received}
 	if d, ok := resp.Body.(*derived); ok {
 		a.derived, a.via, a.given = d, d.from.via, d.from.given

@@ -52,7 +52,7 @@ func TestMistakes(t *testing.T) {
 		"origin without host":   {[]string{"--origin", "http:///x"}, "has no host"},
 		"origin with query":     {[]string{"--origin", "http://x/?a"}, "no user, query or fragment"},
 		"origin with password":  {[]string{"--origin", "http://u:p@x/"}, "no user, query or fragment"},
-		"origin, no scheme":     {[]string{"--origin", "10.0.0.9:8080"}, `"10.0.0.9:8080" is not an http or https URL, such as http://`},
+		"origin, no scheme":     {[]string{"--origin", "10.0.0.9:8080"}, `"10.0.0.9:8080" is not an http, https or h2c URL, such as http://`},
 		"join, a URL":           {[]string{"--join", "http://10.0.0.2:7946"}, "is not HOST:PORT: it looks like a URL"},
 		"listen, a port":        {[]string{"--listen", "3128"}, `"3128" has no host: want HOST:PORT, such as 127.0.0.1:3128, or :3128 for all`},
 		"origin unparsable":     {[]string{"--origin", "http://x:y/"}, "is not a URL"},

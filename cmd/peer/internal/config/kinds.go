@@ -218,11 +218,11 @@ func readOrigin(s string, t tag) (any, error) {
 	u, err := url.Parse(s)
 	switch {
 	case !strings.Contains(s, "://"):
-		return nil, errors.New("is not an http or https URL, such as http://127.0.0.1:8080")
+		return nil, errors.New("is not an http, https or h2c URL, such as http://127.0.0.1:8080")
 	case err != nil:
 		return nil, errors.New("is not a URL: " + err.(*url.Error).Err.Error())
-	case u.Scheme != "http" && u.Scheme != "https":
-		return nil, errors.New("is not an http or https URL, such as http://127.0.0.1:8080")
+	case u.Scheme != "http" && u.Scheme != "https" && u.Scheme != "h2c":
+		return nil, errors.New("is not an http, https or h2c URL, such as http://127.0.0.1:8080")
 	case u.Host == "" || u.Hostname() == "":
 		return nil, errors.New("has no host")
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.ForceQuery:

@@ -146,7 +146,7 @@ func TestEveryMistakeAtOnce(t *testing.T) {
 	want := []string{
 		file + `:2: unknown key "stor-size", did you mean "store-size"?`,
 		file + `:3: name must be plain text or a number`,
-		file + `:1: origin "ftp://x" is not an http or https URL`,
+		file + `:1: origin "ftp://x" is not an http, https or h2c URL`,
 		`--store-size "10GBs" is not a size`,
 		`PEER_LISTEN "127.0.0.1:99999" has port 99999, which is not between 0 and 65535`,
 		`--join "a" has no port: want HOST:PORT, such as a:7946`,

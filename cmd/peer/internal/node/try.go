@@ -108,7 +108,7 @@ func tryAddr(ctx context.Context, addr string) error {
 
 // tryOrigin connects, but sends no request, since the origin might act on it.
 func tryOrigin(ctx context.Context, u *url.URL, conf *tls.Config) error {
-	port := map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	port := map[string]string{"http": "80", "h2c": "80", "https": "443"}[u.Scheme]
 	addr := net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), port))
 	if u.Scheme != "https" {
 		return tryAddr(ctx, addr)

@@ -97,17 +97,27 @@ func (h *Handler) openOrigins(c *Config) {
 		sites = []Site{{Origins: []*url.URL{&origin}, alone: !c.PreserveHost}}
 	}
 	for _, s := range sites {
+		own := *c
+		own.ConnectTimeout = cmp.Or(s.ConnectTimeout, c.ConnectTimeout)
+		own.FirstByteTimeout = cmp.Or(s.FirstByteTimeout, c.FirstByteTimeout)
+		open := func(own *http.Transport) *origins {
+			h.idle = append(h.idle, own)
+			return account(own)
+		}
 		to := h.origins.(*origins)
 		if c.OriginTransport == nil && (s.TLS != nil || s.ConnectTimeout != 0 || s.FirstByteTimeout != 0) {
-			own := *c
-			own.ConnectTimeout = cmp.Or(s.ConnectTimeout, c.ConnectTimeout)
-			own.FirstByteTimeout = cmp.Or(s.FirstByteTimeout, c.FirstByteTimeout)
 			t := newOriginTransport(&own)
 			t.TLSClientConfig = s.TLS
-			h.idle = append(h.idle, t)
-			to = account(t)
+			to = open(t)
 		}
-		h.sites = append(h.sites, newUpstream(s, to))
+		u := newUpstream(s, to)
+		if c.OriginTransport == nil && slices.ContainsFunc(u.backends, func(b *backend) bool { return b.clear }) {
+			t := newOriginTransport(&own)
+			t.Protocols = new(http.Protocols)
+			t.Protocols.SetUnencryptedHTTP2(true)
+			u.overClear(open(t))
+		}
+		h.sites = append(h.sites, u)
 	}
 	if h.sites != nil {
 		h.origins = upstreams{h}
@@ -165,6 +175,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	start := time.Now()
+	wantTrailer(r)
 	e := Event{requestTarget: r.RequestURI, Request: r}
 	var span tracing.Request
 	if h.cfg.Tracing != nil {

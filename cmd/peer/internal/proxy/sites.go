@@ -28,7 +28,7 @@ type Site struct {
 	// sites match, the longest path wins.
 	Path string
 
-	Origins []*url.URL // scheme, host and an optional prefix for paths; at least one
+	Origins []*url.URL // scheme (http, https, or h2c for HTTP/2 without TLS), host and an optional prefix for paths; at least one
 	// Balance sends each request to the origin with the fewest requests under way. Without it,
 	// requests go to the first origin that works.
 	Balance bool

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
 const (
@@ -31,6 +33,7 @@ type upstream struct {
 type backend struct {
 	url       *url.URL
 	transport *origins
+	clear     bool // it speaks HTTP/2 without TLS, by prior knowledge (RFC 9113 section 3.3)
 	count     bool // maintain underWay
 	underWay  atomic.Int64
 	unhealthy atomic.Bool // it failed its last check
@@ -40,12 +43,30 @@ type backend struct {
 	until    time.Time // of its pause
 }
 
+// newUpstream returns the site with its origins. The h2c origins among them have http URLs from
+// here on, and still need a transport of their own.
 func newUpstream(s Site, transport *origins) *upstream {
 	u := &upstream{Site: s}
+	u.Origins = nil
 	for _, o := range s.Origins {
-		u.backends = append(u.backends, &backend{url: o, transport: transport, count: s.Balance})
+		b := &backend{url: o, transport: transport, count: s.Balance}
+		if o.Scheme == "h2c" {
+			at := *o
+			at.Scheme = "http"
+			b.url, b.clear = &at, true
+		}
+		u.Origins, u.backends = append(u.Origins, b.url), append(u.backends, b)
 	}
 	return u
+}
+
+// overClear sets the transport to the h2c origins.
+func (u *upstream) overClear(transport *origins) {
+	for _, b := range u.backends {
+		if b.clear {
+			b.transport = transport
+		}
+	}
 }
 
 // candidates returns the origins in the order in which to try them: those that work before those
@@ -94,6 +115,10 @@ func (b *backend) works() {
 func (b *backend) roundTrip(r *http.Request) (*http.Response, error) {
 	if b.count {
 		b.underWay.Add(1)
+	}
+	if b.clear && r.Header["Upgrade"] != nil { // HTTP/2 has no upgrades: the answer is one without
+		r = r.Clone(r.Context())
+		rfc9111.RemoveHopByHop(r.Header)
 	}
 	resp, err := b.transport.RoundTrip(r)
 	if err == nil {
