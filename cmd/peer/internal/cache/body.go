@@ -88,7 +88,7 @@ func (u *upload) Read(p []byte) (int, error) {
 	u.charge(false)
 	n, err := u.ReadCloser.Read(p)
 	if err != nil && err != io.EOF && !errors.Is(err, http.ErrBodyReadAfterClose) {
-		u.failed.Store(&clientError{err})
+		u.failed.Store(bodyError(err))
 	}
 	u.charge(err == nil) // after the last byte the transport limits the wait for the header
 	return n, err

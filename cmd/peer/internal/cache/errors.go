@@ -20,19 +20,6 @@ type originError struct {
 func (e *originError) Error() string { return "origin " + e.host + ": " + e.err.Error() }
 func (e *originError) Unwrap() error { return e.err }
 
-// clientError is the error of a request whose body could not be read to its end.
-type clientError struct{ err error }
-
-// RequestBodyFailed reports whether a request to an origin failed because its body could not be read
-// from the client.
-func RequestBodyFailed(r *http.Request) bool {
-	u, ok := r.Body.(*upload)
-	return ok && u.failed.Load() != nil
-}
-
-func (e *clientError) Error() string { return "request body: " + e.err.Error() }
-func (e *clientError) Unwrap() error { return e.err }
-
 // timeout is the error of an event that did not happen in time.
 type timeout string
 
@@ -67,10 +54,8 @@ func (c *Cache) failure(err error) failure {
 		host = "the origin of " + origin.host
 	}
 	switch {
-	case errors.As(err, &client) && errors.As(client.err, &nerr) && nerr.Timeout():
-		return failure{http.StatusRequestTimeout, "request-timeout", "the body of the request did not come in time"}
 	case errors.As(err, &client):
-		return failure{http.StatusBadRequest, "bad-request", "the request's body is broken"}
+		return client.told
 	case errors.As(err, &cert):
 		return failure{http.StatusBadGateway, "origin-certificate", "the certificate of " + host + " is not trusted"}
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &nerr) && nerr.Timeout():
@@ -83,6 +68,22 @@ func (c *Cache) failure(err error) failure {
 		return failure{http.StatusBadGateway, "origin-unreachable", host + " cannot be reached"}
 	}
 	return failure{http.StatusBadGateway, "origin-failed", host + " broke off the connection or sent an invalid answer"}
+}
+
+// Failed answers a request to the origin of a host that ended with err.
+func (c *Cache) Failed(w http.ResponseWriter, r *http.Request, host string, err error) Result {
+	err = &originError{host, err}
+	told := c.failure(err)
+	return failed(c.Refuse(w, r, GatewayError, told.status, told.detail, told.text), err)
+}
+
+// failed sets the outcome of a request that an origin did not answer.
+func failed(res Result, err error) Result {
+	res.Outcome, res.Err = GatewayError, err
+	if IsClients(err) {
+		res.Outcome = ClientError
+	}
+	return res
 }
 
 // A Refusable answer is an [http.ResponseWriter] whose method Refused is called instead of

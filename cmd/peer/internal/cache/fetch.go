@@ -83,7 +83,7 @@ func (c *Cache) run(f *fetch) {
 		a, err := src.next(&f.ctx, c.conditions(f))
 		switch {
 		case err != nil:
-			if !c.staleInstead(f, src, 0) {
+			if IsClients(err) || !c.staleInstead(f, src, 0) {
 				c.forget(f) // so that the next request begins another fetch
 				res := newResult(src)
 				res.err = err

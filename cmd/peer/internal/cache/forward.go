@@ -50,21 +50,16 @@ func (c *Cache) pass(w http.ResponseWriter, r *http.Request, reason string, see 
 	interim.end()
 	st := rfc9111.Status{Fwd: reason}
 	fail := func(err error) Result {
-		broken := RequestBodyFailed(out) // which ends the request's context, too
-		if r.Context().Err() != nil && !broken {
+		err = Blame(out, err)
+		if r.Context().Err() != nil && !IsClients(err) { // a broken body ends the request's context, too
 			return Result{Outcome: ClientGone, Err: err}
 		}
-		if broken {
+		if out.Body != nil && IsClients(err) {
 			w.Header().Set("Connection", "close") // the next request can't be located
 		}
 		told := c.failure(err)
 		st.Detail = told.detail
-		res := c.refuse(w, r, told.status, st, told.text)
-		res.Outcome, res.Err = GatewayError, err
-		if broken {
-			res.Outcome = ClientError
-		}
-		return res
+		return failed(c.refuse(w, r, told.status, st, told.text), err)
 	}
 	if err != nil {
 		return fail(err)

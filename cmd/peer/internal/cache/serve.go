@@ -193,7 +193,7 @@ func (c *Cache) unfit(r *request, f *fetch) *again {
 	switch got := f.result; {
 	case got.answer != nil:
 		return &again{alone: true}
-	case got.err == context.Canceled, got.err == errPart && r.Header["Range"] == nil:
+	case got.err == context.Canceled, IsClients(got.err), got.err == errPart && r.Header["Range"] == nil:
 		return &again{}
 	case got.err == nil && !c.selects(got, r):
 		return &again{fields: got.fields}
@@ -317,6 +317,6 @@ func (c *Cache) unanswered(w http.ResponseWriter, r *request, res Result, st rfc
 	fail := c.failure(err)
 	st.Detail, st.Stored = fail.detail, false
 	sent := c.refuse(w, r.Request, fail.status, st, fail.text)
-	res.Status, res.Bytes, res.Outcome, res.Err = sent.Status, sent.Bytes, GatewayError, err
-	return res
+	res.Status, res.Bytes = sent.Status, sent.Bytes
+	return failed(res, err)
 }

@@ -272,6 +272,9 @@ func (c *Cache) send(out *http.Request, x *exchange, cancel context.CancelCauseF
 		defer upload.time(c.cfg.SendTimeout, cancel)()
 	}
 	resp, err := c.cfg.Transport.RoundTrip(out)
+	if err != nil {
+		err = Blame(out, err)
+	}
 	switch {
 	case err == nil:
 		n := &c.BytesFromOrigins
@@ -282,8 +285,7 @@ func (c *Cache) send(out *http.Request, x *exchange, cancel context.CancelCauseF
 		x.ReadCloser, x.n, x.cancel = resp.Body, n, cancel
 		resp.Body = x
 		return resp, nil
-	case uploads && upload.failed.Load() != nil:
-		err = upload.failed.Load()
+	case IsClients(err):
 	case context.Cause(out.Context()) == errSend:
 		err = errSend
 		c.OriginErrors.Add(1)

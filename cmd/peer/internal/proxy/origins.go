@@ -65,6 +65,9 @@ func (o *origins) RoundTrip(r *http.Request) (*http.Response, error) {
 		resp.Body.Close()
 		resp, err = nil, errSwitched
 	}
+	if err != nil {
+		err = cache.Blame(r, err)
+	}
 	if err == nil {
 		o.answered(r.URL.Host)
 	} else if cause := fault(r, err); cause != nil {
@@ -81,10 +84,10 @@ func brokeOff(r *http.Request, err error) bool {
 		(errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE))
 }
 
-// fault returns the error for which the origin is responsible. It is nil if the client's body
-// failed, or if the request was cancelled because nobody waits for the answer any more.
+// fault returns the error for which the origin is responsible. It is nil if the client is (see
+// [cache.Blame]), or if the request was cancelled because nobody waits for the answer any more.
 func fault(r *http.Request, err error) error {
-	if cache.RequestBodyFailed(r) {
+	if cache.IsClients(err) {
 		return nil
 	}
 	cause := context.Cause(r.Context())

@@ -65,6 +65,7 @@ func (h *Handler) canonical(w http.ResponseWriter, r *http.Request) (*http.Reque
 func framing(w http.ResponseWriter, r *http.Request) *refusal {
 	switch {
 	case r.ProtoMajor != 1:
+		return spaced(r.Header)
 	case r.ProtoMinor == 0 && r.ContentLength == 0 && r.Header["Content-Length"] == nil &&
 		(r.Method == http.MethodPost || r.Method == http.MethodPut || r.Method == http.MethodPatch):
 		// It has no body, or a Transfer-Encoding, which HTTP/1.0 lacks and net/http hides.

@@ -25,6 +25,7 @@ type leg string
 const (
 	http1   leg = "HTTP/1.1"
 	inClear leg = "HTTP/2 by prior knowledge"
+	mixed   leg = "HTTP/1.1 or HTTP/2 by prior knowledge"
 	overT   leg = "HTTP/2 by TLS"
 )
 
@@ -32,12 +33,13 @@ const (
 // the proxy.
 func through(t *testing.T, in, out leg, origin http.HandlerFunc, tune ...func(*Site)) (*http.Client, string, *Handler) {
 	t.Helper()
-	start := func(l leg, h http.Handler) *httptest.Server {
+	start := func(l leg, h http.Handler, header int) *httptest.Server {
 		s := httptest.NewUnstartedServer(h)
+		s.Config.MaxHeaderBytes = header
 		s.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 		s.Config.Protocols = new(http.Protocols)
-		s.Config.Protocols.SetHTTP1(l == http1)
-		s.Config.Protocols.SetUnencryptedHTTP2(l == inClear)
+		s.Config.Protocols.SetHTTP1(l == http1 || l == mixed)
+		s.Config.Protocols.SetUnencryptedHTTP2(l == inClear || l == mixed)
 		if s.EnableHTTP2 = l == overT; l == overT {
 			s.Config.Protocols.SetHTTP2(true)
 			s.StartTLS()
@@ -47,7 +49,7 @@ func through(t *testing.T, in, out leg, origin http.HandlerFunc, tune ...func(*S
 		t.Cleanup(s.Close)
 		return s
 	}
-	from := start(out, origin)
+	from := start(out, origin, 4<<10)
 	site := Site{Origins: mustURLs(from.URL)}
 	switch out {
 	case inClear:
@@ -65,9 +67,9 @@ func through(t *testing.T, in, out leg, origin http.HandlerFunc, tune ...func(*S
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { h.Close() })
-	peer := start(in, h)
+	peer := start(in, h, 64<<10)
 	transport := &http.Transport{Protocols: new(http.Protocols), TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
-	transport.Protocols.SetHTTP1(in == http1)
+	transport.Protocols.SetHTTP1(in == http1 || in == mixed)
 	transport.Protocols.SetUnencryptedHTTP2(in == inClear)
 	transport.Protocols.SetHTTP2(in == overT)
 	t.Cleanup(transport.CloseIdleConnections)

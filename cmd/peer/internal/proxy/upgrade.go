@@ -12,10 +12,11 @@ import (
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
-// isWebSocket reports whether r asks for an upgrade to WebSocket (RFC 6455 section 4.1). Other
+// isWebSocket reports whether r asks for an upgrade to WebSocket (RFC 6455 section 4.1), without a
+// body, which would come before the bytes of the tunnel. Other
 // upgrades are removed with the hop-by-hop fields: an upgrade to h2c would bypass the cache.
 func isWebSocket(r *http.Request) bool {
-	if r.Method != http.MethodGet || !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
+	if r.Method != http.MethodGet || r.ContentLength != 0 || !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
 		return false
 	}
 	return slices.ContainsFunc(slices.Collect(rfc9111.Members(r.Header["Connection"])), func(token string) bool { return strings.EqualFold(token, "upgrade") })
@@ -31,9 +32,7 @@ func (h *Handler) upgrade(w http.ResponseWriter, r *http.Request) cache.Result {
 	rfc9111.AddVia(out.Header, 1, 1, h.cfg.Name)
 	resp, err := h.origins.RoundTrip(out)
 	if err != nil {
-		res := h.cache.Refuse(w, r, cache.GatewayError, http.StatusBadGateway, "origin-unreachable", "the origin of "+out.URL.Host+" cannot be reached")
-		res.Err = err
-		return res
+		return h.cache.Failed(w, r, out.URL.Host, err)
 	}
 	if origin, ok := resp.Body.(io.ReadWriteCloser); ok && resp.StatusCode == http.StatusSwitchingProtocols {
 		h.mark(resp)

@@ -23,3 +23,16 @@ func passTE(r *http.Request, h http.Header) {
 		h["Te"] = []string{"trailers"}
 	}
 }
+
+// spaced refuses a header by HTTP/2 with space around a value: origins refuse such a request as
+// malformed (RFC 9113 section 8.2.1). In HTTP/1 that space is no part of the value.
+func spaced(h http.Header) *refusal {
+	for _, lines := range h {
+		for _, v := range lines {
+			if n := len(v); n > 0 && (v[0] == ' ' || v[0] == '\t' || v[n-1] == ' ' || v[n-1] == '\t') {
+				return &refusal{http.StatusBadRequest, "bad-field", "a field has space around its value, which HTTP/2 does not allow"}
+			}
+		}
+	}
+	return nil
+}
