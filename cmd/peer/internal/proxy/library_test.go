@@ -64,7 +64,7 @@ func (w *world) startLibrary(name string) (stop func()) {
 func (r row) notLibrary() string {
 	const proxy = "for intermediaries: a transport in a client is none"
 	switch r.name {
-	case "Via on requests and responses", "a request that comes round is refused", "Max-Forwards counts down", "errors have it too":
+	case "Via on requests and responses", "a request that comes round is refused", "Max-Forwards counts down", "TRACE ends here", "errors have it too":
 		return proxy
 	case "escapes of unreserved characters", "case of escapes", "dot segments", "bytes that a query must not have":
 		return "it sends a request on as it is, and keeps apart what may differ"
