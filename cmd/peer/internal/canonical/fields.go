@@ -89,11 +89,15 @@ func letters(name string) bool {
 func (f *Fields) Clean(h http.Header, method string, hasBody, trusted bool) (clean http.Header, size int) {
 	clean = h
 	safe := method == http.MethodGet || method == http.MethodHead
+	te := h["Te"]
+	trailers := !safe && len(te) == 1 && strings.EqualFold(te[0], "trailers") // of gRPC; an answer to a GET is shared without them
 	for name, lines := range h {
 		for _, line := range lines {
 			size += len(name) + len(": \r\n") + len(line)
 		}
 		switch {
+		case name == "Te" && trailers:
+			continue
 		case connection[name]:
 		case name == "Range" && safe && !byteRanges(lines):
 		case !hasBody && (name == "Expect" || safe && strings.HasPrefix(name, "Content-") && f.readings[name] != kept):
@@ -104,6 +108,9 @@ func (f *Fields) Clean(h http.Header, method string, hasBody, trusted bool) (cle
 		if len(clean) == len(h) {
 			clean = h.Clone()
 			rfc9111.RemoveHopByHop(clean)
+			if trailers {
+				clean["Te"] = te
+			}
 		}
 		delete(clean, name)
 	}

@@ -84,6 +84,28 @@ func framing(w http.ResponseWriter, r *http.Request) *refusal {
 	return nil
 }
 
+// spaced refuses a header by HTTP/2 with space around a value: origins refuse such a request as
+// malformed (RFC 9113 section 8.2.1). In HTTP/1 that space is no part of the value.
+func spaced(h http.Header) *refusal {
+	for _, lines := range h {
+		for _, v := range lines {
+			if n := len(v); n > 0 && (v[0] == ' ' || v[0] == '\t' || v[n-1] == ' ' || v[n-1] == '\t') {
+				return &refusal{http.StatusBadRequest, "bad-field", "a field has space around its value, which HTTP/2 does not allow"}
+			}
+		}
+	}
+	return nil
+}
+
+// wantTrailer has the server of HTTP/1 set the trailers of a request in a place where copies of r
+// find them, whether the header names them or not. The server of HTTP/2 drops those that it does
+// not name.
+func wantTrailer(r *http.Request) {
+	if r.Trailer == nil && len(r.TransferEncoding) > 0 {
+		r.Trailer = make(http.Header)
+	}
+}
+
 // target returns the canonical URL that a request is for.
 func (h *Handler) target(r *http.Request, by forwarded) (t url.URL, no *refusal) {
 	if strings.IndexByte(r.RequestURI, '#') >= 0 {
