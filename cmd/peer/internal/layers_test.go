@@ -72,6 +72,7 @@ var layers = []struct {
 	{dir: "cmd/peer/internal/squid", imports: "net digest/squid gossip/rfc9111 gossip/sibling"},
 	{dir: "cmd/peer/internal/peertls", imports: "net gossip/sibling"},
 	{dir: "cmd/peer/internal/peertls/certtest"},
+	{dir: "cmd/peer/internal/mutant"},
 	{dir: "cmd/peer/internal/sd", imports: "net golang.org/x/sys/unix"},
 
 	{dir: "cmd/peer/internal/table"},

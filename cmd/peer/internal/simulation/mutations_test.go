@@ -1,17 +1,19 @@
 package simulation
 
 import (
-	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/mutant"
 )
 
 var (
@@ -27,55 +29,17 @@ type mutation struct {
 	edits []edit
 }
 
-// An edit replaces a text that occurs once in a file. The file's path is relative to the module's root.
-type edit struct{ file, old, new string }
+type edit = mutant.Edit
 
 const moduleRoot = "../../../.."
-
-// overlay writes the changed files to dir, and an overlay for go build that has them replace the
-// originals.
-func (m mutation) overlay(dir string) (name string, err error) {
-	replaced := map[string]string{}
-	for i, e := range m.edits {
-		path, err := filepath.Abs(filepath.Join(moduleRoot, e.file))
-		if err != nil {
-			return "", err
-		}
-		from := path
-		if replaced[path] != "" {
-			from = replaced[path]
-		}
-		text, err := os.ReadFile(from)
-		if err != nil {
-			return "", err
-		}
-		if n := strings.Count(string(text), e.old); n != 1 {
-			return "", fmt.Errorf("%s has %d times %q, want once", e.file, n, e.old)
-		}
-		replaced[path] = filepath.Join(dir, fmt.Sprintf("%d.go", i))
-		if err := os.WriteFile(replaced[path], []byte(strings.Replace(string(text), e.old, e.new, 1)), 0o600); err != nil {
-			return "", err
-		}
-	}
-	text, err := json.Marshal(map[string]any{"Replace": replaced})
-	if err != nil {
-		return "", err
-	}
-	name = filepath.Join(dir, "overlay.json")
-	return name, os.WriteFile(name, text, 0o600)
-}
 
 // TestMutationsApply checks that every mutation still fits the code.
 func TestMutationsApply(t *testing.T) {
 	for _, m := range mutations {
-		for _, e := range m.edits {
-			text, err := os.ReadFile(filepath.Join(moduleRoot, e.file))
-			if err != nil {
-				t.Skip("the source is not here: ", err) // as on wasip1
-			}
-			if n := strings.Count(string(text), e.old); n != 1 || e.old == e.new {
-				t.Errorf("%s: %s has %d times %q, want once", m.name, e.file, n, e.old)
-			}
+		if err := mutant.Check(moduleRoot, m.edits); errors.Is(err, fs.ErrNotExist) {
+			t.Skip("the source is not here: ", err) // as on wasip1
+		} else if err != nil {
+			t.Errorf("%s: %v", m.name, err)
 		}
 	}
 }
@@ -101,18 +65,13 @@ var foundBy = regexp.MustCompile(`seed (\d+): (?:\d+ violations?\n\s*(\w+): (.*)
 // find runs seeds with the mutation until one fails that the unchanged code passes, and
 // returns a line of the table.
 func (m mutation) find(t *testing.T) string {
-	overlay, err := m.overlay(t.TempDir())
+	binary, err := mutant.Build(t.TempDir(), moduleRoot, m.edits)
 	if err != nil {
 		t.Fatal(err)
 	}
-	mutant := filepath.Join(filepath.Dir(overlay), "mutant")
-	build := exec.Command("go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", mutant, ".")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("the mutant does not compile: %v\n%s", err, out)
-	}
 	var cpu time.Duration
 	for next, end := *from, *from+*budget; ; next++ {
-		out, took, err := m.sweep(mutant, next, end-next)
+		out, took, err := m.sweep(binary, next, end-next)
 		cpu += took
 		if err == nil {
 			t.Errorf("not found within %d seeds, in %v of CPU time: the simulation lacks something that shows %s", *budget, cpu, m.what)
