@@ -17,6 +17,10 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
+	if os.Getenv(asCGI) != "" {
+		runCGI()
+		return
+	}
 	os.Exit(m.Run())
 }
 

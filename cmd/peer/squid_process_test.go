@@ -63,17 +63,6 @@ type squidSetup struct {
 	whole []string // the squid.conf itself, in which DIR is its directory
 }
 
-// freeAddr returns an address on loopback at which nothing listens.
-func freeAddr(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
-
 // siblingLine is the line of squid.conf that makes a peer a sibling, as in SQUID.md.
 func siblingLine(addr string, more ...string) string {
 	host, port, _ := net.SplitHostPort(addr)

@@ -3,16 +3,10 @@
 package main
 
 import (
-	"bytes"
 	"crypto/tls"
-	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -72,53 +66,4 @@ func TestSitesTerminator(t *testing.T) {
 	if _, status := get(); !strings.Contains(status, "fwd=uri-miss") {
 		t.Errorf("after the purge: %s", status)
 	}
-}
-
-// startNginx starts an nginx that listens at addr, with directives for its http block.
-func startNginx(t *testing.T, addr, directives string) {
-	t.Helper()
-	binary := ""
-	for _, name := range []string{"nginx", "/usr/sbin/nginx"} {
-		if path, err := exec.LookPath(name); err == nil {
-			binary = path
-		}
-	}
-	if binary == "" {
-		if *mutated > 0 {
-			t.Fatal("nginx is not installed")
-		}
-		t.Skip("nginx is not installed")
-	}
-	dir, err := os.MkdirTemp("", "nginx")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	conf := filepath.Join(dir, "nginx.conf")
-	text := fmt.Sprintf(`daemon off; master_process off; pid %[1]s/pid; error_log %[1]s/error.log;
-events { }
-http {
-	access_log off; client_body_temp_path %[1]s/b; proxy_temp_path %[1]s/p; fastcgi_temp_path %[1]s/f; uwsgi_temp_path %[1]s/u; scgi_temp_path %[1]s/s;
-%[2]s
-}
-`, dir, directives)
-	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(binary, "-p", dir, "-e", filepath.Join(dir, "error.log"), "-c", conf)
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	t.Cleanup(func() { cmd.Process.Kill(); <-ended })
-	eventually(t, 20*time.Second, "nginx listens", func() bool {
-		conn, err := net.Dial("tcp", addr)
-		if err == nil {
-			conn.Close()
-		}
-		return err == nil
-	})
 }
