@@ -36,7 +36,7 @@ func TestMutatedRequests(t *testing.T) {
 	began := time.Now()
 	p.send(t)
 	t.Logf("%d mutated requests, of which %d reached an origin, in %v; %d findings", p.tried, p.reached, time.Since(began).Round(time.Second), len(p.found))
-	if 2*p.reached < p.tried {
+	if p.tried >= 100 && 2*p.reached < p.tried { // not where one is repeated
 		t.Errorf("of %d mutated requests only %d reached an origin: most are refused, and nothing is compared", p.tried, p.reached)
 	}
 	if report := p.report(); report != "" {
