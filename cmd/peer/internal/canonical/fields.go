@@ -10,15 +10,15 @@ import (
 // readings are the request fields that some origin, or a framework at it, takes for something that
 // the key has already, or that no key has: by them a client could have a response for one request
 // stored as that for another, or impersonate another client. Requests do not have them after
-// [Fields.Clean], and neither those that begin with Forwarded or X-Forwarded.
+// [Fields.Clean], and neither those that begin with Forwarded, X-Forwarded or X-Original.
 var readings = map[string]string{
-	"host": "X-Host X-Host-Override X-Http-Host-Override X-Original-Host X-Envoy-Original-Host",
-	"scheme": "Front-End-Https X-Url-Scheme X-Scheme X-Arr-Ssl X-Original-Proto Cf-Visitor Cloudfront-Forwarded-Proto " +
+	"host": "X-Host X-Host-Override X-Http-Host-Override X-Envoy-Original-Host",
+	"scheme": "Front-End-Https X-Url-Scheme X-Scheme X-Arr-Ssl Cf-Visitor Cloudfront-Forwarded-Proto " +
 		"Wl-Proxy-Ssl",
-	"path": "X-Original-Url X-Original-Uri X-Rewrite-Url X-Override-Url X-Request-Uri X-Script-Name Script-Name Path-Info X-Envoy-Original-Path " +
+	"path": "X-Rewrite-Url X-Override-Url X-Request-Uri X-Script-Name Script-Name Path-Info X-Envoy-Original-Path " +
 		"X-Waws-Unencoded-Url X-Accel-Mapping X-Sendfile-Type",
 	"client": "X-Real-Ip X-Client-Ip X-Cluster-Client-Ip X-Remote-Ip X-Remote-Addr Remote-Addr X-Originating-Ip " +
-		"X-Original-Forwarded-For True-Client-Ip Client-Ip Cf-Connecting-Ip Cf-Connecting-Ipv6 Cf-Pseudo-Ipv4 " +
+		"True-Client-Ip Client-Ip Cf-Connecting-Ip Cf-Connecting-Ipv6 Cf-Pseudo-Ipv4 " +
 		"Fastly-Client-Ip Fly-Client-Ip X-Appengine-User-Ip X-Azure-Clientip X-Azure-Socketip X-Envoy-External-Address " +
 		"X-Proxyuser-Ip Proxy-Client-Ip Wl-Proxy-Client-Ip Incap-Client-Ip X-Vercel-Forwarded-For Cloudfront-Viewer-Address",
 	"proxy of scripts": "Proxy",
@@ -63,7 +63,7 @@ func (f *Fields) Reading(name, method string, trusted bool) string {
 		return ""
 	case as != "":
 		return as
-	case strings.HasPrefix(strings.TrimPrefix(name, "X-"), "Forwarded"):
+	case strings.HasPrefix(strings.TrimPrefix(name, "X-"), "Forwarded"), strings.HasPrefix(name, "X-Original"):
 		return "what a proxy says of its client"
 	case !letters(name):
 		return "the field with hyphens" // by CGI, WSGI and what imitates them

@@ -18,7 +18,7 @@ func TestClean(t *testing.T) {
 	}{
 		{"usual ones", "GET", false, false, "Accept | Cookie | X-Custom | If-None-Match", "Accept Cookie If-None-Match X-Custom"},
 		{"underscores", "POST", true, false, "X_forwarded_host | Content_length | X.y | X~y | X-Y", "X-Y"},
-		{"host, scheme, path, client", "GET", false, false, "X-Host | Front-End-Https | X-Rewrite-Url | X-Real-Ip | Proxy | X-Forwarded-Anything | X-Forwarded | Forwarded-For", ""},
+		{"host, scheme, path, client", "GET", false, false, "X-Host | Front-End-Https | X-Rewrite-Url | X-Real-Ip | Proxy | X-Forwarded-Anything | X-Forwarded | Forwarded-For | X-Original-Method", ""},
 		{"of a stranger", "GET", false, false, "X-Forwarded-For | X-Forwarded-Proto | X-Forwarded-Host | Forwarded", ""},
 		{"of a trusted proxy", "GET", false, true, "X-Forwarded-For | X-Forwarded-Proto | X-Forwarded-Host | Forwarded | X-Forwarded-Port | X-Real-Ip",
 			"Forwarded X-Forwarded-For X-Forwarded-Host X-Forwarded-Proto"},
