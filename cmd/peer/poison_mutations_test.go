@@ -108,6 +108,9 @@ var partKinds = []partKind{
 		return "If-Range", one(rng, append([]string{`"x"`, `W/"x"`, "x", "*"}, httpDates...)...)
 	}),
 	valued("expect", 2, "Expect", "100-continue", "100-Continue", "200-ok", "", "100-continue, x", "x"),
+	fieldKind("content", 2, func(rng *rand.Rand) (string, string) { // of a request without content
+		return one(rng, "Content-Encoding", "Content-Encoding", "Content-Type", "Content-Language", "Content-Range", "Content-Location"), one(rng, "gzip", "x", "text/x", "bytes 0-1/2", "/evil", "")
+	}),
 	valued("te", 2, "TE", "trailers", "gzip", "chunked", "trailers, deflate;q=0.5", "", "\"", "identity"),
 	valued("connection", 4, "Connection", "close", "keep-alive", "Host", "Cookie", "Authorization", "Range", "Accept-Encoding", "X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Host", "Via", "upgrade", "close, Cache-Control", "TE", "Content-Length", "", ","),
 	fieldKind("underscore", 6, func(rng *rand.Rand) (string, string) {
