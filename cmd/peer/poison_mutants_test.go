@@ -51,7 +51,7 @@ var poisonMutantList = []poisonMutant{
 	{"dot-segments", `a private page`, []mutant.Edit{cookieStored, {urlFile, `looks&(ambiguous|unusual) == unusual && strings`, "false && strings"}}},
 	{"queries-alike", `queries that the origin tells apart`, []mutant.Edit{{urlFile, "out.RawQuery = Query(u.RawQuery)", "out.RawQuery = u.RawQuery"},
 		{"gossip/rfc9111/identity.go", `strings.ReplaceAll(u.RawQuery, "\n", "%0A")`, `strings.NewReplacer("\"", "%22", "<", "%3C", ">", "%3E").Replace(u.RawQuery)`}}},
-	{"method-no-token", `a method that is no token`, []mutant.Edit{{requestFile, "!httpguts.ValidHeaderFieldName(r.Method)", "false"}, {blameFile, `(r.Method == "" || httpguts.ValidHeaderFieldName(r.Method))`, "true"}}},
+	{"method-no-token", `a method that is no token`, []mutant.Edit{{requestFile, "!httpguts.ValidHeaderFieldName(r.Method)", "!httpguts.ValidHeaderFieldName(\"x\") || r.Method == \"\""}, {blameFile, `r.Method == "" || httpguts`, "true || httpguts"}}},
 }
 
 // TestMutantsFit checks that each defect of the list fits the code.
