@@ -100,7 +100,7 @@ var families = []family{
 	{"peer_connections_refused_total", "", "New connections closed, and requests by HTTP/2 refused, because no connection could make room.", func(s Status) values { return one(s.Clients.Refused) }},
 	{"peer_broken_bodies_total", "", "Answers cut short after they began.", func(s Status) values { return one(s.Traffic.BrokenBodies) }},
 	{"peer_bodies_resumed_total", "", "Bodies that broke off and were finished by another source.", func(s Status) values { return one(s.Traffic.BodiesResumed) }},
-	{"peer_bodies_taken_over_total", "", "Bodies that stalled and were continued by another source.", func(s Status) values { return one(s.Traffic.BodiesTakenOver) }},
+	{"peer_bodies_taken_over_total", "", "Bodies that stalled or were too slow, and were continued by another source.", func(s Status) values { return one(s.Traffic.BodiesTakenOver) }},
 	{"peer_bodies_cut_total", "", "Bodies that no source could finish while a client waited.", func(s Status) values { return one(s.Traffic.BodiesCut) }},
 	{"peer_stale_served_total", "", "Answers served stale.", func(s Status) values { return one(s.Traffic.StaleServed) }},
 	{"peer_origin_requests_total", "", "Requests sent to origins, validations included.", func(s Status) values { return one(s.Traffic.OriginRequests) }},

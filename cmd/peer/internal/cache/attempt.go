@@ -17,18 +17,19 @@ import (
 
 // An attempt looks for another source of a body, from byte at on. Its waits are bounded: for
 // a header by the time for the first byte, for each read by a few times the patience that
-// it began with.
+// it began with, and for a sibling by its floor.
 type attempt struct {
-	b          *body
-	at         int64
-	superseded bool          // the body was when the attempt began: only the store may have the rest
-	strong     bool          // a strong validator shows whether the new source has the same bytes
-	since      []byte        // if not strong: what the old source has sent since, to be compared; b.mu guards it
-	slow       bool          // the body's source is a sibling that makes too little progress
-	pause      time.Duration // before the first request
-	patience   time.Duration
-	received   *store.Sums   // of the bytes before at; nil = unknown
-	done       chan struct{} // closed at the end
+	b        *body
+	at       int64
+	from     int64         // <= at; requested if there is a strong validator: what lies between is compared
+	only     bool          // the body is superseded: only the store may have the rest
+	strong   bool          // a strong validator shows whether the new source has the same bytes
+	since    []byte        // if not strong: what the old source has sent since, to be compared; b.mu guards it
+	slow     bool          // the body's source is a sibling that makes too little progress
+	pause    time.Duration // before the first request
+	patience time.Duration
+	received *store.Sums   // of the bytes before at; nil = unknown
+	done     chan struct{} // closed at the end
 
 	ctx    context.Context
 	cancel context.CancelCauseFunc
@@ -36,7 +37,7 @@ type attempt struct {
 
 // begin starts an attempt. b.mu is held, and b.w is not being written to, since Read is waiting.
 func (b *body) begin() {
-	t := &attempt{b: b, at: b.at, strong: b.repr.StrongValidator() != "", superseded: b.superseded, slow: !b.resuming && b.from.sibling != nil, patience: b.patience, done: make(chan struct{})}
+	t := &attempt{b: b, at: b.at, strong: b.repr.StrongValidator() != "", only: b.superseded, slow: !b.resuming && b.from.sibling != nil, patience: b.may.most, done: make(chan struct{})}
 	t.ctx, t.cancel = context.WithCancelCause(&b.f.ctx)
 	if b.resuming && b.fruitless > 0 {
 		t.pause = retryPause << (b.fruitless - 1)
@@ -49,77 +50,89 @@ func (b *body) begin() {
 		sums := b.passed.Sums()
 		t.received = &sums
 	}
+	if t.from = t.at; b.helper != nil && t.received != nil { // a sibling may repeat the origin's validator
+		t.from = max(0, t.at-1) / comparedPart * comparedPart
+	}
 	b.attempt = t
 	b.c.background.Go(t.run)
 }
 
 func (t *attempt) run() {
 	b := t.b
-	found, superseded := t.find()
+	found, like := t.find()
+	superseded := like == other || like == disproof
+	delivered := b.f.delivered() // otherwise the fetch uses the next source
+	if by := b.given(); by != nil && t.at > 0 && delivered && b.f.outcome.derived == nil {
+		b.c.judge(&b.f.ctx, &b.f.r, by.by, like)
+	}
 	b.mu.Lock()
 	if b.attempt == t {
 		b.attempt = nil
 	}
-	if superseded {
-		b.superseded = true
-		if b.at == 0 {
-			b.from.cancel(errSuperseded) // no byte was sent: the clients can begin another fetch
-		}
+	b.superseded = b.superseded || superseded
+	if superseded && !found && (b.at == 0 || b.from.sibling != nil) {
+		b.drop() // the clients can begin another fetch if no byte was sent; a slow sibling is wrong or out of date
 	}
-	if !found && (b.resuming || !t.superseded) {
+	if !found && (b.resuming || !t.only) {
 		b.fruitless++
-		b.patience = min(2*b.patience, b.c.cfg.BetweenBytesTimeout)
-		b.retry = time.Now().Add(b.patience)
+		b.may.most = min(2*b.may.most, b.c.cfg.BetweenBytesTimeout)
+		b.may.left = b.may.most
+		if !b.reading.IsZero() {
+			b.may.left += time.Since(b.reading)
+		}
 	}
 	b.wake()
 	b.mu.Unlock()
 	if !found {
 		t.cancel(nil)
 	}
-	if superseded {
+	if superseded && delivered {
 		b.c.forget(b.f) // new requests begin another fetch
 	}
 	close(t.done)
 }
 
 // find looks into the store, then asks the remaining siblings, the origin and, if the origin does
-// not have the rest, all siblings for a stale copy. superseded means that the origin has another
-// representation by now. The loop ends: each round uses up a sibling, or ends
-// with the origin's answer.
-func (t *attempt) find() (found, superseded bool) {
+// not have the rest, all siblings for a stale copy. like says what the origin has by now. The loop
+// ends: each round uses up a sibling, or ends with the origin's answer.
+func (t *attempt) find() (found bool, like likeness) {
 	b := t.b
+	patient := allow(otherPatience*t.patience, 0)
 	if a := t.stored(); a != nil {
-		if found, _ := t.take(a); found {
-			return true, false
+		if t.take(a, patient) == same {
+			return true, unknown
 		}
 	}
-	if t.superseded { // no other source has the rest
-		return false, false
+	if t.only {
+		return false, unknown
 	}
 	select {
 	case <-time.After(t.pause):
 	case <-t.ctx.Done():
-		return false, false
+		return false, unknown
 	}
 	conditions := t.conditions()
-	b.src.begun = b.repr.Status
+	src := &b.f.sources
+	defer func(was int) { src.begun = was }(src.begun)
+	src.begun = b.repr.Status
 	if b.size > 0 {
-		b.src.begun = http.StatusOK
-	}
-	if in := b.src.siblings; in != nil && t.slow {
-		in.OriginFirst() // the client has waited long enough for a slow sibling
+		src.begun = http.StatusOK
 	}
 	for {
-		a, err := b.src.next(t.ctx, conditions)
-		if err != nil {
-			return t.stale(conditions), false
-		}
-		found, other := t.take(a)
+		a, err := src.next(t.ctx, conditions)
 		switch {
-		case found || t.ctx.Err() != nil:
-			return found, other && a.sibling == nil
-		case a.sibling == nil:
-			return t.stale(conditions), other
+		case err != nil:
+			return t.stale(conditions, patient), unknown
+		case a.sibling != nil:
+			if t.take(a, a.allowance()) == same {
+				return true, unknown
+			}
+		default:
+			like := t.take(a, patient)
+			return like == same || t.ctx.Err() == nil && t.stale(conditions, patient), like
+		}
+		if t.ctx.Err() != nil {
+			return false, unknown
 		}
 	}
 }
@@ -129,7 +142,7 @@ func (t *attempt) find() (found, superseded bool) {
 func (t *attempt) conditions() http.Header {
 	b, from, v := t.b, t.b.first, t.b.repr.StrongValidator()
 	if v != "" {
-		from += t.at
+		from += t.from
 	}
 	wanted := "bytes=" + strconv.FormatInt(from, 10) + "-"
 	switch {
@@ -145,24 +158,25 @@ func (t *attempt) conditions() http.Header {
 	return h
 }
 
-// take makes an answer the body's source, or closes it. For other see position. A sibling
-// may take no longer than the origin would.
-func (t *attempt) take(a *answer) (found, other bool) {
+// take makes an answer the body's source, if it is the same as far as that can be compared, or closes
+// it. may is how long the answer is waited for.
+func (t *attempt) take(a *answer, may allowance) likeness {
+	cause := error(errBetweenBytes)
 	if a.sibling != nil {
-		defer time.AfterFunc(t.worth(a), func() { a.cancel(sibling.ErrStalled) }).Stop()
+		cause = sibling.ErrStalled
 	}
-	from := &rest{answer: a, pausing: newPausing(a.body, otherPatience*t.patience, a.cancel)}
+	from := &rest{answer: a, pausing: newPausing(a.body, may, a.cancel, cause)}
 	from.limited = io.LimitedReader{R: from.pausing, N: math.MaxInt64}
 	from.Reader = bufio.NewReaderSize(&from.limited, 32<<10)
 	a.body = closing{from, a.body}
-	other, err := t.position(from)
-	if err == nil {
-		other, err = t.lead(from)
+	like := t.position(from)
+	if like == same {
+		like = t.lead(from)
 	}
-	if err != nil {
+	if like != same {
 		a.close()
 	}
-	return err == nil, other
+	return like
 }
 
 // A rest is an answer that may have the rest of a body.
@@ -171,18 +185,6 @@ type rest struct {
 	*bufio.Reader // reads from limited, which reads from pausing
 	limited       io.LimitedReader
 	pausing       *pausing
-}
-
-// worth returns how long a sibling may take to become the body's source.
-func (t *attempt) worth(a *answer) time.Duration {
-	before := t.at
-	if a.status == http.StatusPartialContent && t.strong {
-		before = 0
-	}
-	if seconds, known := t.b.worth(before, crawlTime); known {
-		return max(stallTime, time.Duration(seconds*float64(time.Second)))
-	}
-	return otherPatience * t.patience
 }
 
 // stored returns the copy in the store if there is a strong validator to compare it by, nil = none.
@@ -222,68 +224,69 @@ func (t *attempt) stored() *answer {
 	return a
 }
 
-// stale takes the rest from a sibling's stale copy.
-func (t *attempt) stale(conditions http.Header) bool {
-	if !t.strong {
+// stale takes the rest from a sibling's stale copy, unless the body has a sibling as its source.
+func (t *attempt) stale(conditions http.Header, may allowance) bool {
+	if !t.strong || t.slow {
 		return false
 	}
-	a := t.b.c.staleElsewhere(t.ctx, t.b.src, 0, conditions)
-	if a == nil {
-		return false
-	}
-	found, _ := t.take(a)
-	return found
+	a := t.b.c.staleElsewhere(t.ctx, &t.b.f.sources, 0, conditions)
+	return a != nil && t.take(a, may) == same
 }
 
-var errUnfit = errors.New("cache: not the rest of this response")
-
 // position reads an answer up to the byte at which the body goes on, compares the bytes before
-// that, and waits for it. other means that the source has another representation.
-func (t *attempt) position(from *rest) (other bool, err error) {
-	a, whole, received := from.answer, &t.b.repr, t.received
-	begins := a.from
+// that, and waits for it. The result is unknown if the answer does not have the rest.
+func (t *attempt) position(from *rest) likeness {
+	a, b, whole, received := from.answer, t.b, &t.b.repr, t.received
+	begins, start := a.from, b.first // of the answer, and of what is compared
 	switch {
-	case a.status == http.StatusPartialContent && (whole.Status == http.StatusOK || t.b.size > 0):
+	case a.status == http.StatusPartialContent && (whole.Status == http.StatusOK || b.size > 0):
 		if !t.hasRest(a) || a.sibling != nil && a.header.Get("Content-Encoding") != whole.Header.Get("Content-Encoding") { // siblings send it with a part, too
-			return false, errUnfit
+			return unknown
 		}
 		if begins, _, _ = a.span(); t.strong {
-			received = nil
+			start += t.from
 		}
-	case t.b.isWhole(a):
-		from.limited.N = t.b.first + whole.length - begins
-	case a.status != whole.Status:
-		return a.status < 500, errUnfit
-	case !whole.same(a.representation()):
-		return true, errUnfit
+	case b.isWhole(a):
+		from.limited.N = b.first + whole.length - begins
+	case a.status != whole.Status && a.passing():
+		return unknown
+	case a.status != whole.Status, !whole.same(a.representation()):
+		return other
 	}
-	start := t.b.first
 	if received == nil {
-		start += t.at // the bytes before need not be compared
+		start = b.first + t.at // the bytes before need not be compared
 	}
 	if start < begins {
-		return false, errUnfit
+		return unknown
 	}
 	if _, err := io.CopyN(io.Discard, from, start-begins); err != nil {
-		return false, errUnfit
+		return unknown
 	}
-	if received != nil {
-		_, err := io.CopyN(io.Discard, received.Check(from, 0, math.MaxInt64), t.at)
+	if before := b.first + t.at - start; before > 0 {
+		_, err := io.CopyN(io.Discard, received.Check(from, start-b.first, math.MaxInt64), before)
 		switch {
 		case errors.Is(err, store.ErrDiffers) && !errors.Is(err, io.ErrUnexpectedEOF):
-			return true, err
+			return t.differs()
 		case err != nil:
-			return false, errUnfit
+			return unknown
 		}
 	}
 	if _, err := from.Peek(1); err != nil && (err != io.EOF || whole.length >= 0) {
-		return false, errUnfit
+		return unknown
 	}
-	return false, nil
+	return same
 }
 
-// hasRest reports whether a 206 begins at byte at or, if the bytes must be compared, at the
-// beginning of the body.
+// differs returns the likeness of an answer with other bytes. Only an entity tag proves anything.
+func (t *attempt) differs() likeness {
+	if t.strong && t.b.repr.ETag != "" {
+		return disproof
+	}
+	return other
+}
+
+// hasRest reports whether a 206 begins where it was requested: at byte from or, without a strong
+// validator, at the beginning of the body.
 func (t *attempt) hasRest(a *answer) bool {
 	b := t.b
 	end := b.first + b.repr.length
@@ -292,9 +295,9 @@ func (t *attempt) hasRest(a *answer) bool {
 		from, to, size := a.span()
 		return from == b.first && to == end && size == b.size && b.repr.SameBytes(a.response())
 	case b.size > 0:
-		return b.repr.HasRest(a.header, b.first+t.at, end, b.size)
+		return b.repr.HasRest(a.header, b.first+t.from, end, b.size)
 	}
-	return b.repr.HasRest(a.header, t.at, -1, b.repr.length)
+	return b.repr.HasRest(a.header, t.from, -1, b.repr.length)
 }
 
 // isWhole reports whether the body is a part and an answer is the whole: its sender does not
@@ -321,21 +324,26 @@ func (t *attempt) meanwhile(p []byte) {
 }
 
 // lead makes an answer that is in position the body's source, as soon as it is further than the
-// present one. For other see position. The loop ends: each round reads more of the answer's body.
-func (t *attempt) lead(from *rest) (other bool, err error) {
+// present one. It gives up if that has sent much meanwhile. The loop ends: each round reads more of
+// the answer's body.
+func (t *attempt) lead(from *rest) likeness {
 	b := t.b
+	begun := int64(-1)
 	for pos := t.at; ; {
 		_, err := from.Peek(1)
 		b.mu.Lock()
-		if b.ended || t.ctx.Err() != nil {
+		if begun < 0 {
+			begun = b.at
+		}
+		if b.err != nil || t.ctx.Err() != nil || b.at-begun > maxMeanwhile {
 			b.mu.Unlock()
-			return false, sibling.ErrOvertaken
+			return unknown
 		}
 		n := min(b.at-pos, int64(from.Buffered()))
 		if !t.strong {
 			if p, _ := from.Peek(int(n)); !bytes.Equal(p, t.since[:n]) {
 				b.mu.Unlock()
-				return true, store.ErrDiffers
+				return t.differs()
 			}
 			t.since = t.since[n:]
 		}
@@ -344,11 +352,11 @@ func (t *attempt) lead(from *rest) (other bool, err error) {
 		if pos == b.at && (from.Buffered() > 0 || err == io.EOF && b.repr.length < 0) {
 			t.takeLocked(from)
 			b.mu.Unlock()
-			return false, nil
+			return same
 		}
 		b.mu.Unlock()
 		if err != nil {
-			return false, errUnfit
+			return unknown
 		}
 	}
 }
@@ -357,13 +365,12 @@ func (t *attempt) lead(from *rest) (other bool, err error) {
 func (t *attempt) takeLocked(from *rest) {
 	b := t.b
 	old := b.from
-	from.pausing.limit = 0 // from now on the body's own alarm watches it
+	from.pausing.may = allowance{} // from now on the body's own alarm watches it
 	b.from, b.attempt = from.answer, nil
 	if b.helper == nil {
 		b.helper = from.given
 	}
-	b.patience = b.stall()
-	b.again = time.Now().Add(aloneStall)
+	b.may = b.from.allowance()
 	if b.resuming {
 		b.c.BodiesResumed.Add(1)
 	} else {
@@ -373,7 +380,6 @@ func (t *attempt) takeLocked(from *rest) {
 		old.close()
 	} else {
 		old.cancel(sibling.ErrStalled) // Read closes it
-		b.waitedLocked()
+		b.reading = time.Now()
 	}
-	b.mark = progress{b.at, b.waited}
 }

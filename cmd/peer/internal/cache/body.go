@@ -44,28 +44,6 @@ func (x *exchange) Close() error {
 	return err
 }
 
-// pausing is a body that may pause between its bytes for the limit, and no longer.
-type pausing struct {
-	io.Reader
-	clock *time.Timer
-	limit time.Duration // 0 = none
-}
-
-// newPausing returns a body that calls cancel when it pauses for longer.
-func newPausing(r io.Reader, limit time.Duration, cancel context.CancelCauseFunc) *pausing {
-	clock := time.AfterFunc(limit, func() { cancel(errBetweenBytes) })
-	clock.Stop()
-	return &pausing{r, clock, limit}
-}
-
-func (p *pausing) Read(b []byte) (int, error) {
-	if p.limit > 0 {
-		p.clock.Reset(p.limit)
-		defer p.clock.Stop()
-	}
-	return p.Reader.Read(b)
-}
-
 // closing combines a reader with another closer.
 type closing struct {
 	io.Reader

@@ -85,12 +85,15 @@ func (c *Cache) compare(ctx context.Context, r *request, f *found) {
 		offset = 0 // the origin's body is shorter: find out its length
 	}
 	defer a.close()
-	like := compared(mine, v.Sums(), a, inPart, offset)
+	c.judge(ctx, r, f.entry.given.by, compared(mine, v.Sums(), a, inPart, offset))
+}
+
+// judge draws the conclusions from a comparison with the origin's answer.
+func (c *Cache) judge(ctx context.Context, r *request, by string, like likeness) {
 	if like == unknown {
 		return
 	}
 	c.SiblingsCompared.Add(1)
-	by := f.entry.given.by
 	mostly := c.noteComparison(by, like != same)
 	if like == same {
 		return
@@ -121,8 +124,7 @@ func compared(mine representation, sums store.Sums, a *answer, inPart bool, offs
 	from, _, size := a.span()
 	partial := a.status == http.StatusPartialContent
 	switch {
-	case a.status >= 500, a.status == http.StatusTooManyRequests, a.status == http.StatusRequestTimeout,
-		a.status == http.StatusRequestedRangeNotSatisfiable:
+	case a.passing(), a.status == http.StatusRequestedRangeNotSatisfiable:
 		return unknown
 	case partial && (!inPart || from != offset || size < 0):
 		return unknown // it is not the part that was requested
@@ -157,6 +159,11 @@ func compared(mine representation, sums store.Sums, a *answer, inPart bool, offs
 		return differs
 	}
 	return same
+}
+
+// passing reports whether an answer says nothing about what the origin has.
+func (a *answer) passing() bool {
+	return a.status >= 500 || a.status == http.StatusTooManyRequests || a.status == http.StatusRequestTimeout
 }
 
 // A tally counts the comparisons of a sibling's answers.

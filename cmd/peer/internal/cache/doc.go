@@ -25,8 +25,8 @@
 //	            receiving ──────────▶ delivered: leader and followers read along,
 //	             │  ▲   │             and after 250 ms it is advertised to siblings
 //	 its source  │  │   └──complete───▶ stored, unless it was invalidated meanwhile
-//	 ends, pauses│  │                   or the disk fails: that costs the next hit
-//	 or crawls   ▼  │
+//	 ends or     │  │                   or the disk fails: that costs the next hit
+//	 is slow     ▼  │
 //	            attempt to find another source, from byte n on
 //	                │
 //	                └──none found────▶ cut
@@ -41,26 +41,35 @@
 //
 // A body (resume.go) is one stream of bytes from one source after another. A new source
 // (attempt.go) begins at byte n if a strong validator shows that it has the same
-// representation (Range and If-Range). Otherwise it begins at byte 0, and its bytes are
-// compared with those delivered, and with those that the old source sends meanwhile. A range
-// that is passed on is not kept, but its checksums are, so that a new source can be compared
-// from the first byte of the range. An attempt to find a source is made
+// representation (Range and If-Range); if a sibling was a source before, at the beginning of
+// the last block, which is compared, since siblings may repeat a validator. Without a strong
+// validator it begins at byte 0, and its bytes are compared with those delivered, and with
+// those that the old source sends meanwhile. A range that is passed on is not kept, but its
+// checksums are, so that a new source can be compared from the first byte of the range. An
+// attempt to find a source is made
 //   - when the source ends within the body, which then waits for the attempt;
-//   - when the source has sent nothing for a second. The attempt runs beside it, and the
-//     first to reach the next byte continues the body. An origin with a single client may pause for
-//     10 s, since no other client waits; without a strong validator it may pause until the time
-//     between bytes is over, since the whole body would be requested again;
-//   - when the rest would take far longer than a new answer of the origin. An origin is
-//     compared with its own usual pace, at most every 10 s, and if several clients wait;
+//   - when the source makes too little progress (floor.go): it was waited for a second longer
+//     than its bytes take at its floor, or half a second if it is a sibling. The floor is 128 KiB/s for a sibling, and 500 bytes/s for the
+//     origin and for a sibling that is itself receiving the body. The attempt runs beside the
+//     source, and the first to reach the next byte continues the body. An origin with a single
+//     client has no floor, since there is no better source. It may pause for 10 s; without a
+//     strong validator until the time between bytes is over, since the whole body would be
+//     requested again;
 //   - when another fetch has stored the same response meanwhile.
 //
 // An attempt looks into the store first: a copy with the same strong validator has the rest,
-// even if it is stale. Then it asks the remaining siblings and the origin, and last all
-// siblings for a stale copy with that validator.
+// even if it is stale. Then it asks the remaining siblings and the origin, and last, unless a
+// sibling is still sending, all siblings for a stale copy with that validator. A slow source
+// is not ended if no other is faster: then the attempt is fruitless. An attempt beside a source
+// also ends when that has sent another 256 KiB.
 //
 // There is one attempt at a time, however many clients wait. The pause between two fruitless ones
 // doubles. New requests do not join a body that makes no progress. They wait for the attempt, and
 // if the origin has another representation by now, they begin another fetch, which asks no sibling.
+// A slow sibling that was sending the old one is then ended, and so are the answers to clients
+// that have a part of it, since it may be a lie. The finding counts as a comparison (compare.go).
+//
+// Slow clients have no floor: what a client does not read is in the store, or waits.
 //
 // If a body can't be read from the disk in the middle of an answer, it is fetched
 // again and the answer continues where it was (finish.go). The same is done for a client that

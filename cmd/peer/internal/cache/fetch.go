@@ -255,7 +255,7 @@ func (c *Cache) handOver(f *fetch, src *sources, a *answer) {
 		}
 	}
 	f.handed = *a
-	f.handed.body, f.handed.cancel = c.newBody(f, src, a, nil), func(error) {}
+	f.handed.body, f.handed.cancel = c.newBody(f, a, nil), func(error) {}
 	res.answer = &f.handed
 	f.deliver(res)
 }
@@ -276,7 +276,7 @@ func (c *Cache) receive(f *fetch, src *sources, a *answer) {
 		c.handOver(f, src, a)
 		return
 	}
-	b := c.newBody(f, src, a, w)
+	b := c.newBody(f, a, w)
 	f.entry = newEntry(a.response(), a.received, c.via)
 	e := &f.entry
 	e.given = a.given

@@ -15,12 +15,12 @@ import (
 
 const (
 	stallTime     = time.Second             // without a byte, after which an attempt begins
+	siblingStall  = 500 * time.Millisecond  // the same for a sibling, since another source is likely to be faster
 	arrivingStall = 1500 * time.Millisecond // the same if the sender is itself waiting for the body: it should begin an attempt first
-	aloneStall    = 10 * time.Second        // the same for an origin with a single client, if the rest can be requested; doubled for each fruitless attempt. Also the time that an origin must gain on its own pace
-	crawlTime     = 500 * time.Millisecond  // over which a source's pace is measured. Also the time that an origin must gain on a sibling
+	aloneStall    = 10 * time.Second        // the same for an origin with a single client, if the rest can be requested; doubled for each fruitless attempt
 	otherPatience = 4                       // an attempt is so many times as patient: an origin that always pauses at the same place costs one request
 	maxFruitless  = 3                       // fruitless attempts in a row, if there is no source
-	maxMeanwhile  = 256 << 10               // bytes that a source may send beside an attempt that must compare them
+	maxMeanwhile  = 256 << 10               // bytes that a source may send beside an attempt that must compare them, or follows it
 	retryPause    = 100 * time.Millisecond  // before the second attempt without a source; doubled for each further one
 )
 
@@ -34,7 +34,7 @@ var errSuperseded = errors.New("cache: the origin may have another representatio
 // is read by one goroutine.
 //
 // If its source ends before the body does, Read waits for an attempt to find another source
-// that continues at the same byte. If the source only makes no progress, an attempt runs beside
+// that continues at the same byte. If the source only makes too little progress, an attempt runs beside
 // it, and the first to reach the next byte is the source from then on. There is one attempt
 // at a time, however many clients wait.
 //
@@ -42,47 +42,34 @@ var errSuperseded = errors.New("cache: the origin may have another representatio
 type body struct {
 	c    *Cache
 	f    *fetch
-	src  *sources
 	repr representation
 	w    *store.Writer // receives the bytes; nil = they are not kept
 
-	first, size  int64           // of a part: its offset in the whole, and the length of the whole; otherwise 0
-	severalParts bool            // in one body, which can't be continued
-	passed       *store.Received // checksums of the bytes so far, if these are not kept and there is no strong validator; otherwise nil
+	first, size int64           // of a part: its offset in the whole, and the length of the whole; otherwise 0. size = -1: several parts, which can't be continued
+	passed      *store.Received // checksums of the bytes so far, if these are not kept and there is no strong validator; otherwise nil
 
 	mu         sync.Mutex
 	from       *answer       // the source
 	at         int64         // bytes received
 	reading    time.Time     // since when Read waits for the source; zero = it doesn't
-	waited     time.Duration // how long Read has waited before
+	may        allowance     // how long the source may be waited for until an attempt begins; most is doubled for each fruitless one
 	resuming   bool          // Read waits for another source
-	patience   time.Duration // how long the source may pause until an attempt begins
 	attempt    *attempt      // nil = none under way
-	retry      time.Time     // no attempt begins before
-	again      time.Time     // no attempt because of a crawling origin begins before
 	fruitless  int           // attempts since the last byte
 	helper     *given        // the first sibling that was a source; nil = none
 	superseded bool          // the origin has another representation by now: only the store may have the rest of this one
 	tried      *store.Object // the last copy in the store that an attempt has tried; nil = none
-	mark       progress      // when the pace was last measured
-	ended      bool
-	err        error         // how it ended
+	err        error         // how it ended, io.EOF = complete; nil = it has not ended
 	changed    chan struct{} // closed when any of this changes, for moving; nil = nobody waits
 	watch      *alarm        // nil once the body has ended
 }
 
-// progress is the position of a body after a total wait for its sources.
-type progress struct {
-	at     int64
-	waited time.Duration
-}
-
-func (c *Cache) newBody(f *fetch, src *sources, a *answer, w *store.Writer) *body {
+func (c *Cache) newBody(f *fetch, a *answer, w *store.Writer) *body {
 	b := &f.body
 	if b.c != nil {
 		b = new(body)
 	}
-	*b = body{c: c, f: f, src: src, repr: a.representation(), w: w, from: a, helper: a.given}
+	*b = body{c: c, f: f, repr: a.representation(), w: w, from: a, may: a.allowance(), helper: a.given}
 	if noBody(a.status) {
 		b.repr.length = 0
 	}
@@ -91,13 +78,12 @@ func (c *Cache) newBody(f *fetch, src *sources, a *answer, w *store.Writer) *bod
 		if size >= 0 && (a.length < 0 || a.length == end-first) {
 			b.first, b.size, b.repr.length = first, size, end-first // even if the answer is chunked
 		} else {
-			b.severalParts = true
+			b.size = -1
 		}
 	}
 	if w == nil && b.repr.StrongValidator() == "" && (b.size > 0 || a.derived == nil && f.r.mayStore(a.response())) {
 		b.passed = new(store.Received)
 	}
-	b.patience = b.stall()
 	b.mu.Lock() // wakeUp uses b.watch
 	b.watch = c.alarm(b, arrivingTime)
 	b.mu.Unlock()
@@ -111,16 +97,8 @@ func (b *body) given() *given {
 	return b.helper
 }
 
-// stall returns how long the source may pause.
-func (b *body) stall() time.Duration {
-	if b.from.arriving() {
-		return arrivingStall
-	}
-	return stallTime
-}
-
 // Read reads from the current source. An error other than io.EOF is final: no source can finish the
-// body. Each round of the loop returns, or is followed by one with another source.
+// body, and no attempt asks any. Each round of the loop returns, or is followed by one with another source.
 func (b *body) Read(p []byte) (int, error) {
 	for {
 		b.mu.Lock()
@@ -132,7 +110,8 @@ func (b *body) Read(p []byte) (int, error) {
 			n, err = from.body.Read(p)
 		}
 		b.mu.Lock()
-		b.waitedLocked()
+		waited := time.Since(b.reading)
+		b.reading = time.Time{}
 		if b.from != from { // another source was faster
 			b.mu.Unlock()
 			from.close()
@@ -141,6 +120,7 @@ func (b *body) Read(p []byte) (int, error) {
 		if b.superseded && b.at == 0 { // the clients begin another fetch: these bytes must not be sent
 			n, err = 0, errSuperseded
 		}
+		b.may.charge(waited, n)
 		b.advance(p[:n])
 		whole := err == io.EOF && (b.repr.length < 0 || b.at == b.repr.length)
 		b.mu.Unlock()
@@ -159,14 +139,6 @@ func (b *body) Read(p []byte) (int, error) {
 		if err := b.resume(from); err != nil {
 			return 0, err
 		}
-	}
-}
-
-// waitedLocked notes that Read has stopped waiting for the source. b.mu is held.
-func (b *body) waitedLocked() {
-	if !b.reading.IsZero() {
-		b.waited += time.Since(b.reading)
-		b.reading = time.Time{}
 	}
 }
 
@@ -224,9 +196,10 @@ func (b *body) resume(from *answer) error {
 }
 
 // mayResume reports whether another source may be asked: a client waits for the rest, and there is a
-// strong validator or a part that the new source can be compared with. b.mu is held.
+// strong validator or a part that the new source can be compared with. If no client has the header
+// and the source has ended, the fetch uses the next source. b.mu is held.
 func (b *body) mayResume() bool {
-	return b.f.delivered() && b.f.waiters.n.Load() > 0 && !b.ended && !b.severalParts && b.c.stopped.Err() == nil &&
+	return (b.f.delivered() || !b.resuming) && b.f.waiters.n.Load() > 0 && b.err == nil && b.size >= 0 && b.c.stopped.Err() == nil &&
 		((b.w != nil || b.passed != nil) && b.at > 0 && !b.superseded || b.repr.StrongValidator() != "")
 }
 
@@ -238,31 +211,26 @@ func (b *body) replaceable() bool {
 		b.c.now().steady-b.f.r.now.steady < 2*b.c.cfg.BetweenBytesTimeout
 }
 
-// wakeUp advertises the arriving body, and acts if its source makes no progress or too little.
+// wakeUp advertises the arriving body, and acts if its source makes too little progress.
 func (b *body) wakeUp() {
 	b.c.advertiseArriving(b.f)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.ended {
+	if b.err != nil {
 		return
 	}
 	next := arrivingTime
-	if now := time.Now(); !b.reading.IsZero() {
-		idle := now.Sub(b.reading)
-		limit := b.c.cfg.BetweenBytesTimeout
+	if !b.reading.IsZero() {
+		idle, limit := time.Since(b.reading), b.c.cfg.BetweenBytesTimeout
 		switch {
-		case b.superseded && idle >= b.patience && !b.alone(): // no other source has the rest
-			b.from.cancel(errSuperseded)
 		case idle >= limit:
 			b.from.cancel(errBetweenBytes)
 		case b.attempt == nil && b.stored() && b.mayResume():
 			b.begin()
-		case idle >= b.patience:
-			b.overtake(false)
-		case b.crawls(now):
-			b.overtake(true)
+		case idle >= b.may.left:
+			b.overtake()
 		}
-		for _, d := range [...]time.Duration{limit - idle, b.patience - idle} {
+		for _, d := range [...]time.Duration{limit - idle, b.may.left - idle} {
 			if d > 0 {
 				next = min(next, d)
 			}
@@ -277,22 +245,34 @@ func (b *body) alone() bool { return b.from.sibling == nil && b.f.waiters.follow
 // overtake begins an attempt beside a source that may still continue. An origin with a
 // single client may just be slow: the rest is requested from it much later, and the
 // whole body never again. b.mu is held.
-func (b *body) overtake(crawling bool) {
+func (b *body) overtake() {
+	idle := time.Since(b.reading)
 	switch {
-	case b.attempt != nil, time.Now().Before(b.retry):
-	case !b.f.delivered(): // no client has the header: the fetch can use the next source
-		if b.from.sibling != nil {
-			b.from.cancel(sibling.ErrStalled)
+	case b.attempt != nil:
+	case b.superseded:
+		if b.from.sibling != nil || idle >= b.may.most && !b.alone() { // no other source has the rest
+			b.drop()
 		}
 	case b.replaceable():
 		if !b.alone() {
 			b.superseded = true
-			b.from.cancel(errSuperseded)
+			b.drop()
 		}
-	case b.alone() && (b.repr.StrongValidator() == "" || time.Since(b.reading) < aloneStall<<b.fruitless):
+	case b.alone() && (b.repr.StrongValidator() == "" || idle < aloneStall<<b.fruitless):
 	case b.mayResume():
 		b.begin()
+	case !b.f.delivered() && b.from.sibling != nil: // the fetch can use the next source
+		b.drop()
 	}
+}
+
+// drop ends the source. For a sibling that counts as a failure. b.mu is held.
+func (b *body) drop() {
+	cause := errSuperseded
+	if b.from.sibling != nil {
+		cause = sibling.ErrStalled
+	}
+	b.from.cancel(cause)
 }
 
 // identity returns the identity of the response.
@@ -308,47 +288,16 @@ func (b *body) stored() bool {
 	return ok && obj != b.tried && (b.f.stored == nil || obj != b.f.stored.obj)
 }
 
-// crawls reports whether the rest would arrive so much sooner from the origin, at its recent
-// pace, that an attempt should begin. An origin is compared with its own usual pace only now and
-// then, and only if more than one client waits: it may need the same time for this body
-// however often it is asked. b.mu is held.
-func (b *body) crawls(now time.Time) bool {
-	waited := b.waited + now.Sub(b.reading)
-	came, passed := b.at-b.mark.at, waited-b.mark.waited
-	if b.from.arriving() || b.repr.length < 0 || passed < crawlTime {
-		return false
-	}
-	b.mark = progress{b.at, waited}
-	if b.c.cfg.Siblings == nil || b.from.sibling == nil && (b.alone() || now.Before(b.again)) {
-		return false
-	}
-	anew, ahead := b.repr.length, crawlTime
-	if b.repr.StrongValidator() != "" {
-		anew -= b.at
-	}
-	if b.from.sibling == nil {
-		ahead = aloneStall
-	}
-	seconds, known := b.worth(anew, ahead)
-	return known && float64(b.repr.length-b.at)/float64(max(came, 1))*passed.Seconds() > seconds
-}
-
-// worth returns how many seconds a source may take if the origin would otherwise have to send bytes.
-func (b *body) worth(bytes int64, ahead time.Duration) (seconds float64, known bool) {
-	first, pace, known := b.c.cfg.Siblings.OriginPace(b.f.r.URL.Host)
-	return 4*(first.Seconds()+float64(bytes)*pace) + ahead.Seconds(), known
-}
-
 // followable reports whether another request may follow the body: it makes progress or is complete.
 func (b *body) followable() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return !b.stalledLocked() && (!b.ended || b.err == io.EOF)
+	return !b.stalledLocked() && !b.superseded && (b.err == nil || b.err == io.EOF)
 }
 
 // stalledLocked reports whether the body makes no progress. b.mu is held.
 func (b *body) stalledLocked() bool {
-	return !b.ended && (b.resuming || !b.reading.IsZero() && time.Since(b.reading) >= b.stall())
+	return b.err == nil && (b.resuming || !b.reading.IsZero() && time.Since(b.reading) >= b.from.allowance().most)
 }
 
 // moving waits until the body makes progress. An error means that it has ended, or that no source
@@ -360,14 +309,14 @@ func (b *body) moving(ctx context.Context) error {
 		case b.superseded:
 			b.mu.Unlock()
 			return errSuperseded
-		case b.ended && b.err != io.EOF:
+		case b.err != nil && b.err != io.EOF:
 			b.mu.Unlock()
 			return b.err
 		case !b.stalledLocked():
 			b.mu.Unlock()
 			return nil
-		case !b.resuming && time.Since(b.reading) >= b.patience:
-			b.overtake(false)
+		case !b.resuming && time.Since(b.reading) >= b.may.left:
+			b.overtake()
 		}
 		if b.changed == nil {
 			b.changed = make(chan struct{})
@@ -385,7 +334,7 @@ func (b *body) moving(ctx context.Context) error {
 // end ends the body, with io.EOF if it is complete, and closes its source.
 func (b *body) end(err error) {
 	b.mu.Lock()
-	b.ended, b.err = true, err
+	b.err = err
 	if b.watch != nil {
 		b.c.silence(b.watch)
 		b.watch = nil

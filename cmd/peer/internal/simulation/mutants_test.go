@@ -15,24 +15,24 @@ var mutations = []mutation{
 	}},
 	{name: "stall-for-ever", what: "an origin that stalls once takes its URL away from everyone", edits: []edit{
 		{cacheDir + "resume.go", "		case idle >= limit:\n			b.from.cancel(errBetweenBytes)\n", ""},
-		{cacheDir + "resume.go", "		case idle >= b.patience:\n			b.overtake(false)\n", ""},
-		{cacheDir + "resume.go", "			b.overtake(false)\n		}\n		if b.changed", "		}\n		if b.changed"},
+		{cacheDir + "resume.go", "		case idle >= b.may.left:\n			b.overtake()\n		}\n		for", "		}\n		for"},
+		{cacheDir + "resume.go", "			b.overtake()\n		}\n		if b.changed", "		}\n		if b.changed"},
 	}},
 	{name: "no-takeover", what: "those who join a stalled body wait for its deadline", edits: []edit{
-		{cacheDir + "resume.go", "		case idle >= b.patience:\n			b.overtake(false)\n", ""},
-		{cacheDir + "resume.go", "			b.overtake(false)\n		}\n		if b.changed", "		}\n		if b.changed"},
+		{cacheDir + "resume.go", "		case idle >= b.may.left:\n			b.overtake()\n		}\n		for", "		}\n		for"},
+		{cacheDir + "resume.go", "			b.overtake()\n		}\n		if b.changed", "		}\n		if b.changed"},
 	}},
 	{name: "no-resume", what: "an answer is cut where its source breaks off", edits: []edit{
-		{cacheDir + "resume.go", "	return b.f.delivered() && ", "	return false && b.f.delivered() && "},
+		{cacheDir + "resume.go", "	return (b.f.delivered() || !b.resuming) && ", "	return false && "},
 	}},
 	{name: "copy-unused", what: "an answer is cut though the store has its rest", edits: []edit{
 		{cacheDir + "attempt.go", "	if a := t.stored(); a != nil {", "	if a := t.stored(); false && a != nil {"},
 	}},
 	{name: "copy-mixed", what: "a body goes on with one that says it is another version", edits: []edit{
-		{cacheDir + "attempt.go", "	case !whole.same(a.representation()):", "	case false && !whole.same(a.representation()):"},
+		{cacheDir + "attempt.go", "	case a.status != whole.Status, !whole.same(a.representation()):", "	case a.status != whole.Status:"},
 	}},
 	{name: "resume-blindly", what: "a body goes on with that of another version", edits: []edit{
-		{cacheDir + "attempt.go", "received.Check(from, 0, math.MaxInt64)", "received.Check(from, 0, 0*math.MaxInt64)"},
+		{cacheDir + "attempt.go", "received.Check(from, start-b.first, math.MaxInt64)", "received.Check(from, start-b.first, 0*math.MaxInt64)"},
 	}},
 	{name: "part-cut", what: "a part of a large object is cut where its source breaks off", edits: []edit{
 		{cacheDir + "resume.go", "size >= 0 && (a.length < 0 ||", "size < -1 && (a.length < 0 ||"},
@@ -41,10 +41,10 @@ var mutations = []mutation{
 		{cacheDir + "resume.go", "		b.passed = new(store.Received)\n", ""},
 	}},
 	{name: "crawling-rescue", what: "a slow sibling that is to go on is waited for though the origin is fast", edits: []edit{
-		{cacheDir + "attempt.go", "	if a.sibling != nil {\n		defer time", "	if false && a.sibling != nil {\n		defer time"},
+		{cacheDir + "attempt.go", "t.take(a, a.allowance())", "t.take(a, patient)"},
 	}},
 	{name: "crawling-sibling", what: "a slow sibling is waited for though the origin is fast", edits: []edit{
-		{cacheDir + "resume.go", "		case b.crawls(now):", "		case false && b.crawls(now):"},
+		{cacheDir + "floor.go", "allow(siblingStall, siblingFloor)", "allow(stallTime, sharedFloor)"},
 	}},
 	{name: "first-byte", what: "an origin that sends no header is waited for", edits: []edit{
 		{"cmd/peer/internal/proxy/proxy.go", "ResponseHeaderTimeout:  c.FirstByteTimeout,", "ResponseHeaderTimeout:  0,"},

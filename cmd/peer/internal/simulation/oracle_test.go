@@ -170,17 +170,9 @@ func (w *world) superseded(r *result) bool {
 }
 
 // crawls reports whether an answer of a sibling may be as slow as it is: the origin
-// has another version by now, and no other source has the rest; or the origin, with which siblings
-// are compared, was slow lately.
+// has another version by now, and no other source has the rest.
 func (w *world) crawls(r *result) bool {
-	if !slices.ContainsFunc(w.s.Faults, func(f fault) bool { return f.Kind == "crawl" }) {
-		return false
-	}
-	w.origin.mu.Lock()
-	slow := slices.ContainsFunc(w.origin.spoilt, func(t trouble) bool { return (t.kind == "slow" || t.kind == "late") && t.from.Before(r.end) })
-	w.origin.mu.Unlock()
-	slow = slow || slices.ContainsFunc(w.s.Faults, func(f fault) bool { return f.Kind == "origin-hang" && w.at(f.At).Before(r.end) })
-	return slow || w.origin.version(pageOf(r.URL), r.end) != r.version.number
+	return slices.ContainsFunc(w.s.Faults, func(f fault) bool { return f.Kind == "crawl" }) && w.origin.version(pageOf(r.URL), r.end) != r.version.number
 }
 
 // cacheable reports whether an answer goes through the store, so that another source can be compared
