@@ -69,7 +69,8 @@
 // A slow sibling that was sending the old one is then ended, and so are the answers to clients
 // that have a part of it, since it may be a lie. The finding counts as a comparison (compare.go).
 //
-// Slow clients have no floor: what a client does not read is in the store, or waits.
+// Slow clients have no floor: what a client does not read is in the store, or waits. The body of
+// an event stream or of gRPC that is passed on may pause until its client leaves.
 //
 // If a body can't be read from the disk in the middle of an answer, it is fetched
 // again and the answer continues where it was (finish.go). The same is done for a client that

@@ -3,6 +3,8 @@ package cache
 import (
 	"context"
 	"io"
+	"math"
+	"strings"
 	"time"
 )
 
@@ -38,6 +40,19 @@ func (a *answer) allowance() allowance {
 		return allow(siblingStall, siblingFloor)
 	}
 	return allow(stallTime, sharedFloor)
+}
+
+// forever is the limit of what has none.
+const forever = time.Duration(math.MaxInt64)
+
+// betweenBytes returns how long the body of an answer that is passed on may pause. What the client
+// may wait for without end may pause until the client leaves, as a tunnel may.
+func (c *Cache) betweenBytes(a *answer) time.Duration {
+	of, _, _ := strings.Cut(strings.ToLower(a.header.Get("Content-Type")), ";")
+	if of == "text/event-stream" || of == "application/grpc" || strings.HasPrefix(of, "application/grpc+") {
+		return forever
+	}
+	return c.cfg.BetweenBytesTimeout
 }
 
 // A pausing body may be waited for as long as its allowance says, and no longer.

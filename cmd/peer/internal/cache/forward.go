@@ -69,7 +69,7 @@ func (c *Cache) pass(w http.ResponseWriter, r *http.Request, reason string, see 
 	if see != nil {
 		see(a)
 	}
-	a.body, a.cancel = &closing{newPausing(a.body, allow(c.cfg.BetweenBytesTimeout, 0), cancel, errBetweenBytes), a.body}, cancel
+	a.body, a.cancel = &closing{newPausing(a.body, allow(c.betweenBytes(a), 0), cancel, errBetweenBytes), a.body}, cancel
 	st.FwdStatus = a.status
 	res, ok := c.relay(w, r, a, st)
 	if !ok {

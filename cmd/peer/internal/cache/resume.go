@@ -221,13 +221,13 @@ func (b *body) wakeUp() {
 	}
 	next := arrivingTime
 	if !b.reading.IsZero() {
-		idle, limit := time.Since(b.reading), b.c.cfg.BetweenBytesTimeout
+		idle, limit := time.Since(b.reading), b.limit()
 		switch {
 		case idle >= limit:
 			b.from.cancel(errBetweenBytes)
 		case b.attempt == nil && b.stored() && b.mayResume():
 			b.begin()
-		case idle >= b.may.left:
+		case idle >= b.may.left && limit < forever:
 			b.overtake()
 		}
 		for _, d := range [...]time.Duration{limit - idle, b.may.left - idle} {
@@ -237,6 +237,14 @@ func (b *body) wakeUp() {
 		}
 	}
 	b.watch.clock.Reset(next)
+}
+
+// limit returns how long the source may pause. b.mu is held.
+func (b *body) limit() time.Duration {
+	if b.w == nil {
+		return b.c.betweenBytes(b.from)
+	}
+	return b.c.cfg.BetweenBytesTimeout
 }
 
 // alone reports whether the source is the origin and there is a single client.

@@ -347,3 +347,33 @@ func TestPausedPlayer(t *testing.T) {
 		}
 	}
 }
+
+// An event stream or a gRPC stream with a message each minute lives, whatever the time between bytes.
+func TestEventStreamLives(t *testing.T) {
+	for _, method := range []string{"GET", "POST"} {
+		for _, of := range []string{"text/event-stream; charset=utf-8", "application/grpc", "application/grpc+proto"} {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, false, func(rw http.ResponseWriter, r *http.Request, n int) {
+					rw.Header().Set("Content-Type", of)
+					rw.Header().Set("Cache-Control", "no-store")
+					rw.Header().Set("Etag", `"a"`)
+					for range 60 {
+						fmt.Fprint(rw, "data: 1\n\n")
+						rw.(http.Flusher).Flush()
+						select {
+						case <-r.Context().Done():
+							return
+						case <-time.After(time.Minute):
+						}
+					}
+				}, "a")
+				defer w.close()
+				start := time.Now()
+				r, err := w.try("a", method, "/x", "")
+				if err != nil || r.err != nil || len(r.body) != 60*9 || w.origin.count() != 1 {
+					t.Errorf("%s, %s: %d bytes in %v and %d requests, %v, %v", method, of, len(r.body), time.Since(start), w.origin.count(), err, r.err)
+				}
+			})
+		}
+	}
+}

@@ -15,11 +15,11 @@ var mutations = []mutation{
 	}},
 	{name: "stall-for-ever", what: "an origin that stalls once takes its URL away from everyone", edits: []edit{
 		{cacheDir + "resume.go", "		case idle >= limit:\n			b.from.cancel(errBetweenBytes)\n", ""},
-		{cacheDir + "resume.go", "		case idle >= b.may.left:\n			b.overtake()\n		}\n		for", "		}\n		for"},
+		{cacheDir + "resume.go", "		case idle >= b.may.left && limit < forever:\n			b.overtake()\n		}\n		for", "		}\n		for"},
 		{cacheDir + "resume.go", "			b.overtake()\n		}\n		if b.changed", "		}\n		if b.changed"},
 	}},
 	{name: "no-takeover", what: "those who join a stalled body wait for its deadline", edits: []edit{
-		{cacheDir + "resume.go", "		case idle >= b.may.left:\n			b.overtake()\n		}\n		for", "		}\n		for"},
+		{cacheDir + "resume.go", "		case idle >= b.may.left && limit < forever:\n			b.overtake()\n		}\n		for", "		}\n		for"},
 		{cacheDir + "resume.go", "			b.overtake()\n		}\n		if b.changed", "		}\n		if b.changed"},
 	}},
 	{name: "no-resume", what: "an answer is cut where its source breaks off", edits: []edit{
