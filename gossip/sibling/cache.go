@@ -254,8 +254,7 @@ func (c *Cache) find(ctx context.Context, r LookupRequest) (*Answer, []byte, err
 	r.Accept = func(a *Answer) bool { return a.ContentLength <= c.maxBytes() && accept(a) }
 	lookup := c.Siblings.Lookup(r)
 	if lookup.Left() == 0 && named {
-		pace, _, _ := c.Siblings.OriginPace(r.URL.Host)
-		if first, ok := c.coalescer.InFlight(ctx, identity, pace); ok {
+		if first, ok := c.coalescer.InFlight(ctx, identity, c.Siblings.OriginRoundTrip(r.URL.Host)); ok {
 			lookup.Also(first)
 		}
 	}

@@ -53,21 +53,13 @@ func (c *Client) Lookup(r LookupRequest) *Lookup {
 		l.candidates, l.later = append(l.candidates, l.later...), nil
 	case len(l.candidates) > 0 && c.recent.spares():
 		c.count(&c.stats.n.Spared)
-		l.OriginFirst()
+		l.candidates, l.later = nil, append(l.candidates, l.later...)
 	}
 	return l
 }
 
 // Left returns the number of candidates that have not been asked.
 func (l *Lookup) Left() int { return len(l.candidates) }
-
-// OriginFirst makes Next ask the origin before the candidates that are left. These are asked
-// if the origin fails.
-func (l *Lookup) OriginFirst() {
-	if l.req.Origin != nil {
-		l.candidates, l.later = nil, append(l.candidates, l.later...)
-	}
-}
 
 // Also adds a sibling that is fetching the object, to be asked last. It gets two seconds more
 // to answer. No digest advertises the object there, so only failures count against it.

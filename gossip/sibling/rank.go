@@ -85,12 +85,11 @@ func (c *Client) rank(dst []Ranked, found []Candidate, a Ranked) []Ranked {
 	return dst
 }
 
-// OriginPace returns recent averages for the origin of that host (as in a URL): the time to the
-// header of an answer, and the seconds for each byte after it. known is false until a body
-// was long enough to tell.
-func (c *Client) OriginPace(host string) (first time.Duration, perByte float64, known bool) {
+// OriginRoundTrip returns the recent average of the time to the header of an answer of the origin of
+// that host (as in a URL); 0 = unknown.
+func (c *Client) OriginRoundTrip(host string) time.Duration {
 	r, _ := c.origins.look(host)
-	return time.Duration(r.trip.value * float64(time.Second)), r.pace.value, r.pace.known
+	return time.Duration(r.trip.value * float64(time.Second))
 }
 
 // originIsFaster reports whether the origin of a host should be asked before a sibling: both are

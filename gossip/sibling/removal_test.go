@@ -389,7 +389,7 @@ func TestZeroValues(t *testing.T) {
 	c.Gone("x")
 	c.CloseIdleConnections()
 	c.Load()
-	c.OriginPace("x")
+	c.OriginRoundTrip("x")
 	co.Joined()
 	co.Served("x")
 	h.Of("x")

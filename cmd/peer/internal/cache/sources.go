@@ -164,8 +164,7 @@ func (s *sources) ask(ctx context.Context, cancel context.CancelCauseFunc, condi
 	}
 	if coalescer := c.cfg.Coalescer; coalescer != nil && !s.coalesced && s.siblings.Left() == 0 && s.f.key != "" && s.f.stored == nil && s.begun == 0 {
 		s.coalesced = true
-		first, _, _ := c.cfg.Siblings.OriginPace(s.f.r.URL.Host)
-		if first, ok := coalescer.InFlight(ctx, s.f.key, first); ok {
+		if first, ok := coalescer.InFlight(ctx, s.f.key, c.cfg.Siblings.OriginRoundTrip(s.f.r.URL.Host)); ok {
 			s.siblings.Also(first)
 		}
 	}
