@@ -68,7 +68,7 @@ func (l *Lookup) ask(ctx context.Context, cancel context.CancelCauseFunc, to Ran
 	}
 	t.body = timed{ReadCloser: resp.Body, from: l.c.cfg.Health, name: to.Peer, cancel: cancel}
 	resp.Body = t
-	return &Answer{Response: resp, Peer: to.Peer, Requested: start, Arrived: time.Now()}, hit
+	return &Answer{Response: resp, Peer: to.Peer, Outside: to.outside, Requested: start, Arrived: time.Now()}, hit
 }
 
 // wantsFresh reports whether the request asks for an object that is fresher than caches must

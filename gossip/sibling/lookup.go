@@ -40,6 +40,7 @@ type Lookup struct {
 type Answer struct {
 	*http.Response
 	Peer               string    // the sibling; "" = the origin
+	Outside            bool      // the sibling is no member of the cluster ([OutsideLocator]), and so knows no invalidation
 	Requested, Arrived time.Time // when the request was sent, and when the header had arrived
 }
 

@@ -84,19 +84,20 @@ const (
 type Cache struct {
 	Counters
 
-	cfg        Config
-	log        *slog.Logger
-	store      *store.Store
-	variants   *rfc9111.Variants
-	hints      rfc9111.Hints
-	tombstones tombstones
-	hitForMiss recentURLs    // the last response could not be shared: requests for it don't wait for each other
-	large      recentURLs    // objects too large to be fetched for a range
-	nowhere    recentURLs    // no sibling had a stale response
-	staleSlots chan struct{} // a token for each response that all siblings are being asked for
-	opened     time.Time     // with a monotonic reading: the origin of the steady clock
-	via        []string      // the Via of a message by HTTP/1.1 that had none
-	clock      int64         // identifies the steady clock; never 0
+	cfg         Config
+	log         *slog.Logger
+	store       *store.Store
+	variants    *rfc9111.Variants
+	hints       rfc9111.Hints
+	invalidated tombstones    // of the cluster's invalidations
+	purged      tombstones    // of this cache's own
+	hitForMiss  recentURLs    // the last response could not be shared: requests for it don't wait for each other
+	large       recentURLs    // objects too large to be fetched for a range
+	nowhere     recentURLs    // no sibling had a stale response
+	staleSlots  chan struct{} // a token for each response that all siblings are being asked for
+	opened      time.Time     // with a monotonic reading: the origin of the steady clock
+	via         []string      // the Via of a message by HTTP/1.1 that had none
+	clock       int64         // identifies the steady clock; never 0
 
 	buffers sync.Pool // *[bufferSize]byte, for bodies
 	texts   sync.Pool // *bytes.Buffer, for encoded entries
@@ -131,7 +132,9 @@ func New(cfg Config) (*Cache, error) {
 	c.texts.New = func() any { return new(bytes.Buffer) }
 	c.large.limit = maxLarge
 	c.nowhere.limit, c.staleSlots = maxNowhere, make(chan struct{}, staleLookups)
-	c.tombstones.limit, c.tombstones.tags.limit = maxTombstones, maxTombstones
+	for _, t := range []*tombstones{&c.invalidated, &c.purged} {
+		t.limit, t.tags.limit = maxTombstones, maxTombstones
+	}
 	c.hitForMiss.limit, c.liars.limit, c.tallies.limit = maxHitForMiss, maxLiars, maxLiars
 	c.stopped, c.stop = context.WithCancelCause(context.Background())
 	if cfg.Advertise != nil {

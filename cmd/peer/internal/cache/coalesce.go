@@ -138,7 +138,8 @@ func (c *Cache) invalidateTag(tag string) {
 // began. The tombstones show that even for fetches that can't be joined, which are not in
 // c.fetches. A fetch that began at the same moment counts as later.
 func (c *Cache) outdated(f *fetch, resp *rfc9111.Response) bool {
-	return f.invalidated.Load() || c.tombstones.invalidated(f.r.url, resp.Header, f.began.ago(-1))
+	began := f.began.ago(-1)
+	return f.invalidated.Load() || c.invalidated.has(f.r.url, resp.Header, began) || c.purged.has(f.r.url, resp.Header, began)
 }
 
 // lead runs a fetch in the background of its leader's request.

@@ -79,6 +79,10 @@
 //
 // # Answers of siblings
 //
+// A request to a sibling names the cluster's invalidations that concern the object, and a sibling
+// that has not applied them has no answer (package invalidation). So whatever a sibling sends is
+// newer than those, and ages are not compared.
+//
 // A sibling's body comes with the checksums of its blocks (statement.go). No byte that differs
 // from them is delivered or stored. A sibling's answer is served for Config.SiblingMaxAge at
 // most; validating it or passing it on does not extend that ([given]). One answer in

@@ -20,7 +20,7 @@ func (c *Cache) invalidate(ctx context.Context, urls []string) {
 	targets := make([]invalidation.Target, len(urls))
 	for i, url := range urls {
 		targets[i] = TargetOf(url, false)
-		c.Invalidations.Add(uint64(c.Invalidated(targets[i])))
+		c.Invalidations.Add(uint64(c.remove(targets[i], c.cfg.Cluster == nil)))
 	}
 	if c.cfg.Cluster == nil || len(urls) == 0 {
 		return
@@ -42,12 +42,23 @@ func TargetOf(url string, prefix bool) invalidation.Target {
 	return t
 }
 
-// Invalidated carries out an invalidation by this or another peer: it removes the responses or, if
-// the invalidation is soft, makes them stale. It returns their number. Responses being fetched are
-// not stored, and older copies of siblings are refused.
-func (c *Cache) Invalidated(t invalidation.Target) (n int) {
+// Invalidated carries out an invalidation by this peer or another that Config.Cluster carries to
+// all: it removes the responses or, if the invalidation is soft, makes them stale. It returns their
+// number. Responses being fetched are not stored.
+func (c *Cache) Invalidated(t invalidation.Target) int { return c.remove(t, false) }
+
+// Purge is Invalidated for this cache alone. Siblings keep their copies, but older ones are refused
+// here. How old they are follows from the clock and Age, which has whole seconds. So a sibling's
+// copy is also refused if it was generated less than a second or two after the purge.
+func (c *Cache) Purge(t invalidation.Target) int { return c.remove(t, true) }
+
+func (c *Cache) remove(t invalidation.Target, alone bool) (n int) {
+	tombstones := &c.invalidated
+	if alone {
+		tombstones = &c.purged
+	}
 	if t.Kind == invalidation.Tag {
-		c.tombstones.setTag(t.Name, c.now())
+		tombstones.setTag(t.Name, c.now())
 		c.invalidateTag(t.Name)
 		for _, o := range slices.Concat(c.store.Labelled(t.Name), c.store.Labelled(anyTag)) {
 			n += c.retire(o.Key(), t.Soft)
@@ -58,7 +69,7 @@ func (c *Cache) Invalidated(t invalidation.Target) (n int) {
 	switch {
 	case t.Kind == invalidation.Identity && ours:
 		url, _ = rfc9111.SplitIdentity(t.Name)
-		c.tombstones.set(url, c.now().steady)
+		tombstones.set(url, c.now().steady)
 		c.invalidateFetches(func(f *fetch, _ *result) bool { return f.r.url == url })
 		for _, id := range append(c.variants.Identities(url), rfc9111.Identity(url, nil, nil)) {
 			n += c.retire(id, t.Soft)
@@ -72,7 +83,7 @@ func (c *Cache) Invalidated(t invalidation.Target) (n int) {
 	default:
 		url = ""
 	}
-	c.tombstones.setPrefix(url, c.now())
+	tombstones.setPrefix(url, c.now())
 	c.invalidateFetches(func(f *fetch, _ *result) bool { return strings.HasPrefix(f.r.url, url) })
 	for id := range c.store.Keys() {
 		if of, _ := rfc9111.SplitIdentity(id); strings.HasPrefix(of, url) {

@@ -188,12 +188,20 @@ func (s *sources) acceptable(a *answer, sent http.Header) bool {
 // usable reports whether a sibling's copy, which it describes as resp, can be shared, is the variant
 // that the client selects, and is not older than an invalidation here. sent is the header
 // of the request to the sibling.
+//
+// The request named the cluster's invalidations that concern the copy. A member that answered has
+// applied them, so it got the copy later, whatever Age says (PROTOCOL.md, section 12.3). Only what
+// siblings can't know is compared by the clock: purges of this peer alone and, if the sibling is not
+// a member, all invalidations.
 func (s *sources) usable(a *answer, sent http.Header) (resp *rfc9111.Response, ok bool) {
-	r := &s.f.r
+	c, r := s.c, &s.f.r
 	resp = s.whole(a)
+	if a.unusable || !resp.Storable(nil, false) || c.outdated(s.f, resp) ||
+		!rfc9111.SameVariant(rfc9111.VaryFields(a.header), sent, r.Header) { // it is selected by a field that we didn't pass on
+		return resp, false
+	}
 	generated := a.received.ago(resp.InitialAge + time.Second) // or later: Age is in whole seconds
-	return resp, !a.unusable && resp.Storable(nil, false) && !s.c.tombstones.invalidated(r.url, a.header, generated) &&
-		rfc9111.SameVariant(rfc9111.VaryFields(a.header), sent, r.Header) // and not selected by a field that we didn't pass on
+	return resp, !c.purged.has(r.url, a.header, generated) && !(a.sibling.Outside && c.invalidated.has(r.url, a.header, generated))
 }
 
 // whole describes the response that an answer is or, for a 304 or a part, the one that it refers to.

@@ -8,8 +8,10 @@ import (
 	"time"
 )
 
-// tombstones remember when URLs and tags were invalidated or purged. A sibling may still hold an
-// older copy while that is fresh, but this cache must not take it.
+// tombstones remember when URLs, tags and prefixes were invalidated. What was requested before that
+// must not be stored. A Cache has two: of invalidations that reach all members of the cluster, and
+// of those by this cache alone. A copy of a member that was asked after the former is newer than
+// they are ([Cache.usable]). A sibling does not know of the latter, and may hold an older copy.
 type tombstones struct {
 	recent[time.Duration] // by the steady clock
 	tags                  recent[time.Duration]
@@ -23,8 +25,8 @@ type prefixTombstone struct {
 	at     time.Duration
 }
 
-// maxPrefixTombstones is the number of purges by prefix that are remembered. Only operators make
-// these, one at a time.
+// maxPrefixTombstones is the number of invalidations by prefix that are remembered. Only operators
+// make these, one at a time.
 const maxPrefixTombstones = 1024
 
 // setPrefix invalidates everything under a prefix.
@@ -42,9 +44,9 @@ func (t *tombstones) setTag(tag string, now moment) {
 	t.tags.set(anyTag, now.steady)
 }
 
-// invalidated reports whether a response with this URL and header, generated at that time, was
-// invalidated since.
-func (t *tombstones) invalidated(url string, h http.Header, generated moment) bool {
+// has reports whether a response with this URL and header, generated at that time, was invalidated
+// since.
+func (t *tombstones) has(url string, h http.Header, generated moment) bool {
 	if at, ok := t.get(url); ok && generated.steady <= at {
 		return true
 	}

@@ -64,8 +64,9 @@ func (n *Node) targets(o admin.PurgeRequest) (targets []invalidation.Target, err
 }
 
 // purgeHere removes responses of this peer in the background; removed receives their number. It
-// returns when the removal has begun or ctx has ended.
-func (n *Node) purgeHere(ctx context.Context, targets []invalidation.Target) (removed <-chan int) {
+// returns when the removal has begun or ctx has ended. remove is [proxy.Handler.Purge], or
+// [proxy.Handler.Invalidated] if all peers get the invalidation.
+func (n *Node) purgeHere(ctx context.Context, targets []invalidation.Target, remove func(invalidation.Target) int) (removed <-chan int) {
 	begun, done := make(chan struct{}), make(chan int, 1)
 	go func() {
 		n.removing.Lock()
@@ -73,7 +74,7 @@ func (n *Node) purgeHere(ctx context.Context, targets []invalidation.Target) (re
 		close(begun)
 		start, removed := time.Now(), 0
 		for _, t := range targets {
-			removed += n.proxy.Invalidated(t)
+			removed += remove(t)
 		}
 		if took := time.Since(start); took >= purgeWait {
 			n.log.Warn("a purge took long", "target", targets[0], "removed", removed, "took", took)
@@ -114,7 +115,11 @@ func (n *Node) purgeFor(ctx context.Context, targets []invalidation.Target) (rem
 func (n *Node) purge(ctx context.Context, targets []invalidation.Target, everywhere bool) (r admin.PurgeReport) {
 	soon, cancel := context.WithTimeout(ctx, purgeWait)
 	defer cancel()
-	removed := n.purgeHere(soon, targets)
+	remove := n.proxy.Purge
+	if everywhere {
+		remove = n.proxy.Invalidated
+	}
+	removed := n.purgeHere(soon, targets, remove)
 	var others []admin.Purged
 	if everywhere {
 		others = n.purgeOthers(soon, targets)

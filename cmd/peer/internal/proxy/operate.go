@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
@@ -33,15 +34,37 @@ func (h *Handler) targetOf(u *url.URL, prefix bool) invalidation.Target {
 	return cache.TargetOf(rfc9111.CanonicalURL(u), prefix)
 }
 
-// Invalidated removes the responses that an invalidation is for, or makes them stale, and returns
-// their number. Where clients use both schemes, it applies to both URLs.
-func (h *Handler) Invalidated(t invalidation.Target) int {
-	n := h.cache.Invalidated(t)
+// Invalidated removes the responses that an invalidation of the cluster is for, or makes them stale,
+// and returns their number. Where clients use both schemes, it applies to both URLs.
+func (h *Handler) Invalidated(t invalidation.Target) int { return h.remove(t, h.cache.Invalidated) }
+
+// Purge is Invalidated for this peer alone: siblings keep their copies.
+func (h *Handler) Purge(t invalidation.Target) int { return h.remove(t, h.cache.Purge) }
+
+func (h *Handler) remove(t invalidation.Target, remove func(invalidation.Target) int) int {
+	n := remove(t)
 	if other := otherScheme(t.Name, rfc9111.Identity("", nil, nil)); h.bySchemes && other != "" && t.Kind != invalidation.Tag {
 		t.Name = other
-		n += h.cache.Invalidated(t)
+		n += remove(t)
 	}
 	return n
+}
+
+// bothSchemes is a cluster whose invalidations of a URL apply to the URL with the other scheme, too.
+type bothSchemes struct{ sibling.Cluster }
+
+func (c bothSchemes) Concerning(identity string) ([]invalidation.ID, bool) {
+	ids, ok := c.Cluster.Concerning(identity)
+	if other := otherScheme(identity, rfc9111.Identity("", nil, nil)); other != "" {
+		more, too := c.Cluster.Concerning(other)
+		for _, id := range more {
+			if !slices.Contains(ids, id) {
+				ids = append(ids, id)
+			}
+		}
+		ok = ok && too && len(ids) <= invalidation.MaxConcerning
+	}
+	return ids, ok
 }
 
 // otherScheme exchanges http and https in s, which is a URL behind a prefix; "" = it has neither.

@@ -1,6 +1,8 @@
 package proxy
 
 import (
+	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -8,6 +10,8 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
+	"github.com/summarycache/summarycache/gossip/invalidation"
+	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
 // A sibling that was not purged does not bring purged objects back, whether they were purged by URL
@@ -49,6 +53,76 @@ func TestPurgedStaysPurged(t *testing.T) {
 			t.Errorf("outside the prefix: %s", r.status())
 		}
 	})
+}
+
+// besides is a locator that also names a cache outside the cluster for every object.
+type besides struct{ locator }
+
+func (besides) CandidatesFor(dst []sibling.Candidate, _ *sibling.LookupRequest) []sibling.Candidate {
+	return append(dst, sibling.Candidate{Peer: "squid", Service: "squid:3128"})
+}
+
+// A cache outside the cluster knows no invalidation: its copy is taken if it is younger than the
+// last one of the URL, by its Age.
+func TestInvalidatedOutside(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, false, cached("new"))
+		w.tune = func(c *Config) { c.Locator, c.Cluster = besides{c.Locator.(locator)}, told{w} }
+		defer w.close()
+		age := 0
+		w.serve("squid:3128", http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+			rw.Header().Set("X-Cache", "HIT from squid")
+			rw.Header().Set("Cache-Control", "max-age=600")
+			rw.Header().Set("Age", fmt.Sprint(age))
+			io.WriteString(rw, "squid's")
+		}))
+		w.start("a", t.TempDir())
+		for _, step := range []struct {
+			after time.Duration
+			age   int
+			want  string
+		}{{0, 100, "squid's"}, {0, 100, "new"}, {10 * time.Second, 100, "new"}, {10 * time.Second, 5, "squid's"}} {
+			target, err := w.peers["a"].Target("http://"+originHost+"/x", false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if step.want == "new" && step.after == 0 {
+				w.peers["a"].Invalidated(target)
+			}
+			time.Sleep(step.after)
+			w.peers["a"].cache.Store().Delete(target.Name)
+			age = step.age
+			if got := w.get("a", "/x"); got.body != step.want {
+				t.Errorf("%v after the invalidation, at age %d: %q (%s), want %q", step.after, age, got.body, got.status(), step.want)
+			}
+			synctest.Wait()
+		}
+	})
+}
+
+// ofURL is a cluster with one invalidation, of a URL.
+type ofURL struct {
+	told
+	url string
+	id  invalidation.ID
+}
+
+func (o ofURL) Concerning(identity string) ([]invalidation.ID, bool) {
+	if cache.TargetOf(o.url, false).Matches(identity) {
+		return []invalidation.ID{o.id}, true
+	}
+	return nil, true
+}
+
+// Where an invalidation applies to a URL with either scheme, a request to a sibling names it for both.
+func TestInvalidationOfBothSchemes(t *testing.T) {
+	one := invalidation.ID{Log: invalidation.Log{Origin: 1, Life: 2}, Sequence: 3}
+	c := bothSchemes{ofURL{url: "http://a.test/x", id: one}}
+	for url, want := range map[string]int{"http://a.test/x": 1, "https://a.test/x": 1, "https://a.test/y": 0, "http://b.test/x": 0} {
+		if ids, ok := c.Concerning(cache.TargetOf(url, false).Name); len(ids) != want || !ok {
+			t.Errorf("Concerning(%q) = %v, %v, want %d", url, ids, ok, want)
+		}
+	}
 }
 
 func TestExplain(t *testing.T) {

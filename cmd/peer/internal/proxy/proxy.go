@@ -66,6 +66,9 @@ func New(c Config) (_ *Handler, err error) {
 	}
 	own := c.Config
 	own.Transport, own.Siblings, own.Recode, own.Invalidates = h.origins, h.siblings, h.recode, h.invalidates
+	if h.bySchemes && own.Cluster != nil {
+		own.Cluster = bothSchemes{own.Cluster}
+	}
 	if h.cache, err = cache.New(own); err != nil {
 		return nil, err
 	}

@@ -277,7 +277,7 @@ func purge(h *Handler, url string, prefix bool) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	return h.Invalidated(t), nil
+	return h.Purge(t), nil
 }
 
 // reply is a response with its body read.

@@ -85,9 +85,13 @@ var mutations = []mutation{
 		{"gossip/rfc9111/validate.go", "modified.Equal(r.LastModified)\n}", "true\n}"},
 	}},
 	{name: "late-private-commit", what: "what nobody could join is stored after a write", edits: []edit{
-		{cacheDir + "coalesce.go", "f.invalidated.Load() || c.tombstones", "f.invalidated.Load() || false && c.tombstones"},
+		{cacheDir + "coalesce.go", "|| c.invalidated.has(f.r.url, resp.Header, began) || c.purged.has(f.r.url, resp.Header, began)", ""},
+		{cacheDir + "coalesce.go", "	began := f.began.ago(-1)\n", ""},
 	}},
-	{name: "tombstones", what: "a sibling brings an older copy back after a write", edits: []edit{
+	{name: "lagging-sibling", what: "a sibling that has not applied a write brings an older copy back", edits: []edit{
+		{cacheDir + "serve.go", "r.cc.OnlyIfCached && !sibling.UpToDate(", "false && r.cc.OnlyIfCached && !sibling.UpToDate("},
+	}},
+	{name: "tombstones", what: "a sibling brings an older copy back after a purge of this peer alone", edits: []edit{
 		{cacheDir + "tombstones.go", "t.get(url); ok && generated.steady <= at {", "t.get(url); false && ok && generated.steady <= at {"},
 	}},
 	{name: "write-here-only", what: "after a write other peers serve what was before", edits: []edit{
