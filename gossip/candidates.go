@@ -83,7 +83,7 @@ func (n *Node) rank(dst []Candidate, start int, matches []index.Match, k digest.
 // siblings.
 func candidate(table memberTable, match index.Match, now time.Time, k digest.Key) (Candidate, bool) {
 	m := table[match.Peer]
-	if m == nil || !m.up.Load() {
+	if m == nil || !m.up.Load() || now.UnixNano() < m.doubtful.Load() {
 		return Candidate{}, false
 	}
 	info := m.info.Load()

@@ -168,6 +168,66 @@ func TestJoinHearsOfInvalidations(t *testing.T) {
 	})
 }
 
+// TestAwayForTooLong: a member that was cut off while an invalidation came that is forgotten since is no
+// candidate for a minute, since requests do not name the invalidation any more. Without one it is a
+// candidate at once.
+func TestAwayForTooLong(t *testing.T) {
+	for name, tt := range map[string]struct {
+		away        time.Duration
+		invalidates bool
+		want        bool // a candidate at once
+	}{
+		"forgotten":  {61 * time.Minute, true, false},
+		"remembered": {20 * time.Minute, true, true},
+		"none":       {10 * time.Minute, false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCluster(t)
+				defer c.close()
+				c.startMany(2)
+				away := c.nodes["p2"]
+				away.Holdings().Add("x")
+				time.Sleep(5 * time.Second)
+				is := func() bool { return len(c.nodes["p1"].Candidates(nil, "x")) == 1 }
+				if !is() {
+					t.Fatal("p2 is no candidate")
+				}
+				c.net.Partition([]string{c.ips["p1"]}, []string{c.ips["p2"]})
+				time.Sleep(time.Minute)
+				if is() {
+					t.Fatal("p2 is a candidate while it is cut off")
+				}
+				if tt.invalidates {
+					if err := c.nodes["p1"].Invalidate(t.Context(), exactly("x")); err != nil {
+						t.Fatal(err)
+					}
+				}
+				time.Sleep(tt.away)
+				c.net.Heal()
+				alive := func() error {
+					if m := c.nodes["p1"].Members(); len(m) == 0 || !m[0].Alive {
+						return errors.New("p1 does not know that p2 is back")
+					}
+					return nil
+				}
+				within(t, time.Minute, alive)
+				if is() != tt.want {
+					t.Errorf("as soon as p2 is back it is a candidate: %v, want %v", is(), tt.want)
+				}
+				time.Sleep(doubtfulFor - 10*time.Second)
+				if is() != tt.want {
+					t.Errorf("50 s later it is a candidate: %v, want %v", is(), tt.want)
+				}
+				time.Sleep(15 * time.Second)
+				if !is() {
+					t.Error("65 s later it is no candidate")
+				}
+			})
+		})
+	}
+}
+
 // A copier is a cache of one object, which it fetches from the others or the origin, as package sibling
 // does.
 type copier struct {

@@ -45,6 +45,9 @@ type member struct {
 	// up is cleared by memberlist's callback itself, before the loop handles the event: a dead peer
 	// is no candidate from that moment.
 	up atomic.Bool
+	// doubtful is until when it is no candidate, in Unix nanoseconds, although it is alive; see
+	// doubtfulFor.
+	doubtful atomic.Int64
 	// knows is set when the peer has confirmed that it counts this one as alive, and cleared when the
 	// peer dies.
 	knows atomic.Bool

@@ -9,6 +9,11 @@ import (
 	"github.com/summarycache/summarycache/gossip/invalidation"
 )
 
+// doubtfulFor is for how long a member is no candidate after it was away while an invalidation came
+// that this peer has forgotten since. The member may hold what was invalidated, until it has recalled
+// what it missed. That takes seconds. The death of a member may be noticed that much too late.
+const doubtfulFor = time.Minute
+
 // takeMembers puts the queued states of members into the table and the engine.
 func (n *Node) takeMembers() {
 	n.inbox.Lock()
@@ -51,13 +56,22 @@ func (n *Node) takeMember(ev memberEvent) {
 	n.members.Store(&table)
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	m.up.Store(ev.up)
+	if !ev.up {
+		m.up.Store(false)
+	}
 	if ev.up {
 		n.engine.PeerUp(now, name, meta.Incarnation, meta.Key)
+		var forgotten time.Time
 		n.invalidations.with(func(e *invalidation.Engine) {
 			e.PeerUp(now, name, uint64(exchange.IDOf(name)), meta.Incarnation, meta.Key)
+			forgotten = e.Forgotten()
 		})
-		if returned := old.addr.IsValid() && !old.up; returned && now.Sub(n.recalled) >= recallInterval {
+		returned := old.addr.IsValid() && !old.up
+		if returned && old.meta.Incarnation == meta.Incarnation && forgotten.After(old.since.Add(-doubtfulFor)) {
+			m.doubtful.Store(now.Add(doubtfulFor).UnixNano())
+		}
+		m.up.Store(true)
+		if returned && now.Sub(n.recalled) >= recallInterval {
 			n.recalled = now
 			n.wg.Go(func() { n.recall(name) })
 		}

@@ -351,6 +351,11 @@ func (e *Engine) Concerning(identity string) (ids []ID, ok bool) {
 	return ids, len(ids) <= MaxConcerning
 }
 
+// Forgotten returns when the newest of the entries arrived that this member has forgotten; the zero
+// Time if it has forgotten none. A member that was away then may not have applied that entry, which
+// [Engine.Concerning] does not name any more.
+func (e *Engine) Forgotten() time.Time { return e.logs.forgotten }
+
 // Idle reports whether no remembered entry matches any identity.
 func (e *Engine) Idle() bool { return e.logs.idle() }
 

@@ -20,6 +20,7 @@ type logs struct {
 	sum   uint32 // of the sums of all logs
 
 	remembered []arrival // every remembered entry, in order of arrival
+	forgotten  time.Time // when the newest of those forgotten arrived; zero = none is forgotten
 	gaps       []arrival // the last gap of each log, at the last entry that was missed, in order of discovery
 
 	// The remembered entries by kind. Of those that match the same identities, the last of each log.
@@ -109,6 +110,9 @@ func (ls *logs) remove(l *log, at time.Time) {
 	l.entries[0] = entry{} // for the garbage collector
 	l.entries = l.entries[1:]
 	l.floor, l.floorAt = l.floor+1, at
+	if at.After(ls.forgotten) {
+		ls.forgotten = at
+	}
 	ls.bytes -= e.size()
 	ls.update(e.Target, func(of []place) []place {
 		return slices.DeleteFunc(of, func(p place) bool { return p == place{l, l.floor} })
