@@ -96,8 +96,9 @@
 //	copy-mixed           body       5       crawling-rescue      slow      56
 //	older-confirms       body       5       filter-hang          hangs    850
 //	stall-for-ever       hung       6       age-of-arrival       age     1418
+//	lagging-sibling      stale    364
 //
-// filter-hang was searched from seed 350 on: one seed in 250 turns a store over often
+// lagging-sibling was searched later, with both cores. filter-hang was searched from seed 350 on: one seed in 250 turns a store over often
 // enough for it. It was searched on the 23rd only: found once by seed 850, once by 350, and once by
 // none of 2000. age-of-arrival was found by seed 19 on the 23rd.
 //
