@@ -87,7 +87,7 @@ func (l *Lookup) request(ctx context.Context, to Ranked, conditions http.Header)
 		maps.Copy(h, conditions)
 	}
 	if to.wait > 0 {
-		h["Prefer"] = []string{"wait=" + strconv.Itoa(int(to.wait/time.Second))} // RFC 7240 section 4.3
+		h["Prefer"] = []string{"wait=" + strconv.Itoa(int((to.wait+time.Second-1)/time.Second))} // RFC 7240 section 4.3
 	}
 	u := *l.req.URL
 	u.Fragment, u.RawFragment, u.User = "", "", nil

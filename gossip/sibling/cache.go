@@ -252,12 +252,12 @@ func (c *Cache) find(ctx context.Context, r LookupRequest) (*Answer, []byte, err
 		r.Identities = nil
 	}
 	r.Accept = func(a *Answer) bool { return a.ContentLength <= c.maxBytes() && accept(a) }
-	lookup := c.Siblings.Lookup(r)
-	if lookup.Left() == 0 && named {
-		if first, ok := c.coalescer.InFlight(ctx, identity, c.Siblings.OriginRoundTrip(r.URL.Host)); ok {
-			lookup.Also(first)
+	if named {
+		r.InFlight = func(ctx context.Context, fetch time.Duration) (Peer, bool) {
+			return c.coalescer.InFlight(ctx, identity, fetch)
 		}
 	}
+	lookup := c.Siblings.Lookup(r)
 	for { // ends: each round uses up a sibling, or returns
 		a, err := lookup.Next(ctx, nil)
 		if a == nil || err != nil || a.Peer == "" {

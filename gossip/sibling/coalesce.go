@@ -16,16 +16,20 @@ const (
 	// CoalescePath is the path of requests to owners, at the address of lookup requests.
 	CoalescePath = "/.well-known/summarycache-fetching"
 
-	// coalesceFor is how long an owner remembers the peer that fetches an object. By then the
-	// digest of that peer has usually arrived.
+	// coalesceFor is how long an owner remembers the peer that fetches an object, after the fetch
+	// is expected to have ended. By then the digest of that peer has usually arrived.
 	coalesceFor = 2 * time.Second
 
 	coalesceField = "Summarycache-Fetching"
 	askTimeout    = 50 * time.Millisecond
 	membersFor    = time.Second // for which a list of members is used
 	maxInFlight   = 64 << 10
-	fetchWait     = 2 * time.Second // added to the deadline of a peer that is fetching; whole seconds
+	fetchWait     = 2 * time.Second // for a peer that is fetching, added to its deadline, if fetches of the origin take less than half of it
 )
+
+// atMost returns the time in which a fetch will have ended, if it is expected to take fetch; 0 =
+// unknown. It is [fetchWait] to maxWait.
+func atMost(fetch time.Duration) time.Duration { return min(max(2*fetch, fetchWait), maxWait) }
 
 // A Peer is a living member of the cluster.
 type Peer struct{ Name, Addr string }
@@ -47,13 +51,14 @@ type CoalescerConfig struct {
 	Admit func(r *http.Request, name string) error
 }
 
-// A Coalescer lets several peers that miss the same object at the same time share one fetch,
-// before a digest can advertise it. For each key one living member, chosen by rendezvous hashing,
-// is the owner. It remembers for a moment which peer was the first to fetch the key. A peer that
-// misses asks the owner, by a GET with the key and without the URL. If no other peer is fetching,
-// it fetches; otherwise it requests the object from the first one, and waits. So no peer waits
-// for one that waits. The answer of an owner is a hint: peers may temporarily differ in the
-// members that they know, and owners forget.
+// A Coalescer lets several peers that miss the same object, at the same time or one soon after
+// another, share one fetch, before a digest can advertise the object. PROTOCOL.md, section 14, has
+// the message. For each key one living member, chosen by rendezvous hashing,
+// is the owner. It remembers which peer was the first to fetch the key, until the digest with it has
+// had time to spread. A peer that misses asks the owner. If no other peer is fetching or has
+// just fetched, it fetches; otherwise it requests the object from that one, and waits. So no peer
+// waits for one that waits. The answer of an owner is a hint: peers may temporarily differ in the
+// members that they know, owners forget, and the peer that they name may have nothing to share.
 //
 // Owners are asked only while that pays: see [Coalescer.InFlight]. A Coalescer is safe for
 // concurrent use, and answers the other peers as an [http.Handler].
@@ -82,14 +87,15 @@ func NewCoalescer(c CoalescerConfig) *Coalescer {
 	return &Coalescer{cfg: c, yield: yield{share: 1}, first: make(map[uint64]inFlight)}
 }
 
-// InFlight returns the sibling that is fetching the object of an identity. If there is none, the
-// owner remembers that this peer is fetching it. fetch is the expected time of a fetch; 0 =
-// unknown.
+// InFlight returns the sibling that is fetching the object of an identity, or has just fetched it. If
+// there is none, the owner remembers that this peer is fetching it. fetch is the expected time of a
+// fetch; 0 = unknown.
 //
-// It waits for the owner's answer for at most 50 ms, and asks only while that pays: the share of
-// fetches that other peers make, too, times the time of a fetch must exceed the round trip
-// to an owner. The share is known from the answers of owners and, without a message, from
-// requests that join a fetch and from objects that others begin to advertise without
+// It waits for the owner's answer for at most 50 ms, and asks only while that pays: of the objects
+// that this peer fetches, others must want more than half at about the same time, or that share
+// times the time of a fetch must exceed the round trip to an owner. The share is known from
+// the answers of owners and, without a message, from requests that join a fetch, from those of
+// peers that an owner sent here, and from objects that others begin to advertise without
 // having got them here ([Coalescer.Joined], [Coalescer.Served]).
 func (c *Coalescer) InFlight(ctx context.Context, identity string, fetch time.Duration) (Peer, bool) {
 	if c.cfg.Key == nil { // the zero Coalescer is alone
@@ -103,20 +109,20 @@ func (c *Coalescer) InFlight(ctx context.Context, identity string, fetch time.Du
 	name := ""
 	switch {
 	case owner.Name == c.cfg.Name:
-		name = c.enter(key, c.cfg.Name)
+		name = c.enter(key, c.cfg.Name, fetch)
 	case !c.yield.pays(fetch):
 		c.yield.fetches(identity, time.Now(), c.cfg.Advertised)
 		return Peer{}, false
 	default:
 		c.Sent.Add(1)
 		start := time.Now()
-		got, err := c.ask(ctx, owner, key)
+		got, err := c.ask(ctx, owner, key, fetch)
 		if ctx.Err() == nil {
 			c.cfg.Health.Asked(owner.Name, time.Since(start), err)
 		}
 		if err == nil {
 			name = got
-			c.yield.asked(time.Since(start), name != "")
+			c.yield.asked(identity, time.Since(start), name != "", time.Now(), c.cfg.Advertised)
 		}
 	}
 	c.Asked.Add(1)
@@ -132,12 +138,15 @@ func (c *Coalescer) InFlight(ctx context.Context, identity string, fetch time.Du
 // want an object at once.
 func (c *Coalescer) Joined() { c.yield.joined() }
 
-// Served reports that another peer got an object here, and so need not have fetched it.
-func (c *Coalescer) Served(identity string) { c.yield.served(identity) }
+// Served reports that another peer got an object here, by a request with that header, and so need
+// not have fetched it.
+func (c *Coalescer) Served(identity string, request http.Header) {
+	c.yield.served(identity, PreferredWait(request) > 0)
+}
 
-// enter returns the peer that is fetching a key; "" = no peer but the one of that name, which is
-// then remembered.
-func (c *Coalescer) enter(key uint64, name string) string {
+// enter returns the peer that is fetching a key or has just fetched it; "" = no peer but the one of
+// that name, which is then remembered. It expects to take fetch.
+func (c *Coalescer) enter(key uint64, name string, fetch time.Duration) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := time.Now()
@@ -153,18 +162,18 @@ func (c *Coalescer) enter(key uint64, name string) string {
 		}
 	}
 	if len(c.first) < maxInFlight {
-		c.first[key] = inFlight{name, now.Add(coalesceFor)}
+		c.first[key] = inFlight{name, now.Add(atMost(fetch) + coalesceFor)}
 	}
 	return ""
 }
 
-// ask asks an owner which peer is fetching a key; "" = none.
-func (c *Coalescer) ask(ctx context.Context, owner Peer, key uint64) (string, error) {
+// ask asks an owner which peer is fetching a key, which takes about fetch; "" = none.
+func (c *Coalescer) ask(ctx context.Context, owner Peer, key uint64, fetch time.Duration) (string, error) {
 	ctx, cancel := context.WithTimeout(WithPeer(ctx, owner.Name), askTimeout)
 	defer cancel()
 	r := (&http.Request{
 		Method: http.MethodGet,
-		URL:    &url.URL{Scheme: "http", Host: owner.Addr, Path: CoalescePath, RawQuery: "key=" + strconv.FormatUint(key, 16)},
+		URL:    &url.URL{Scheme: "http", Host: owner.Addr, Path: CoalescePath, RawQuery: "key=" + strconv.FormatUint(key, 16) + "&ms=" + strconv.FormatInt(min(fetch, maxWait).Milliseconds(), 10)},
 		Header: http.Header{"Via": {"1.1 " + c.cfg.Name}, "User-Agent": {""}},
 		Proto:  "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 	}).WithContext(ctx)
@@ -183,13 +192,15 @@ func (c *Coalescer) ask(ctx context.Context, owner Peer, key uint64) (string, er
 // ServeHTTP answers a member that is about to fetch.
 func (c *Coalescer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	name := Asker(r.Header)
-	key, err := strconv.ParseUint(r.URL.Query().Get("key"), 16, 64)
+	query := r.URL.Query()
+	key, err := strconv.ParseUint(query.Get("key"), 16, 64)
 	if err != nil || c.cfg.Others == nil || c.addr(name) == "" || c.cfg.Admit != nil && c.cfg.Admit(r, name) != nil {
 		http.Error(w, "for members only", http.StatusForbidden)
 		return
 	}
 	h := w.Header()
-	if first := c.enter(key, name); first != "" {
+	ms, _ := strconv.ParseUint(query.Get("ms"), 10, 16)
+	if first := c.enter(key, name, time.Duration(ms)*time.Millisecond); first != "" {
 		h.Set(coalesceField, first)
 	}
 	h["Date"] = nil // no use for it here

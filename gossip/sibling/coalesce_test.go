@@ -7,6 +7,9 @@ import (
 	"math"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"regexp"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -73,7 +76,7 @@ func TestInFlight(t *testing.T) {
 				t.Errorf("p0 is told of %q, want nobody", got)
 			}
 		}
-		time.Sleep(coalesceFor)
+		time.Sleep(fetchWait + coalesceFor)
 		if got := c.fetching("p3", identity); got != "" {
 			t.Errorf("told of %q, which is long ago", got)
 		}
@@ -82,6 +85,45 @@ func TestInFlight(t *testing.T) {
 		}
 	})
 }
+
+// TestOwnersOfProtocol: the owners are those of PROTOCOL.md, section 14, and the message is as long as
+// it says.
+func TestOwnersOfProtocol(t *testing.T) {
+	doc, err := os.ReadFile("../PROTOCOL.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrew(4)
+		c.names = c.names[1:] // p1, p2 and p3
+		rows := regexp.MustCompile("(?m)^\\| `([0-9a-f]{16})` \\| `(p[123])` \\|$").FindAllSubmatch(doc, -1)
+		if len(rows) != 3 {
+			t.Errorf("PROTOCOL.md has %d owners, want 3", len(rows))
+		}
+		for _, row := range rows {
+			key, _ := strconv.ParseUint(string(row[1]), 16, 64)
+			if owner, ok := c.coalescers["p1:80"].owner(key); owner.Name != string(row[2]) || !ok {
+				t.Errorf("owner(%x) = %v, %v, want %s", key, owner.Name, ok, row[2])
+			}
+		}
+		const longest = 64
+		var sent *http.Request
+		one := c.coalescers["p1:80"]
+		one.cfg.HTTP = roundTripper(func(r *http.Request) (*http.Response, error) { sent = r; return c.RoundTrip(r) })
+		for _, fetch := range []time.Duration{0, time.Hour} {
+			if _, err := one.ask(t.Context(), Peer{"p2", "p2:80"}, math.MaxUint64, fetch); err != nil {
+				t.Fatal(err)
+			}
+			if got := sent.URL.RequestURI(); len(got) > longest || fetch > 0 && len(got) < longest-1 {
+				t.Errorf("%q has %d bytes, want at most %d", got, len(got), longest)
+			}
+		}
+	})
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // Keys are spread over the members. When a member leaves, only its own keys change their owner.
 func TestOwners(t *testing.T) {
@@ -129,7 +171,7 @@ func TestOwnerIsGone(t *testing.T) {
 			t.Errorf("asked %d times, want once and 200 times at the owner", asked)
 		}
 		c.broken = false
-		time.Sleep(coalesceFor)
+		time.Sleep(fetchWait + coalesceFor)
 		c.fetching("p0", "x")
 		if got := c.fetching("p1", "x"); got != "p0" {
 			t.Errorf("then told of %q", got)
@@ -197,19 +239,47 @@ func TestCoalescerForMembersOnly(t *testing.T) {
 	}
 }
 
+// An owner remembers a fetch until it is expected to have ended and its digest to have spread.
+func TestOwnersMemory(t *testing.T) {
+	for name, tt := range map[string]struct {
+		fetch, after time.Duration
+		want         string
+	}{
+		"of unknown time":         {0, fetchWait + coalesceFor - 1, "p1"},
+		"of unknown time, later":  {0, fetchWait + coalesceFor, ""},
+		"a slow one":              {4 * time.Second, 9 * time.Second, "p1"},
+		"a slow one, later":       {4 * time.Second, 10 * time.Second, ""},
+		"one that takes too long": {time.Hour, maxWait + coalesceFor, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCrew(3)
+				for _, one := range c.coalescers {
+					one.InFlight(t.Context(), "", tt.fetch) // so that all know a round trip
+				}
+				c.coalescers["p1:80"].InFlight(t.Context(), "x", tt.fetch)
+				time.Sleep(tt.after)
+				if got := c.fetching("p2", "x"); got != tt.want {
+					t.Errorf("told of %q, want %q", got, tt.want)
+				}
+			})
+		})
+	}
+}
+
 // The memory of an owner is bounded, and expired entries make room.
 func TestCoalescerIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrew(2).coalescers["p0:80"]
 		for k := range maxInFlight + 1000 {
-			c.enter(uint64(k), "p1")
+			c.enter(uint64(k), "p1", 0)
 		}
 		if len(c.first) != maxInFlight {
 			t.Errorf("%d entries", len(c.first))
 		}
-		time.Sleep(coalesceFor)
-		c.enter(1<<40, "p1")
-		if got := c.enter(1<<40, "p2"); got != "p1" || len(c.first) != 1 {
+		time.Sleep(fetchWait + coalesceFor)
+		c.enter(1<<40, "p1", 0)
+		if got := c.enter(1<<40, "p2", 0); got != "p1" || len(c.first) != 1 {
 			t.Errorf("told of %q; %d entries", got, len(c.first))
 		}
 	})

@@ -66,7 +66,7 @@
 //	a new Incarnation                      Client.Plan     ends a suspension, resets the probability, keeps quarantine
 //	membership reports its death           [Client.Gone]   requests to it are canceled; the Locator stops naming it
 //
-// A sibling that was asked although no digest names it ([Lookup.Only], [Lookup.Also]) promised
+// A sibling that was asked although no digest names it ([Lookup.Only], LookupRequest.InFlight) promised
 // nothing: if it does not have the object, that is not recorded.
 //
 // [Client.Plan] reads Health: it leaves out siblings that are suspended or quarantined, and

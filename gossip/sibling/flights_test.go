@@ -238,7 +238,7 @@ func TestOwnersAreAskedWhileItPays(t *testing.T) {
 			}
 			return c.Asked.Load() - before
 		}
-		if n := asks(0); n < 32 || n > 200 {
+		if n := asks(0); n < 32 || n > maxOpen+100 {
 			t.Errorf("asked %d owners of which none knew of anybody", n)
 		}
 		if n := asks(0); n != 0 {

@@ -19,6 +19,11 @@ type LookupRequest struct {
 	// counts as a false hit in the statistics, but not against the digest, which was right.
 	// Accept must not read the body.
 	Accept func(*Answer) bool
+	// InFlight returns a sibling that is fetching the object or has just fetched it, although no
+	// digest advertises it ([Coalescer.InFlight]). fetch is what the origin usually takes; 0 =
+	// unknown. It is called once, when no candidate is left, before the origin is asked; nil =
+	// nobody knows.
+	InFlight func(ctx context.Context, fetch time.Duration) (Peer, bool)
 	// Origin sends the request to the origin after all siblings; nil = there is no origin. The
 	// conditions are those given to Next. ctx is canceled with ErrOvertaken if a sibling
 	// answers first after all.
@@ -32,6 +37,7 @@ type Lookup struct {
 	req        LookupRequest
 	candidates []Ranked // to be asked next
 	later      []Ranked // to be asked if the origin fails
+	coalesced  bool     // InFlight was called
 
 	Asked, FalseHits, Errors int // so far
 }
@@ -62,10 +68,17 @@ func (c *Client) Lookup(r LookupRequest) *Lookup {
 // Left returns the number of candidates that have not been asked.
 func (l *Lookup) Left() int { return len(l.candidates) }
 
-// Also adds a sibling that is fetching the object, to be asked last. It gets two seconds more
+// coalesce makes the sibling that InFlight names a candidate, if there is no other. It gets more time
 // to answer. No digest advertises the object there, so only failures count against it.
-func (l *Lookup) Also(fetching Peer) {
-	l.candidates = append(l.candidates, Ranked{Candidate: Candidate{Peer: fetching.Name, Service: fetching.Addr}, unlisted: true, wait: fetchWait})
+func (l *Lookup) coalesce(ctx context.Context) {
+	if l.req.InFlight == nil || l.coalesced || len(l.candidates) > 0 {
+		return
+	}
+	l.coalesced = true
+	fetch := l.c.OriginRoundTrip(l.req.URL.Host)
+	if first, ok := l.req.InFlight(ctx, fetch); ok {
+		l.candidates = append(l.candidates, Ranked{Candidate: Candidate{Peer: first.Name, Service: first.Addr}, unlisted: true, wait: atMost(fetch)})
+	}
 }
 
 // Only makes this sibling the only candidate. No digest advertises the object there: if the
@@ -86,6 +99,7 @@ func (l *Lookup) Next(ctx context.Context, conditions http.Header) (*Answer, err
 	if l.c == nil {
 		return nil, errZero
 	}
+	l.coalesce(ctx)
 	if len(l.candidates)+len(l.later) == 0 && l.req.Origin != nil {
 		return l.askOrigin(ctx, func(error) {}, conditions)
 	}

@@ -11,6 +11,40 @@ import (
 
 // If a sibling is asked although no digest names it, and does not have the object, that is no false
 // hit.
+// If the candidates do not have the object, the sibling that is fetching it is asked before the
+// origin, and nobody is asked a second time which that is.
+func TestInFlightAfterFalseHits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, Config{})
+		defer w.close()
+		w.sibling(lacks)
+		w.sibling(lacks)
+		w.serve("10.0.0.9:80", holds("x"))
+		u, err := url.Parse(originURL + "/a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		asked := 0
+		q := LookupRequest{URL: u, Header: http.Header{"Cache-Control": {"only-if-cached"}},
+			Identities: []string{"x"},
+			Origin: func(ctx context.Context, _ http.Header) (*http.Response, error) {
+				return w.origins.RoundTrip((&http.Request{Method: http.MethodGet, URL: u, Header: http.Header{}}).WithContext(ctx))
+			},
+			InFlight: func(context.Context, time.Duration) (Peer, bool) {
+				asked++
+				return Peer{"fetcher", "10.0.0.9:80"}, true
+			}}
+		in := w.client.Lookup(q)
+		for _, want := range []string{"fetcher", "", ""} {
+			a, err := in.Next(t.Context(), nil)
+			if err != nil || a.Peer != want || asked != 1 || in.FalseHits != 2 {
+				t.Fatalf("Next = %v, %v; want an answer of %q; asked %d times, %d false hits", a, err, want, asked, in.FalseHits)
+			}
+			a.Body.Close()
+		}
+	})
+}
+
 func TestOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, Config{})
@@ -63,8 +97,10 @@ func TestUnlistedPromiseNothing(t *testing.T) {
 		q.Origin = func(ctx context.Context, _ http.Header) (*http.Response, error) {
 			return w.origins.RoundTrip((&http.Request{Method: http.MethodGet, URL: u, Header: http.Header{}}).WithContext(ctx))
 		}
+		q.InFlight = func(context.Context, time.Duration) (Peer, bool) {
+			return Peer{w.known[1].Peer, w.known[1].Service}, true
+		}
 		in = w.client.Lookup(q)
-		in.Also(Peer{w.known[1].Peer, w.known[1].Service})
 		a, err := in.Next(t.Context(), nil)
 		if err != nil || a.Peer != "" || w.client.Stats().HedgesWon != 1 {
 			t.Fatalf("Next = %v, %v; %+v", a, err, w.client.Stats())

@@ -82,6 +82,9 @@ func (r *race) hedge() {
 // start asks the next candidate or, if there is none, the origin.
 func (r *race) start(hedge bool) bool {
 	l := r.l
+	if !hedge && !r.origin {
+		l.coalesce(r.ctx)
+	}
 	one := &attempt{started: time.Now(), hedge: hedge}
 	switch {
 	case len(l.candidates) > 0 && r.ctx.Err() == nil:

@@ -391,7 +391,7 @@ func TestZeroValues(t *testing.T) {
 	c.Load()
 	c.OriginRoundTrip("x")
 	co.Joined()
-	co.Served("x")
+	co.Served("x", nil)
 	h.Of("x")
 	h.Asked("x", 0, nil)
 	if c.Lookup(LookupRequest{}).Left() != 0 || c.Stats() != (Stats{}) || new(Cache).Stats() != (CacheStats{}) {

@@ -159,7 +159,7 @@ func (c *Cache) answer(w http.ResponseWriter, r *http.Request, u *url.URL) {
 		return
 	}
 	c.count(&c.stats.n.Answered)
-	c.coalescer.Served(q.identity)
+	c.coalescer.Served(q.identity, r.Header)
 	c.write(w, q, o.asResponse(), rfc9111.Status{Hit: true}, nil)
 }
 

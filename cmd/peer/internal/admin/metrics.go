@@ -128,7 +128,7 @@ var families = []family{
 		t := s.Traffic
 		return each(map[string]uint64{"won": t.HedgesWon, "lost": less(t.Hedges, t.HedgesWon), "denied": t.HedgesDenied})
 	}},
-	{"peer_collapse_total", "result", "Misses that asked the key's owner which peer is fetching the object, by result: nobody, shared (that peer delivered it), late (it did not within 2 s).", func(s Status) values {
+	{"peer_collapse_total", "result", "Misses that asked the key's owner which peer is fetching the object or has just fetched it, by result: nobody, shared (that peer delivered it), late (it did not, or not in time).", func(s Status) values {
 		t := s.Traffic
 		return each(map[string]uint64{
 			"nobody": less(t.HomesAsked, t.FetchersFound), "shared": t.FetchersShared,

@@ -59,15 +59,15 @@ type Config struct {
 	Logger *slog.Logger     // nil = discard
 }
 
-// A Coalescer, such as [sibling.Coalescer], knows which sibling is fetching a response that is in
-// no digest yet.
+// A Coalescer, such as [sibling.Coalescer], knows which sibling is fetching, or has just fetched, a
+// response that is in no digest yet.
 type Coalescer interface {
-	// InFlight returns the sibling that is fetching the response of an identity. If
-	// there is none, it announces to the others that this cache is about to fetch it. fetch is the
-	// expected duration of that; 0 = unknown.
+	// InFlight returns the sibling that is fetching the response of an identity or has just fetched
+	// it. If there is none, it announces to the others that this cache is about to fetch it. fetch is
+	// the expected duration of that; 0 = unknown.
 	InFlight(ctx context.Context, identity string, fetch time.Duration) (sibling.Peer, bool)
-	Joined()                // is called when a request joins a fetch of this cache
-	Served(identity string) // is called when a sibling has got a response from this cache
+	Joined()                                     // is called when a request joins a fetch of this cache
+	Served(identity string, request http.Header) // is called when a sibling has got a response from this cache
 }
 
 const (

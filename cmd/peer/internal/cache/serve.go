@@ -117,7 +117,7 @@ func (c *Cache) servedSibling(r *request) {
 		return
 	}
 	for _, identity := range c.identities(r) {
-		c.cfg.Coalescer.Served(identity)
+		c.cfg.Coalescer.Served(identity, r.Header)
 	}
 }
 

@@ -75,16 +75,15 @@ func (a *answer) peer() (string, []string) {
 // sources are the sources of a fetch: the siblings whose digests
 // match, best first, then the origin. They are used by one goroutine at a time.
 type sources struct {
-	c         *Cache
-	f         *fetch
-	siblings  *sibling.Lookup       // nil = siblings are not asked
-	header    http.Header           // of requests to siblings; nil = none
-	request   sibling.LookupRequest // of siblings
-	accepted  *answer               // the sibling's answer that was accepted last
-	begun     int                   // status of the response whose rest is requested; 0 = a whole response is
-	coalesced bool                  // the coalescer was asked for a fetch of another peer
-	exchange  exchange              // memory for the first exchange with the origin
-	taken     atomic.Bool           // it is used
+	c        *Cache
+	f        *fetch
+	siblings *sibling.Lookup       // nil = siblings are not asked
+	header   http.Header           // of requests to siblings; nil = none
+	request  sibling.LookupRequest // of siblings
+	accepted *answer               // the sibling's answer that was accepted last
+	begun    int                   // status of the response whose rest is requested; 0 = a whole response is
+	exchange exchange              // memory for the first exchange with the origin
+	taken    atomic.Bool           // it is used
 }
 
 func (c *Cache) sources(f *fetch) *sources {
@@ -114,6 +113,7 @@ func (c *Cache) sources(f *fetch) *sources {
 		Origin: func(ctx context.Context, conditions http.Header) (*http.Response, error) {
 			return s.fromOrigin(ctx, func(error) {}, conditions) // next ends ctx
 		},
+		InFlight: s.inFlight,
 	}
 	s.siblings = c.cfg.Siblings.Lookup(s.request)
 	return s
@@ -139,6 +139,14 @@ func (c *Cache) siblingHeader(r *request) http.Header {
 	return h
 }
 
+// inFlight returns the sibling that is fetching the response, or has just fetched it.
+func (s *sources) inFlight(ctx context.Context, fetch time.Duration) (first sibling.Peer, ok bool) {
+	if c, f := s.c.cfg.Coalescer, s.f; c != nil && f.key != "" && f.stored == nil && s.begun == 0 {
+		return c.InFlight(ctx, f.key, fetch)
+	}
+	return first, false
+}
+
 // next returns the next acceptable answer of a sibling. Once no sibling is left, each call asks the
 // origin. The answer ends with ctx.
 func (s *sources) next(ctx context.Context, conditions http.Header) (*answer, error) {
@@ -161,12 +169,6 @@ func (s *sources) ask(ctx context.Context, cancel context.CancelCauseFunc, condi
 			return nil, err
 		}
 		return c.fromOrigin(resp, time.Since(start), c.now()), nil
-	}
-	if coalescer := c.cfg.Coalescer; coalescer != nil && !s.coalesced && s.siblings.Left() == 0 && s.f.key != "" && s.f.stored == nil && s.begun == 0 {
-		s.coalesced = true
-		if first, ok := coalescer.InFlight(ctx, s.f.key, c.cfg.Siblings.OriginRoundTrip(s.f.r.URL.Host)); ok {
-			s.siblings.Also(first)
-		}
 	}
 	got, err := s.siblings.Next(ctx, conditions)
 	switch {

@@ -19,8 +19,8 @@ type first struct {
 	self, peer string
 }
 
-func (first) Joined()       {}
-func (first) Served(string) {}
+func (first) Joined()                    {}
+func (first) Served(string, http.Header) {}
 
 func (f first) InFlight(context.Context, string, time.Duration) (sibling.Peer, bool) {
 	if f.self == f.peer {

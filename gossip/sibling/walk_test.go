@@ -1,0 +1,94 @@
+package sibling
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/summarycache/summarycache/gossip/memnet"
+)
+
+// sent returns how many messages the caches have sent each other for their misses.
+func (w *caches) sent() (toOwners, lookups uint64) {
+	for _, c := range w.all {
+		toOwners += c.coalescer.Sent.Load()
+		lookups += c.Stats().Lookups
+	}
+	return toOwners, lookups
+}
+
+// TestWalk: caches that are asked for the same keys one after another, or walk through them at the
+// same time, load each key about once, however quick a load is. A miss sends at most one message to
+// an owner and one to a sibling.
+func TestWalk(t *testing.T) {
+	const caches, keys, most = 3, 100, 102
+	for name, tt := range map[string]struct {
+		takes, between time.Duration // of a load; between two keys
+		together       bool          // all caches at the same time
+	}{
+		"one after another, quick loads":     {takes: 50 * time.Microsecond},
+		"one after another, slow loads":      {takes: 20 * time.Millisecond},
+		"one after another, over minutes":    {takes: 50 * time.Microsecond, between: 500 * time.Millisecond},
+		"at the same time, quick loads":      {takes: 50 * time.Microsecond, together: true},
+		"at the same time, instant loads":    {together: true},
+		"at the same time, slow loads":       {takes: 20 * time.Millisecond, together: true},
+		"at the same time, very slow loads":  {takes: 3 * time.Second, together: true},
+		"one after another, very slow loads": {takes: 3 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newCaches(t, caches)
+				defer w.close()
+				w.net.SetConditions(memnet.Conditions{Latency: 100 * time.Microsecond})
+				w.takes = tt.takes
+				w.loads = 0
+				for round := range 3 {
+					before, took := w.loads, make([]time.Duration, 0, caches*keys)
+					owners, lookups := w.sent()
+					var mu sync.Mutex
+					get := func(i, k int) {
+						start := time.Now()
+						w.get(i, fmt.Sprint("k", round, "/", k))
+						mu.Lock()
+						took = append(took, time.Since(start))
+						mu.Unlock()
+					}
+					if tt.together {
+						var all sync.WaitGroup
+						for i := range w.all {
+							all.Go(func() {
+								for k := range keys {
+									get(i, k)
+									time.Sleep(tt.between)
+								}
+							})
+						}
+						all.Wait()
+					} else {
+						for k := range keys {
+							for i := range w.all {
+								get(i, k)
+							}
+							time.Sleep(tt.between)
+						}
+					}
+					slices.Sort(took)
+					nowOwners, nowLookups := w.sent()
+					owners, lookups = nowOwners-owners, nowLookups-lookups
+					loads := w.loads - before
+					t.Logf("%s: %d loads of %d keys at %d caches; %d messages to owners, %d to siblings; p50 %v, p99 %v", name, loads, keys, caches,
+						owners, lookups, took[len(took)/2], took[len(took)*99/100])
+					if loads > most {
+						t.Errorf("%d loads of %d keys, want at most %d", loads, keys, most)
+					}
+					if owners > caches*keys || lookups > caches*keys {
+						t.Errorf("%d messages to owners and %d to siblings for %d misses", owners, lookups, caches*keys)
+					}
+				}
+			})
+		})
+	}
+}
