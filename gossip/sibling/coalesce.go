@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/summarycache/summarycache/gossip/invalidation"
 )
 
 const (
@@ -93,7 +95,8 @@ func NewCoalescer(c CoalescerConfig) *Coalescer {
 //
 // It waits for the owner's answer for at most 50 ms, and asks only while that pays: of the objects
 // that this peer fetches, others must want more than half at about the same time, or that share
-// times the time of a fetch must exceed the round trip to an owner. The share is known from
+// times the time of a fetch must exceed the round trip to an owner, or an invalidation has just
+// removed objects here ([Coalescer.Invalidated]). The share is known from
 // the answers of owners and, without a message, from requests that join a fetch, from those of
 // peers that an owner sent here, and from objects that others begin to advertise without
 // having got them here ([Coalescer.Joined], [Coalescer.Served]).
@@ -110,7 +113,7 @@ func (c *Coalescer) InFlight(ctx context.Context, identity string, fetch time.Du
 	switch {
 	case owner.Name == c.cfg.Name:
 		name = c.enter(key, c.cfg.Name, fetch)
-	case !c.yield.pays(fetch):
+	case !c.yield.pays(fetch, time.Now()):
 		c.yield.fetches(identity, time.Now(), c.cfg.Advertised)
 		return Peer{}, false
 	default:
@@ -142,6 +145,23 @@ func (c *Coalescer) Joined() { c.yield.joined() }
 // not have fetched it.
 func (c *Coalescer) Served(identity string, request http.Header) {
 	c.yield.served(identity, PreferredWait(request) > 0)
+}
+
+// Invalidated reports that an invalidation of the cluster has removed n objects here. What this owner
+// remembers of the objects that it selects is dropped, except for variants: the peers that fetched
+// them do not hold them any more. All peers will miss these objects, so as many fetches of the next
+// minute ask owners in any case.
+func (c *Coalescer) Invalidated(t invalidation.Target, n int) {
+	c.yield.removes(n, time.Now())
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.cfg.Key == nil:
+	case t.Kind == invalidation.Identity:
+		delete(c.first, c.cfg.Key(t.Name))
+	default:
+		clear(c.first)
+	}
 }
 
 // enter returns the peer that is fetching a key or has just fetched it; "" = no peer but the one of

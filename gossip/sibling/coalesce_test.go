@@ -13,6 +13,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/summarycache/summarycache/gossip/invalidation"
 )
 
 // A cluster passes requests to the handlers of its peers.
@@ -239,17 +241,22 @@ func TestCoalescerForMembersOnly(t *testing.T) {
 	}
 }
 
-// An owner remembers a fetch until it is expected to have ended and its digest to have spread.
+// An owner remembers a fetch until it is expected to have ended and its digest to have spread, but
+// not beyond an invalidation of the object.
 func TestOwnersMemory(t *testing.T) {
 	for name, tt := range map[string]struct {
 		fetch, after time.Duration
+		invalidates  invalidation.Target
 		want         string
 	}{
-		"of unknown time":         {0, fetchWait + coalesceFor - 1, "p1"},
-		"of unknown time, later":  {0, fetchWait + coalesceFor, ""},
-		"a slow one":              {4 * time.Second, 9 * time.Second, "p1"},
-		"a slow one, later":       {4 * time.Second, 10 * time.Second, ""},
-		"one that takes too long": {time.Hour, maxWait + coalesceFor, ""},
+		"of unknown time":                  {0, fetchWait + coalesceFor - 1, invalidation.Target{}, "p1"},
+		"of unknown time, later":           {0, fetchWait + coalesceFor, invalidation.Target{}, ""},
+		"a slow one":                       {4 * time.Second, 9 * time.Second, invalidation.Target{}, "p1"},
+		"a slow one, later":                {4 * time.Second, 10 * time.Second, invalidation.Target{}, ""},
+		"one that takes too long":          {time.Hour, maxWait + coalesceFor, invalidation.Target{}, ""},
+		"invalidated":                      {0, 0, invalidation.Target{Kind: invalidation.Identity, Name: "x"}, ""},
+		"invalidated by prefix":            {0, 0, invalidation.Target{Kind: invalidation.Prefix, Name: "a"}, ""},
+		"when something else is, the same": {0, 0, invalidation.Target{Kind: invalidation.Identity, Name: "long"}, "p1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -259,6 +266,11 @@ func TestOwnersMemory(t *testing.T) {
 				}
 				c.coalescers["p1:80"].InFlight(t.Context(), "x", tt.fetch)
 				time.Sleep(tt.after)
+				for _, one := range c.coalescers {
+					if tt.invalidates.Kind != 0 {
+						one.Invalidated(tt.invalidates, 0)
+					}
+				}
 				if got := c.fetching("p2", "x"); got != tt.want {
 					t.Errorf("told of %q, want %q", got, tt.want)
 				}

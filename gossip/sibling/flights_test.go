@@ -12,6 +12,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/summarycache/summarycache/gossip/invalidation"
 )
 
 // Concurrent calls for a value share one load.
@@ -243,6 +245,17 @@ func TestOwnersAreAskedWhileItPays(t *testing.T) {
 		}
 		if n := asks(0); n != 0 {
 			t.Errorf("then still asked %d", n)
+		}
+		everything := invalidation.Target{Kind: invalidation.Everything}
+		c.Invalidated(everything, 100)
+		c.Invalidated(everything, 50)
+		if n := asks(0); n != 150 {
+			t.Errorf("asked %d after 150 objects were removed everywhere, want 150", n)
+		}
+		c.Invalidated(everything, 150)
+		time.Sleep(removedFor)
+		if n := asks(0); n != 0 {
+			t.Errorf("asked %d after 150 objects were removed a minute ago, want 0", n)
 		}
 		advertised = true
 		if n := asks(time.Second); n < rounds/4 {

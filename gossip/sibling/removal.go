@@ -161,19 +161,27 @@ func (c *Cache) invalidated(t invalidation.Target) {
 	c.gate.mu.Lock()
 	defer c.gate.mu.Unlock()
 	c.flights.forget(t.Matches)
+	n := 0
+	defer func() { c.coalescer.Invalidated(t, n) }()
+	drop := func(identity string) {
+		if _, ok := c.Store.Get(identity); ok {
+			n++
+		}
+		c.Store.Drop(identity)
+	}
 	if t.Kind == invalidation.Identity {
 		*c.gate.era(t.Name)++
-		c.Store.Drop(t.Name)
+		drop(t.Name)
 		url, _ := rfc9111.SplitIdentity(t.Name)
 		for _, id := range c.variants.Identities(url) {
-			c.Store.Drop(id)
+			drop(id)
 		}
 		return
 	}
 	c.gate.all++
 	for identity := range c.Store.Identities() {
 		if t.Matches(identity) {
-			c.Store.Drop(identity)
+			drop(identity)
 		}
 	}
 }

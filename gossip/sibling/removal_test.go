@@ -392,6 +392,7 @@ func TestZeroValues(t *testing.T) {
 	c.OriginRoundTrip("x")
 	co.Joined()
 	co.Served("x", nil)
+	co.Invalidated(invalidation.Target{Kind: invalidation.Everything}, 1)
 	h.Of("x")
 	h.Asked("x", 0, nil)
 	if c.Lookup(LookupRequest{}).Left() != 0 || c.Stats() != (Stats{}) || new(Cache).Stats() != (CacheStats{}) {

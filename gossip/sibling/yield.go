@@ -22,6 +22,9 @@ type yield struct {
 	trip  average     // round trip to an owner, in seconds
 	alone []loneFetch // oldest first; while it is full, answers of owners are not counted
 	open  int         // of alone
+
+	removed int       // this many fetches ask owners in any case
+	until   time.Time // but none after that
 }
 
 // A loneFetch is a fetch of an object that no other peer wants, as far as this one knows.
@@ -39,6 +42,7 @@ const (
 	leastCoalesce = time.Millisecond // shorter round trips count as this
 	loneFor       = 5 * time.Second  // after which the digests of others advertise what they fetched at the time
 	openFor       = coalesceFor      // after which no owner sends other peers here for what is fetched soon
+	removedFor    = time.Minute      // in which objects that are in demand are fetched again
 	maxLone       = 256
 	maxOpen       = 128 // fetches about which an owner was asked that are not noted yet; another peer may be so many behind
 )
@@ -86,14 +90,28 @@ func (y *yield) noteOpen(i int) {
 	y.note(false)
 }
 
+// removes notes that an invalidation has removed n objects here, and so at all peers, which now all
+// miss them: that many fetches ask owners, whatever the share was before.
+func (y *yield) removes(n int, now time.Time) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	if now.After(y.until) {
+		y.removed = 0
+	}
+	y.removed, y.until = y.removed+n, now.Add(removedFor)
+}
+
 // pays reports whether an owner should be asked before a fetch that takes that long; 0 = unknown.
-func (y *yield) pays(fetch time.Duration) bool {
+func (y *yield) pays(fetch time.Duration, now time.Time) bool {
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	known := fetch > 0 && y.trip.known
 	switch {
 	case y.share > yieldAlways, !known && y.share > yieldUnknown,
 		known && y.share*fetch.Seconds() > max(y.trip.value, leastCoalesce.Seconds()):
+		return true
+	case y.removed > 0 && now.Before(y.until):
+		y.removed--
 		return true
 	}
 	return false

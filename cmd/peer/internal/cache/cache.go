@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
+	"github.com/summarycache/summarycache/gossip/invalidation"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
@@ -68,6 +69,7 @@ type Coalescer interface {
 	InFlight(ctx context.Context, identity string, fetch time.Duration) (sibling.Peer, bool)
 	Joined()                                     // is called when a request joins a fetch of this cache
 	Served(identity string, request http.Header) // is called when a sibling has got a response from this cache
+	Invalidated(t invalidation.Target, n int)    // is called when an invalidation of the cluster has removed n responses
 }
 
 const (

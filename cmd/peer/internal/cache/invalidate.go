@@ -20,7 +20,11 @@ func (c *Cache) invalidate(ctx context.Context, urls []string) {
 	targets := make([]invalidation.Target, len(urls))
 	for i, url := range urls {
 		targets[i] = TargetOf(url, false)
-		c.Invalidations.Add(uint64(c.remove(targets[i], c.cfg.Cluster == nil)))
+		remove := c.Invalidated
+		if c.cfg.Cluster == nil {
+			remove = c.Purge
+		}
+		c.Invalidations.Add(uint64(remove(targets[i])))
 	}
 	if c.cfg.Cluster == nil || len(urls) == 0 {
 		return
@@ -45,7 +49,13 @@ func TargetOf(url string, prefix bool) invalidation.Target {
 // Invalidated carries out an invalidation by this peer or another that Config.Cluster carries to
 // all: it removes the responses or, if the invalidation is soft, makes them stale. It returns their
 // number. Responses being fetched are not stored.
-func (c *Cache) Invalidated(t invalidation.Target) int { return c.remove(t, false) }
+func (c *Cache) Invalidated(t invalidation.Target) int {
+	n := c.remove(t, false)
+	if c.cfg.Coalescer != nil {
+		c.cfg.Coalescer.Invalidated(t, n)
+	}
+	return n
+}
 
 // Purge is Invalidated for this cache alone. Siblings keep their copies, but older ones are refused
 // here. How old they are follows from the clock and Age, which has whole seconds. So a sibling's

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -147,5 +148,56 @@ func TestLaggingPeer(t *testing.T) {
 				v.net.SetConditions(memnet.Conditions{})
 			})
 		})
+	}
+}
+
+// TestTagPurgeUnderLoad: after a purge of a thousand hot objects by a tag, each is fetched from the
+// origin about once, although clients ask for it at three peers.
+func TestTagPurgeUnderLoad(t *testing.T) {
+	for _, think := range []time.Duration{time.Millisecond, 50 * time.Millisecond} {
+		t.Run(think.String(), func(t *testing.T) { synctest.Test(t, func(t *testing.T) { tagPurgeUnderLoad(t, think) }) })
+	}
+}
+
+func tagPurgeUnderLoad(t *testing.T, think time.Duration) {
+	const peers, hot, most = 3, 1000, 1010
+	v := newVirtual(t, peers, nil)
+	defer v.stop()
+	o := new(tagged)
+	v.server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		pause(think)
+		o.ServeHTTP(w, r)
+	})
+	v.net.SetConditions(memnet.Conditions{Latency: 100 * time.Microsecond})
+	pause(3 * time.Second)
+	// Each object is asked for at each peer, in an order that differs from time to time, 200 times a
+	// second in all.
+	random := rand.New(rand.NewPCG(1, 2))
+	round := func() {
+		var all sync.WaitGroup
+		for _, k := range random.Perm(hot * peers) {
+			pause(5 * time.Millisecond)
+			all.Go(func() {
+				if got, status := v.send("GET", k%peers, fmt.Sprint("/hot/", k/peers)); got != fmt.Sprint(o.version.Load()) {
+					t.Errorf("object %d: version %s (%s), want %d", k/peers, got, status, o.version.Load())
+				}
+			})
+		}
+		all.Wait()
+	}
+	round()
+	for range 2 {
+		pause(2 * time.Second)
+		o.version.Add(1)
+		before := o.asked.Load()
+		if r, err := v.nodes[1].Purge(t.Context(), admin.PurgeRequest{Tags: []string{"hot"}, Everywhere: true}); err != nil || r.Failed() != 0 {
+			t.Errorf("Purge = %+v, %v", r, err)
+		}
+		round()
+		fetched := o.asked.Load() - before
+		t.Logf("a purge of %d objects, each asked for at %d peers, of an origin that takes %v: %d origin fetches", hot, peers, think, fetched)
+		if fetched > most {
+			t.Errorf("%d origin fetches of %d objects, want at most %d", fetched, hot, most)
+		}
 	}
 }

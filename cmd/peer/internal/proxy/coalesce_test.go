@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/summarycache/summarycache/gossip/invalidation"
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
@@ -19,8 +20,9 @@ type first struct {
 	self, peer string
 }
 
-func (first) Joined()                    {}
-func (first) Served(string, http.Header) {}
+func (first) Joined()                              {}
+func (first) Served(string, http.Header)           {}
+func (first) Invalidated(invalidation.Target, int) {}
 
 func (f first) InFlight(context.Context, string, time.Duration) (sibling.Peer, bool) {
 	if f.self == f.peer {
