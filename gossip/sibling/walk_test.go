@@ -36,7 +36,7 @@ func TestWalk(t *testing.T) {
 		"at the same time, instant loads":    {together: true},
 		"at the same time, slow loads":       {takes: 20 * time.Millisecond, together: true},
 		"at the same time, very slow loads":  {takes: 3 * time.Second, together: true},
-		"one after another, very slow loads": {takes: 3 * time.Second},
+		"one after another, very slow loads": {takes: 4500 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
