@@ -121,7 +121,7 @@ func (c *Coalescer) InFlight(ctx context.Context, identity string, fetch time.Du
 		start := time.Now()
 		got, err := c.ask(ctx, owner, key, fetch)
 		if ctx.Err() == nil {
-			c.cfg.Health.Asked(owner.Name, time.Since(start), err)
+			c.cfg.Health.Asked(owner.Name, min(time.Since(start), askTimeout), err) // not longer: one late answer does not show that it is too far away
 		}
 		if err == nil {
 			name = got

@@ -22,6 +22,7 @@ type crew struct {
 	names      []string
 	coalescers map[string]*Coalescer // by address, which is the name and a port
 	broken     bool
+	late       time.Duration // by which answers are
 }
 
 func newCrew(peers int) *crew {
@@ -47,6 +48,12 @@ func newCrew(peers int) *crew {
 func (c *crew) RoundTrip(r *http.Request) (*http.Response, error) {
 	if c.broken {
 		return nil, errors.New("broken")
+	}
+	select {
+	case <-r.Context().Done():
+		time.Sleep(time.Millisecond) // a busy machine notices it late
+		return nil, r.Context().Err()
+	case <-time.After(c.late):
 	}
 	rec := httptest.NewRecorder()
 	c.coalescers[r.URL.Host].ServeHTTP(rec, r)
@@ -177,6 +184,33 @@ func TestOwnerIsGone(t *testing.T) {
 		c.fetching("p0", "x")
 		if got := c.fetching("p1", "x"); got != "p0" {
 			t.Errorf("then told of %q", got)
+		}
+	})
+}
+
+// An owner that is late once is asked again. One that is late three times is left alone for a while.
+func TestOwnerIsLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrew(2)
+		asker, asks := c.coalescers["p0:80"], 0
+		for key := uint64(1); asks < 7; key++ {
+			if owner, _ := asker.owner(key); owner.Name == "p0" {
+				continue
+			}
+			asker.cfg.Key = func(string) uint64 { return key }
+			c.late = 0
+			if asks == 1 || asks >= 4 {
+				c.late = time.Second
+			}
+			before := asker.Sent.Load()
+			asker.InFlight(t.Context(), "x", time.Second)
+			if asker.Sent.Load() == before {
+				t.Errorf("the owner is not asked the %d. time", asks+1)
+			}
+			asks++
+		}
+		if !asker.cfg.Health.Of("p1").Suspended {
+			t.Error("an owner that is late three times in a row is not suspended")
 		}
 	})
 }

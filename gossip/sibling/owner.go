@@ -28,7 +28,7 @@ func (c *Coalescer) owner(key uint64) (best Peer, ok bool) {
 		}
 	}
 	r := c.cfg.Health.Of(best.Name)
-	return best, !r.Suspended && r.RoundTrip < askTimeout
+	return best, !r.Suspended && r.RoundTrip <= askTimeout
 }
 
 // addr returns the address of a living member other than this one; "" = there is none of that name.
