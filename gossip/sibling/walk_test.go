@@ -92,3 +92,34 @@ func TestWalk(t *testing.T) {
 		})
 	}
 }
+
+// TestWalkAfterDigests: a cache whose objects others have found by its digest, a little later, still
+// asks owners when they come so soon that no digest helps.
+func TestWalkAfterDigests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const keys, most = 100, 102
+		w := newCaches(t, 3)
+		defer w.close()
+		w.net.SetConditions(memnet.Conditions{Latency: 100 * time.Microsecond})
+		w.takes = 50 * time.Microsecond
+		for k := range keys {
+			w.get(1, fmt.Sprint("a", k))
+		}
+		time.Sleep(time.Second)
+		for k := range keys {
+			w.get(0, fmt.Sprint("a", k))
+		}
+		if w.loads != keys {
+			t.Errorf("%d loads of %d keys that a digest has", w.loads, keys)
+		}
+		w.loads = 0
+		for k := range keys {
+			for _, i := range []int{1, 0, 2} {
+				w.get(i, fmt.Sprint("b", k))
+			}
+		}
+		if w.loads > most {
+			t.Errorf("%d loads of %d keys, want at most %d", w.loads, keys, most)
+		}
+	})
+}

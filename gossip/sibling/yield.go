@@ -11,7 +11,8 @@ import (
 //   - the answers of owners: another peer was first;
 //   - requests that join a fetch here;
 //   - peers that an owner has sent here: this one was first. If none comes in time, the object is
-//     wanted by nobody else;
+//     wanted by nobody else. A peer that comes since a digest led it here is no evidence: a little
+//     earlier an owner would have sent it;
 //   - digests, for fetches about which no owner was asked. If another peer advertises the
 //     object a little later, and did not get it here, that peer fetched it as well.
 //
@@ -157,7 +158,9 @@ func (y *yield) served(identity string, sent bool) {
 			return false
 		case f.open():
 			y.open--
-			y.note(sent)
+			if sent {
+				y.note(true)
+			}
 		case f.noted && sent:
 			y.share = min(1, y.share+yieldGain) // the opposite was noted
 		}

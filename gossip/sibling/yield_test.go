@@ -14,6 +14,7 @@ func TestYield(t *testing.T) {
 		asked      bool          // an owner was
 		more       int           // fetches after it about which owners are asked, and which nobody gets here
 		after      time.Duration // until the rest
+		noted      bool          // it is noted as wanted by nobody else by then
 		served     bool          // another peer gets the object here
 		sent       bool          // an owner sent it
 		advertised bool          // later another peer advertises the object
@@ -22,8 +23,8 @@ func TestYield(t *testing.T) {
 		"undecided":                                {asked: true, want: 0},
 		"nobody came":                              {asked: true, after: openFor, want: -1},
 		"somebody was sent":                        {asked: true, served: true, sent: true, want: 1},
-		"somebody was sent late":                   {asked: true, after: openFor, served: true, sent: true, want: 1},
-		"somebody found it in the digest":          {asked: true, served: true, want: -1},
+		"somebody was sent late":                   {asked: true, noted: true, served: true, sent: true, want: 1},
+		"somebody found it in the digest":          {asked: true, served: true, after: openFor, want: 0},
 		"many follow":                              {asked: true, more: maxOpen, want: -1},
 		"somebody was sent after many":             {asked: true, more: maxOpen, served: true, sent: true, want: 1},
 		"not asked":                                {after: openFor, want: 0},
@@ -43,14 +44,14 @@ func TestYield(t *testing.T) {
 				for i := range tt.more {
 					y.asked(fmt.Sprint(i), 0, false, time.Now(), advertised)
 				}
-				if tt.served && tt.after < loneFor {
-					time.Sleep(tt.after)
+				if tt.noted {
+					time.Sleep(openFor)
 				}
 				y.judge(time.Now(), advertised)
 				if tt.served {
 					y.served("x", tt.sent)
 				}
-				time.Sleep(max(0, tt.after))
+				time.Sleep(tt.after)
 				y.judge(time.Now(), advertised)
 				up, down := yieldGain*(1-before), yieldGain*before
 				want := map[float64]float64{0: before, 1: before + up, -1: before - down}[tt.want]
