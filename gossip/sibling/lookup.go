@@ -75,7 +75,7 @@ func (l *Lookup) coalesce(ctx context.Context) {
 		return
 	}
 	l.coalesced = true
-	fetch := l.c.OriginRoundTrip(l.req.URL.Host)
+	fetch := l.c.originRoundTrip(l.req.URL.Host)
 	if first, ok := l.req.InFlight(ctx, fetch); ok {
 		l.candidates = append(l.candidates, Ranked{Candidate: Candidate{Peer: first.Name, Service: first.Addr}, unlisted: true, wait: atMost(fetch)})
 	}

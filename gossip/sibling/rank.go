@@ -85,9 +85,9 @@ func (c *Client) rank(dst []Ranked, found []Candidate, a Ranked) []Ranked {
 	return dst
 }
 
-// OriginRoundTrip returns the recent average of the time to the header of an answer of the origin of
+// originRoundTrip returns the recent average of the time to the header of an answer of the origin of
 // that host (as in a URL); 0 = unknown.
-func (c *Client) OriginRoundTrip(host string) time.Duration {
+func (c *Client) originRoundTrip(host string) time.Duration {
 	r, _ := c.origins.look(host)
 	return time.Duration(r.trip.value * float64(time.Second))
 }

@@ -389,7 +389,7 @@ func TestZeroValues(t *testing.T) {
 	c.Gone("x")
 	c.CloseIdleConnections()
 	c.Load()
-	c.OriginRoundTrip("x")
+	c.originRoundTrip("x")
 	co.Joined()
 	co.Served("x", nil)
 	co.Invalidated(invalidation.Target{Kind: invalidation.Everything}, 1)
