@@ -27,8 +27,9 @@ const maxJoins = 8 << 10
 
 // Listen returns a listener whose connections are each a [Conn] that the gate admitted; a nil
 // gate admits all. Closing it closes l. A write fails with [os.ErrDeadlineExceeded] when the
-// client has taken nothing for the time patience, or up to a quarter longer; 0 = it waits for
-// ever. This ends for a connection when somebody sets a write deadline on it, or takes it over
+// client has taken nothing for the time patience, or up to a quarter longer, and more than half of the
+// gate's places are taken, or half of those of the client's address; 0 = it waits for ever. Without a
+// gate it fails in any case. This ends for a connection when somebody sets a write deadline on it, or takes it over
 // from the server.
 func Listen(l net.Listener, patience time.Duration, gate *Gate) net.Listener {
 	return listener{l, patience, gate}

@@ -13,9 +13,9 @@ import (
 // quarter.
 const looks = 4
 
-// patience bounds how long a client may take nothing of what it is sent. It sets the write
-// deadline a little ahead, again and again: when the deadline passes, that is no error if the
-// client took something. Setting another write deadline on the connection, as
+// patience bounds how long a client may take nothing of what it is sent while others may need its
+// place. It sets the write deadline a little ahead, again and again: when the deadline passes, that is
+// no error if the client took something, or if there is room. Setting another write deadline on the connection, as
 // [net/http.Hijacker] does, ends this.
 type patience struct {
 	limit    time.Duration // 0 = a client may take as long as it likes
@@ -49,7 +49,8 @@ func (c *Conn) SetWriteDeadline(t time.Time) error {
 // patiently calls write until all of n bytes are written or, if n < 0, until write returns no
 // error. Each call goes on after what was done, and returns how much it did. patiently
 // ends with an error other than a timeout, or when the client took nothing for the
-// limit.
+// limit and its place may be needed. Until then the system's keep-alive probes show whether the
+// client is still there.
 func (c *Conn) patiently(n int64, write func(done int64) (int64, error)) (done int64, err error) {
 	p := &c.patience
 	if p.limit <= 0 || p.off.Load() {
@@ -59,7 +60,11 @@ func (c *Conn) patiently(n int64, write func(done int64) (int64, error)) (done i
 	moved := time.Now() // when the client took something last, or was first waited for
 	for now := moved; ; now = time.Now() {
 		if left := p.deadline.Sub(now); left < look/2 {
-			p.deadline = now.Add(min(look, max(p.limit-now.Sub(moved), time.Millisecond)))
+			rest := p.limit - now.Sub(moved)
+			if rest <= 0 { // it may stay for now
+				rest = look
+			}
+			p.deadline = now.Add(min(look, max(rest, time.Millisecond)))
 			if err := c.Conn.SetWriteDeadline(p.deadline); err != nil {
 				return done, err
 			}
@@ -73,10 +78,23 @@ func (c *Conn) patiently(n int64, write func(done int64) (int64, error)) (done i
 			return done, nil
 		case k > 0:
 			moved = time.Now()
-		case time.Since(moved) >= p.limit:
+		case time.Since(moved) >= p.limit && c.pass.crowded():
 			return done, err
 		}
 	}
+}
+
+// crowded reports whether others may need the place of a connection: half of all places, or of those
+// of its address, are taken. A connection that no gate counts must always make room.
+func (p *pass) crowded() bool {
+	g := p.gate
+	if g == nil || g.limits.Conns == 0 {
+		return true
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	h := g.hosts[p.from]
+	return 2*g.used > g.limits.Conns || h != nil && g.limits.PerHost > 0 && 2*h.used > g.limits.PerHost
 }
 
 // write writes p to the connection below.

@@ -75,9 +75,6 @@ var mutations = []mutation{
 		{cacheDir + "direct.go", "e.age(c.now())", "e.age(r.now)"},
 		{cacheDir + "serve.go", "next, r.now = *more, c.now()", "next = *more"},
 	}},
-	{name: "slow-reader", what: "a client that stops reading is never given up", edits: []edit{
-		{"cmd/peer/internal/conn/patience.go", "	if p.limit <= 0 || p.off.Load() {\n		return write(0)", "	if true {\n		return write(0)"},
-	}},
 	{name: "slow-sender", what: "a client that stops sending is never given up", edits: []edit{
 		{"cmd/peer/internal/node/node.go", "Handler: withBodyDeadline(h, n.cfg.ClientBodyTimeout)", "Handler: withBodyDeadline(h, 1000*n.cfg.ClientBodyTimeout)"},
 	}},

@@ -102,8 +102,6 @@ func (w *world) judge(r result) {
 	once, superseded := spoilt > 0, w.superseded(&r)
 	own := 30 * time.Second // what a client takes by itself
 	switch {
-	case r.Kind == "stop" && r.gone && r.complete && pageOf(r.URL).size > 500_000:
-		w.fail("held", &r, "a client that stopped reading was still served after %v", took)
 	case r.Kind == "post-stop" && took >= patience && !host:
 		w.fail("held", &r, "a client that stopped sending was waited for for %v", took)
 	case r.gone || r.Kind == "post-stop" || r.Kind == "churn":
