@@ -101,6 +101,7 @@ func (f *Fields) Clean(h http.Header, method string, hasBody, trusted bool) (cle
 		case connection[name]:
 		case name == "Range" && safe && !byteRanges(lines):
 		case !hasBody && (name == "Expect" || safe && strings.HasPrefix(name, "Content-") && f.readings[name] != kept):
+		case (name == "Accept" || name == "Accept-Language" || name == "Accept-Charset") && !members(lines): // as if there was none
 		case f.Reading(name, method, trusted) != "":
 		default:
 			continue
@@ -120,6 +121,14 @@ func (f *Fields) Clean(h http.Header, method string, hasBody, trusted bool) (cle
 // connection are the fields for which [rfc9111.RemoveHopByHop] must be called.
 var connection = map[string]bool{"Connection": true, "Proxy-Connection": true, "Keep-Alive": true, "Te": true, "Trailer": true,
 	"Upgrade": true, "Proxy-Authorization": true, "Transfer-Encoding": true, "Proxy-Authenticate": true}
+
+// members reports whether a list field has a member.
+func members(lines []string) bool {
+	for range rfc9111.Members(lines) {
+		return true
+	}
+	return false
+}
 
 // byteRanges reports whether the lines of a Range are one valid set of ranges of bytes (RFC 9110
 // section 14.1.1).

@@ -16,7 +16,7 @@ func TestClean(t *testing.T) {
 		in            string // names, or "name: value", separated by " | "
 		kept          string // names
 	}{
-		{"usual ones", "GET", false, false, "Accept | Cookie | X-Custom | If-None-Match", "Accept Cookie If-None-Match X-Custom"},
+		{"usual ones", "GET", false, false, "Accept: a/b | Cookie | X-Custom | If-None-Match", "Accept Cookie If-None-Match X-Custom"},
 		{"underscores", "POST", true, false, "X_forwarded_host | Content_length | X.y | X~y | X-Y", "X-Y"},
 		{"host, scheme, path, client", "GET", false, false, "X-Host | Front-End-Https | X-Rewrite-Url | X-Real-Ip | Proxy | X-Forwarded-Anything | X-Forwarded | Forwarded-For | X-Original-Method", ""},
 		{"of a stranger", "GET", false, false, "X-Forwarded-For | X-Forwarded-Proto | X-Forwarded-Host | Forwarded", ""},
@@ -26,6 +26,7 @@ func TestClean(t *testing.T) {
 		{"another method of a POST", "POST", true, false, "X-Http-Method-Override", "X-Http-Method-Override"},
 		{"kept by a setting", "GET", false, false, "X_api_version | X_other | X-Original-Url | X-Original-Uri", "X-Original-Url X_api_version"},
 		{"of the connection", "GET", false, false, "Connection: x-a, close | X-A | Keep-Alive | Te | Upgrade | X-B", "X-B"},
+		{"no preference", "GET", false, false, "Accept-Language | Accept-Language:  , | Accept | Accept-Encoding", "Accept-Encoding"},
 		{"trailers for a GET", "GET", false, false, "Te: trailers", ""},
 		{"trailers for a POST", "POST", true, false, "Te: Trailers | Connection: Te | X-A", "Te X-A"},
 		{"other codings for a POST", "POST", true, false, "Te: gzip", ""},

@@ -111,17 +111,32 @@ func setForwarded(h http.Header, remote, scheme, host string) {
 		}
 		lines[0] = chain
 		h["X-Forwarded-For"] = lines[0:1:1]
-		if lines := h["Forwarded"]; lines != nil { // from a trusted proxy: others were dropped
-			if strings.Contains(ip, ":") {
-				ip = `"[` + ip + `]"`
-			}
-			h["Forwarded"] = []string{strings.Join(lines, ", ") + ", for=" + ip}
-		}
+		setHops(h, ip)
 	}
 	h["X-Forwarded-Proto"] = lines[1:2:2]
 	delete(h, "X-Forwarded-Host")
 	if host != "" {
 		h["X-Forwarded-Host"] = lines[2:3:3]
+	}
+}
+
+// setHops has Forwarded of a trusted proxy, if any, say nothing but the addresses of the hops and of
+// the proxy: a host or scheme in it may be others than those of the key.
+func setHops(h http.Header, proxy string) {
+	var hops []string
+	for member := range rfc9111.Members(h["Forwarded"]) {
+		for pair := range strings.SplitSeq(member, ";") {
+			if name, value, _ := strings.Cut(strings.TrimSpace(pair), "="); strings.EqualFold(name, "for") && value != "" {
+				hops = append(hops, "for="+value)
+			}
+		}
+	}
+	delete(h, "Forwarded")
+	if hops != nil {
+		if strings.Contains(proxy, ":") {
+			proxy = `"[` + proxy + `]"`
+		}
+		h["Forwarded"] = []string{strings.Join(append(hops, "for="+proxy), ", ")}
 	}
 }
 
