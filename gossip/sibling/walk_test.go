@@ -102,15 +102,16 @@ func TestWalkAfterDigests(t *testing.T) {
 		defer w.close()
 		w.net.SetConditions(memnet.Conditions{Latency: 100 * time.Microsecond})
 		w.takes = 50 * time.Microsecond
-		for k := range keys {
+		const before = maxOpen + 4 // after many more, it takes a few fetches to learn again
+		for k := range before {
 			w.get(1, fmt.Sprint("a", k))
 		}
 		time.Sleep(time.Second)
-		for k := range keys {
+		for k := range before {
 			w.get(0, fmt.Sprint("a", k))
 		}
-		if w.loads != keys {
-			t.Errorf("%d loads of %d keys that a digest has", w.loads, keys)
+		if w.loads != before {
+			t.Errorf("%d loads of %d keys that a digest has", w.loads, before)
 		}
 		w.loads = 0
 		for k := range keys {
