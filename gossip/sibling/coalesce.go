@@ -86,7 +86,7 @@ type inFlight struct {
 
 // NewCoalescer returns a Coalescer.
 func NewCoalescer(c CoalescerConfig) *Coalescer {
-	return &Coalescer{cfg: c, yield: yield{share: 1}, first: make(map[uint64]inFlight)}
+	return &Coalescer{cfg: c, yield: yield{share: yieldAtFirst}, first: make(map[uint64]inFlight)}
 }
 
 // InFlight returns the sibling that is fetching the object of an identity, or has just fetched it. If

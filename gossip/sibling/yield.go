@@ -39,13 +39,14 @@ type loneFetch struct {
 const (
 	yieldGain     = 1.0 / 32
 	yieldUnknown  = 1.0 / 20         // share that pays while the time of a fetch or of a round trip is unknown
+	yieldAtFirst  = 3.0 / 4          // share while nothing is known
 	yieldAlways   = 1.0 / 2          // share that pays however short a fetch is: it spares the origin one fetch in two
 	leastCoalesce = time.Millisecond // shorter round trips count as this
 	loneFor       = 5 * time.Second  // after which the digests of others advertise what they fetched at the time
 	openFor       = coalesceFor      // after which no owner sends other peers here for what is fetched soon
 	removedFor    = time.Minute      // in which objects that are in demand are fetched again
 	maxLone       = 256
-	maxOpen       = 28 // fetches about which an owner was asked that are not noted yet; another peer may be so many behind
+	maxOpen       = 22 // fetches about which an owner was asked that are not noted yet; another peer may be so many behind
 )
 
 // note adds a fetch, and whether another peer wants the object, too. y.mu is held.
