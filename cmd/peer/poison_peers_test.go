@@ -99,7 +99,7 @@ func (p *poisonPair) status(of started) (s admin.Status) {
 
 // settle waits until the sibling knows what the peer holds.
 func (p *poisonPair) settle() {
-	eventually(p.t, time.Minute, "the sibling knows what the peer holds", func() bool {
+	eventually(p.t, 5*time.Minute, "the sibling knows what the peer holds", func() bool {
 		s := p.status(p.a)
 		stable := s.Digest.Keys == p.held && s.Digest.Published == uint64(s.Digest.Keys)
 		p.held = s.Digest.Keys

@@ -151,7 +151,15 @@ func (p *poisoning) batch(attempts []*attempt) (found []finding) {
 	if p.cache.errors == nil {
 		return found
 	}
-	if e := p.cache.errors(); e != "" && !slices.ContainsFunc(found, func(f finding) bool { return f.where == "the origin" }) {
+	e := p.cache.errors()
+	told := false
+	for i := range found {
+		if found[i].where == "the origin" {
+			told = true
+			found[i].detail += "; of this batch " + e
+		}
+	}
+	if e != "" && !told {
 		found = append(found, p.blame(attempts, raw, e))
 	}
 	return found
