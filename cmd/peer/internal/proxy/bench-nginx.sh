@@ -1,36 +1,41 @@
 #!/usr/bin/env bash
 # Peer against nginx's proxy_cache, Varnish, and the least that a proxy of net/http can do, by wrk, side by side in one run.
 #
-#   cmd/peer/internal/proxy/bench-nginx.sh [-t SECONDS] [-r ROUNDS] [-c CPUS] [-n OBJECTS] [-p PROFILES] [-s "SERVERS..."] [ROW...]
+#   cmd/peer/internal/proxy/bench-nginx.sh [-t SECONDS] [-r ROUNDS] [-c CPUS] [-n OBJECTS] [-p PROFILES] [-w DIRECTORY] [-s "SERVERS..."] [ROW...]
 #
 #   -t  length of a round, default 3     -r  rounds of each server, by turns, default 4; the medians count
 #   -c  CPUs a server has, default 1     -n  objects of the row "many", default 100000
 #   -p  write a CPU profile of peer's last round of each row to this directory
-#   -s  of nginx, varnish, floor and peer, default all
+#   -w  where the stores are, default: below the temporary directory
+#   -s  of nginx, tuned, varnish, floor and peer, default all; tuned is nginx with open_file_cache
 #
 # A row is WHAT-SIZE-CONNECTIONS: "hit" of one object, also by "log" (with an access log), "tls" and "h2c" (HTTP/2 in the clear, by h2load); "miss" of one that
-# nobody has; "sibling", of one that a sibling has: for nginx and Varnish, the origin is another nginx with a full cache. Or "many": objects of 1 KiB are
+# nobody has; "turnover", the same with full stores of 256 MiB that evict as much as comes; "sibling", of one that a sibling has: for nginx and Varnish, the origin is another nginx with a full cache. Or "many": objects of 1 KiB are
 # fetched once at 64 connections, then hits are spread over them, then the server is killed and started again. Default: all of the table in BENCHMARKS.md.
+#
+# Stores are new for each row, and nothing is deleted before the end, but by servers in "turnover". On ext4 without a journal a new file cannot have the inode of one
+# that was deleted within the last minutes, and the kernel searches past all of these: servers that make a file an object then measure the deletions before them.
+# For the same reason, wait five minutes between two runs there. The file system is printed.
 #
 # Installs what it needs where apt-get can. Prints Markdown. CPU µs is the time of processors, user's and system's, that the server alone took for a request: other
 # work on the machine disturbs it less than it does rates. The server has CPU 0 for itself where -c is 1, and everything else the others.
 # PEER names a binary to measure, default: what is built here.
 set -euo pipefail
-seconds=3 rounds=4 cpus=1 objects=100000 profiles= servers="nginx varnish floor peer"
-while getopts t:r:c:n:p:s: o; do
+seconds=3 rounds=4 cpus=1 objects=100000 profiles= servers="nginx tuned varnish floor peer" where=${TMPDIR:-/tmp}
+while getopts t:r:c:n:p:w:s: o; do
   case $o in
-  t) seconds=$OPTARG ;; r) rounds=$OPTARG ;; c) cpus=$OPTARG ;; n) objects=$OPTARG ;; p) profiles=$(realpath -m "$OPTARG"); mkdir -p "$profiles" ;; s) servers=$OPTARG ;;
-  *) sed -n '2,19s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+  t) seconds=$OPTARG ;; r) rounds=$OPTARG ;; c) cpus=$OPTARG ;; n) objects=$OPTARG ;; p) profiles=$(realpath -m "$OPTARG"); mkdir -p "$profiles" ;; w) where=$OPTARG ;; s) servers=$OPTARG ;;
+  *) sed -n '2,25s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
   esac
 done
 shift $((OPTIND - 1))
 rows=("$@")
-[ $# -gt 0 ] || rows=(hit-1k-32 hit-64k-32 hit-1m-32 hit-1k-256 miss-1k-32 miss-64k-32 sibling-1k-32 sibling-64k-32 sibling-1k-1 sibling-64k-1 many)
+[ $# -gt 0 ] || rows=(hit-1k-32 hit-64k-32 hit-1m-32 hit-1k-256 miss-1k-32 miss-64k-32 turnover-64k-32 sibling-1k-32 sibling-64k-32 sibling-1k-1 sibling-64k-1 many)
 cd "$(dirname "$0")/../../../.."
 for tool in nginx wrk varnishd curl openssl h2load; do
   command -v $tool >/dev/null || { apt-get update -qq; DEBIAN_FRONTEND=noninteractive apt-get install -y -qq nginx-light wrk varnish curl openssl nghttp2-client >/dev/null; break; }
 done
-work=$(mktemp -d)
+work=$(mktemp -d -p "$where")
 trap 'stop_all; rm -rf "$work"' EXIT
 chmod 755 "$work"
 declare -A pid=()
@@ -46,7 +51,7 @@ openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 
   -keyout "$work/key.pem" -out "$work/cert.pem" 2>/dev/null
 
 # Requests are for /SIZE/NUMBER. Ports: 18080 the origin, 1808x the servers, 1809x those that are asked as siblings.
-declare -A port=([nginx]=18081 [varnish]=18082 [floor]=18083 [peer]=18084) asked=([nginx]=18091 [varnish]=18091 [floor]=18091 [peer]=18094)
+declare -A port=([nginx]=18081 [tuned]=18085 [varnish]=18082 [floor]=18083 [peer]=18084)
 # start NAME COMMAND...: in the background, until it answers on its port.
 start() {
   local name=$1 at=$2; shift 2
@@ -56,13 +61,14 @@ start() {
 }
 # run_nginx NAME PORT ORIGIN: an nginx of its own; ORIGIN "" = it is the origin.
 run_nginx() {
-  local cache="proxy_cache_path $work/cache-$1 keys_zone=c:64m max_size=16g inactive=1h; proxy_cache c; proxy_cache_key \$request_uri; proxy_http_version 1.1; proxy_set_header Connection \"\";
+  local cache="proxy_cache_path $dir/cache-$1 keys_zone=c:64m max_size=$([ "$what" = turnover ] && echo 256m || echo 16g) inactive=1h; proxy_cache c; proxy_cache_key \$request_uri; proxy_http_version 1.1; proxy_set_header Connection \"\";
     upstream up { server 127.0.0.1:$3; keepalive 256; keepalive_requests 100000000; } ssl_certificate $work/cert.pem; ssl_certificate_key $work/key.pem;
     server { listen 127.0.0.1:$2; listen 127.0.0.1:$(($2 + 200)) ssl; location / { proxy_pass http://up; } }
     server { listen 127.0.0.1:$(($2 + 100)); access_log $work/nginx-access.log; location / { proxy_pass http://up; } }
     server { listen 127.0.0.1:$(($2 + 300)) http2; location / { proxy_pass http://up; } }"
   [ -n "$3" ] || cache="server { listen 127.0.0.1:$2; root $work/www; add_header Cache-Control max-age=3600; location ~ ^/(1k|64k|1m)/ { try_files /\$1 =404; } }"
-  mkdir -p "$work/cache-$1"; chmod 777 "$work/cache-$1"
+  [ "$1" != tuned ] || cache="open_file_cache max=200000 inactive=1h; open_file_cache_valid 1h; $cache"
+  mkdir -p "$dir/cache-$1"; chmod 777 "$dir/cache-$1"
   echo "worker_processes $cpus; pid $work/$1.pid; error_log $work/$1-error.log; daemon off; events { worker_connections 4096; }
     http { access_log off; sendfile on; tcp_nopush off; keepalive_requests 100000000; $cache }" > "$work/$1.conf"
   start "$1" "$2" "${pin[@]}" nginx -c "$work/$1.conf" -p "$work"
@@ -70,14 +76,14 @@ run_nginx() {
 # run_peer NAME PORT OPTION...
 run_peer() {
   start "$1" "$2" env GOMAXPROCS="$cpus" "${pin[@]}" "$PEER" run --name "$1" --listen 127.0.0.1:$2 --admin 127.0.0.1:$(($2 + 1000)) --gossip 127.0.0.1:$(($2 + 2000)) --profiles on \
-    --origin http://127.0.0.1:18080 --store "$work/store-$1" --store-size 16GiB "${@:3}"
+    --origin http://127.0.0.1:18080 --store "$dir/store-$1" --store-size "$([ "$what" = turnover ] && echo 256MiB || echo 16GiB)" "${@:3}"
 }
 # run NAME [ORIGIN]: one of the servers.
 run() {
   local pin=("${server[@]}") origin=${2:-18080} tls=(--https 127.0.0.1:18284 --https-cert "$work/cert.pem" --https-key "$work/key.pem")
   case $1 in
-  nginx) run_nginx nginx 18081 "$origin" ;;
-  varnish) start varnish 18082 "${pin[@]}" varnishd -F -a 127.0.0.1:18082 -b "127.0.0.1:$origin" -s malloc,8G -n "$work/varnish" ;;
+  nginx | tuned) run_nginx "$1" "${port[$1]}" "$origin" ;;
+  varnish) start varnish 18082 "${pin[@]}" varnishd -F -a 127.0.0.1:18082 -b "127.0.0.1:$origin" -s "malloc,$([ "$what" = turnover ] && echo 256m || echo 8G)" -n "$dir/varnish" ;;
   floor) start floor 18083 env GOMAXPROCS="$cpus" "${pin[@]}" "$work/floor" 127.0.0.1:18083 "127.0.0.1:$origin" ;;
   peer) [ -n "${2:-}" ] && tls=(--join 127.0.0.1:20094); [ "$what" = log ] && tls=(--access-log "$work/peer-access.log"); run_peer peer 18084 "${tls[@]}" ;;
   esac
@@ -114,7 +120,7 @@ declare -A got=() next=()
 # measure SERVER SIZE CONNECTIONS MODE: one round; its row gets a line in got[SERVER]: rate p50 p99 CPU.
 measure() {
   local at=${port[$1]} before after r
-  case $what in log) [ "$1" = nginx ] && at=18181 ;; tls) at=$((at + 200)) ;; h2c) [ "$1" = nginx ] && at=18381 ;; esac
+  case $what in log) [[ $1 =~ nginx|tuned ]] && at=$((at + 100)) ;; tls) at=$((at + 200)) ;; h2c) [[ $1 =~ nginx|tuned ]] && at=$((at + 300)) ;; esac
   [ "$4" != one ] || "${others[@]}" curl -skf -o /dev/null "http$([ "$what" = tls ] && echo s)://localhost:$at/$2/1" $([ "$what" = h2c ] && echo --http2-prior-knowledge)
   if [ -n "$profiles" ] && [ "$1" = peer ]; then curl -s -o "$profiles/$row.cpu" "http://127.0.0.1:19084/debug/pprof/profile?seconds=$seconds" & fi
   before=$(cpu "$1"); r=($(load "$at" "$2" "$3" "$4" "${next[$1]:-100}")); after=$(cpu "$1")
@@ -123,27 +129,30 @@ measure() {
 }
 field() { median $(cut -d' ' -f"$2" <<<"${got[$1]:-}" | sed '/^$/d'); }
 f() { LC_ALL=C printf "%.$1f" "${2/-/}"; }
+shown=(nginx tuned varnish floor peer)
+# column FIELD FORMAT: a cell for each server; ratio A B FIELD: A's by B's.
+column() { local s; for s in "${shown[@]}"; do [ -z "${got[$s]:-}" ] || printf " $2" "$(field "$s" "$1")"; printf ' |'; done; }
+ratio() { [ -z "${got[$1]:-}" ] || [ -z "${got[$2]:-}" ] || awk -v a="$(field "$1" "$3")" -v b="$(field "$2" "$3")" 'BEGIN {printf " **%.2f**", a / b}'; printf ' |'; }
 print_row() { # TITLE
-  local s line="| $1 |"
-  for s in nginx varnish floor peer; do [ -n "${got[$s]:-}" ] && line+=" $(f 0 "$(field "$s" 1)") |" || line+=" |"; done
-  [ -n "${got[nginx]:-}" ] && [ -n "${got[peer]:-}" ] && line+=" $(awk -v p="$(field peer 1)" -v n="$(field nginx 1)" 'BEGIN {printf "**%.2f**", p / n}') |" || line+=" |"
-  for s in nginx varnish floor peer; do [ -n "${got[$s]:-}" ] && line+=" $(f 0 "$(field "$s" 4)") |" || line+=" |"; done
-  [ -n "${got[nginx]:-}" ] && [ -n "${got[peer]:-}" ] && line+=" $(awk -v p="$(field peer 4)" -v n="$(field nginx 4)" 'BEGIN {printf "**%.2f**", n / p}') |" || line+=" |"
-  for s in nginx varnish floor peer; do [ -n "${got[$s]:-}" ] && line+=" $(f 2 "$(field "$s" 2)"), $(f 1 "$(field "$s" 3)") |" || line+=" |"; done
-  echo "$line"
+  local s
+  printf '| %s |' "$1"
+  column 1 %.0f; ratio peer nginx 1; ratio peer tuned 1
+  column 4 %.0f; ratio nginx peer 4; ratio tuned peer 4
+  for s in "${shown[@]}"; do [ -z "${got[$s]:-}" ] || printf ' %s, %s' "$(f 2 "$(field "$s" 2)")" "$(f 1 "$(field "$s" 3)")"; printf ' |'; done
+  echo
 }
 fill() { # PORT SIZE SECONDS: what a sibling is to have
   local seconds=$3; load "$1" "$2" 64 new 100 | awk '{print $4}'
 }
 many() { # SERVER
-  local empty full n=0 t=0 r before bytes dir began now
+  local empty full n=0 t=0 r before bytes files began now
   run "$1"; empty=$(memory "$1" VmRSS); next[$1]=100
   before=$(cpu "$1")
   while [ "$n" -lt "$objects" ]; do r=($(load "${port[$1]}" 1k 64 new $((100 + n)))); n=$((n + r[3])); t=$(awk -v t="$t" -v r="${r[0]}" -v k="${r[3]}" 'BEGIN {print t + k / r}'); done
   got_fill[$1]="$(awk -v n="$n" -v t="$t" -v c=$(($(cpu "$1") - before)) 'BEGIN {printf "%.0f/s, %.0f µs", n / t, c / n}')"
   sleep 2; full=$(memory "$1" VmRSS)
-  dir=$work/cache-$1; [ "$1" = peer ] && dir=$work/store-peer
-  bytes=-; [ ! -d "$dir" ] || bytes=$(($(du -sk "$dir" | cut -f1) * 1024 / n))
+  files=$dir/cache-$1; [ "$1" = peer ] && files=$dir/store-peer
+  bytes=-; [ ! -d "$files" ] || bytes=$(($(du -sk "$files" | cut -f1) * 1024 / n))
   got_size[$1]="$(((full - empty) * 1024 / n)) B, $bytes B"
   for _ in $(seq "$rounds"); do measure "$1" 1k 32 random; done
   kill -9 $(family "${pid[$1]}"); wait "${pid[$1]}" 2>/dev/null || true; unset "pid[$1]"
@@ -153,16 +162,16 @@ many() { # SERVER
     got_reload[$1]="$(((now - began))) ms, $(($(memory "$1" VmHWM) / 1024)) MiB"
     kill "${pid[$1]}"; wait "${pid[$1]}" 2>/dev/null || true; unset "pid[$1]"
   fi
-  rm -rf "$work/store-$1" "$work/cache-$1" "$work/varnish"
 }
 
-echo "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(nproc) CPUs, load $(cut -d' ' -f1 /proc/loadavg); $(nginx -v 2>&1 | sed 's/.*: //'); $(varnishd -V 2>&1 | grep -o 'varnish-[0-9.]*' | head -n 1); $("$PEER" version | grep -o 'go1[^ ,)]*' | head -n 1); $rounds rounds of $seconds s each, a server has $cpus CPU(s)"
+echo "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(nproc) CPUs, load $(cut -d' ' -f1 /proc/loadavg); $(nginx -v 2>&1 | sed 's/.*: //'); $(varnishd -V 2>&1 | grep -o 'varnish-[0-9.]*' | head -n 1); $("$PEER" version | grep -o 'go1[^ ,)]*' | head -n 1); $rounds rounds of $seconds s each, a server has $cpus CPU(s); stores on $(findmnt -no FSTYPE -T "$work") ($(findmnt -no OPTIONS -T "$work"))"
 echo
-echo "| row | nginx/s | varnish/s | floor/s | peer/s | peer/nginx | CPU µs nginx | varnish | floor | peer | nginx/peer CPU | ms p50, p99: nginx | varnish | floor | peer |"
-echo "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|"
+echo "| row | nginx/s | tuned | varnish | floor | peer | peer/nginx | peer/tuned | CPU µs nginx | tuned | varnish | floor | peer | nginx/peer CPU | tuned/peer | ms p50, p99: nginx | tuned | varnish | floor | peer |"
+echo "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|"
 for row in "${rows[@]}"; do
   IFS=- read -r what size connections <<<"$row"
-  got=() next=()
+  got=() next=() dir=$work/$row
+  mkdir "$dir"
   pin=("${others[@]}"); run_nginx origin 18080 ""
   case $what in
   many)
@@ -187,12 +196,14 @@ for row in "${rows[@]}"; do
     fi
     print_row "$row" ;;
   *)
-    mode=new; [ "$what" = miss ] || mode=one
-    for s in $servers; do [ "$what" != miss ] && [ "$s" = floor ] || run "$s"; done
-    for i in $(seq "$rounds"); do for s in $(turns "$i"); do [ "$what" != miss ] && [ "$s" = floor ] || measure "$s" "$size" "$connections" $mode; done; done
+    mode=new; [[ $what =~ ^(miss|turnover)$ ]] || mode=one
+    for s in $servers; do [ "$mode" = one ] && [ "$s" = floor ] || run "$s"; done
+    if [ "$what" = turnover ]; then
+      for s in $servers; do while [ $(((${next[$s]:=100} - 100) * $(stat -c %s "$work/www/$size"))) -lt $((384 << 20)) ]; do r=($(load "${port[$s]}" "$size" 64 new "${next[$s]}")); next[$s]=${r[4]}; done; done
+    fi
+    for i in $(seq "$rounds"); do for s in $(turns "$i"); do [ "$mode" = one ] && [ "$s" = floor ] || measure "$s" "$size" "$connections" $mode; done; done
     print_row "$row" ;;
   esac
   stop_all
-  rm -rf "$work"/store-* "$work"/cache-* "$work/varnish"
 done
 [ ! -f "$work/after" ] || cat "$work/after"
