@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -52,7 +53,7 @@ type closing struct {
 
 // An upload is the body of a client's request on its way to the origin. The client's delays and
 // errors do not count against the origin. The origin's delays are limited for each upload, not for
-// the connection: many requests may share that (HTTP/2).
+// the connection: many requests may share that (HTTP/2). A short one can be sent again.
 type upload struct {
 	io.ReadCloser
 	failed atomic.Pointer[clientError] // how reading it failed
@@ -60,7 +61,14 @@ type upload struct {
 	mu    sync.Mutex
 	clock *time.Timer // runs while the origin has to read the bytes that came; nil = it has answered
 	limit time.Duration
+	kept  []byte // what was read, until that is too long
+	long  bool
+	whole bool // it was read to its end
 }
+
+const keptOfUpload = 64 << 10 // bytes of a body that are kept to be sent again
+
+var errUploadGone = errors.New("the origin closed the connection, and the request's body cannot be sent again")
 
 func (u *upload) Read(p []byte) (int, error) {
 	u.charge(false)
@@ -69,7 +77,30 @@ func (u *upload) Read(p []byte) (int, error) {
 		u.failed.Store(bodyError(err))
 	}
 	u.charge(err == nil) // after the last byte the transport limits the wait for the header
+	u.keep(p[:n], err == io.EOF)
 	return n, err
+}
+
+func (u *upload) keep(p []byte, last bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.long = u.long || len(u.kept)+len(p) > keptOfUpload; u.long {
+		u.kept = nil
+		return
+	}
+	u.kept = append(u.kept, p...)
+	u.whole = u.whole || last
+}
+
+// again returns the body from its beginning, if it was short and read to its end. It is the
+// request's GetBody.
+func (u *upload) again() (io.ReadCloser, error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if !u.whole {
+		return nil, errUploadGone
+	}
+	return io.NopCloser(bytes.NewReader(u.kept)), nil
 }
 
 // charge starts the origin's clock, or stops it.

@@ -43,7 +43,8 @@ func (c *Cache) pass(w http.ResponseWriter, r *http.Request, reason string, see 
 			out.Trailer = trailing(r.Trailer)
 			body = &trailed{body, r.Trailer, out.Trailer}
 		}
-		out.Body = &upload{ReadCloser: body}
+		up := &upload{ReadCloser: body}
+		out.Body, out.GetBody = up, up.again
 	}
 	start := time.Now()
 	resp, err := c.send(out, new(exchange), cancel)

@@ -5,14 +5,12 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"io"
 	"log/slog"
 	"maps"
 	"net"
 	"net/http"
 	"slices"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
@@ -39,6 +37,7 @@ const (
 type origins struct {
 	http.RoundTripper
 	*failings
+	clear bool // by HTTP/2 without TLS
 }
 
 // failings are the origins that fail. The operator sees them in the status and in the log, where
@@ -57,9 +56,11 @@ var errSwitched = errors.New("101 Switching Protocols, which the request did not
 
 // RoundTrip implements [http.RoundTripper].
 func (o *origins) RoundTrip(r *http.Request) (*http.Response, error) {
-	resp, err := o.RoundTripper.RoundTrip(r)
-	if err != nil && brokeOff(r, err) {
-		resp, err = o.RoundTripper.RoundTrip(r)
+	resp, err := o.send(r)
+	if err != nil && brokeOff(err) {
+		if once, ok := again(r); ok {
+			resp, err = o.send(once)
+		}
 	}
 	if err == nil && resp.StatusCode == http.StatusSwitchingProtocols && r.Header["Upgrade"] == nil {
 		resp.Body.Close()
@@ -74,14 +75,6 @@ func (o *origins) RoundTrip(r *http.Request) (*http.Response, error) {
 		o.failed(r.URL.Host, cause)
 	}
 	return resp, err
-}
-
-// brokeOff reports whether the connection ended before the answer to a request that may be sent
-// twice. The origin may have restarted, or have closed an idle connection at that moment.
-func brokeOff(r *http.Request, err error) bool {
-	safe := (r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodOptions) && (r.Body == nil || r.Body == http.NoBody)
-	return safe && r.Context().Err() == nil &&
-		(errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE))
 }
 
 // fault returns the error for which the origin is responsible. It is nil if the client is (see

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -65,7 +66,7 @@ func TestOriginsFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		s := &failing{}
-		o := &origins{s, &failings{log: slog.New(slog.NewTextHandler(&log, nil))}}
+		o := &origins{RoundTripper: s, failings: &failings{log: slog.New(slog.NewTextHandler(&log, nil))}}
 		ask := func(ctx context.Context, host string) {
 			r, _ := http.NewRequestWithContext(ctx, "GET", "http://"+host+"/", nil)
 			o.RoundTrip(r)
@@ -101,7 +102,7 @@ func TestOriginsFail(t *testing.T) {
 func TestOriginsOfAForwardProxy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
-		o := &origins{&failing{err: errors.New("no")}, &failings{log: slog.New(slog.NewTextHandler(&log, nil)), forget: true}}
+		o := &origins{RoundTripper: &failing{err: errors.New("no")}, failings: &failings{log: slog.New(slog.NewTextHandler(&log, nil)), forget: true}}
 		for i := range 1000 {
 			r, _ := http.NewRequest("GET", fmt.Sprintf("http://host%d/", i), nil)
 			o.RoundTrip(r)
@@ -120,8 +121,8 @@ func TestOriginsOfAForwardProxy(t *testing.T) {
 	})
 }
 
-// A request whose connection ends before the header is sent again if that is safe, so that the
-// restart of an origin causes no errors.
+// A request whose connection ends before the header is sent again, with its body, if that does no
+// harm, so that the restart of an origin causes no errors.
 func TestBrokenBeforeTheHeader(t *testing.T) {
 	for _, c := range []struct {
 		method, body  string
@@ -133,12 +134,21 @@ func TestBrokenBeforeTheHeader(t *testing.T) {
 		{"GET", "", 2, 502, 2},
 		{"POST", "", 1, 502, 1},
 		{"POST", "x", 1, 502, 1},
-		{"GET", "x", 1, 502, 1},
+		{"GET", "x", 1, 200, 2},
+		{"PUT", strings.Repeat("x", 64<<10), 1, 200, 2},
+		{"PUT", strings.Repeat("x", 64<<10+1), 1, 502, 1},
+		{"DELETE", "x", 1, 200, 2},
+		{"PATCH", "x", 1, 502, 1},
+		{"PUT", "x", 2, 502, 2},
 	} {
-		t.Run(fmt.Sprintf("%s%s/%d", c.method, c.body, c.broken), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%s%d/%d", c.method, len(c.body), c.broken), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				asked := 0
 				w := newWorld(t, true, func(w http.ResponseWriter, r *http.Request, n int) {
+					body, err := io.ReadAll(r.Body)
+					if err != nil || string(body) != c.body || r.ContentLength != int64(len(c.body)) {
+						t.Errorf("the origin got a body of %d bytes, error %v, with Content-Length %d; sent were %d bytes", len(body), err, r.ContentLength, len(c.body))
+					}
 					if asked++; asked <= c.broken {
 						panic(http.ErrAbortHandler)
 					}

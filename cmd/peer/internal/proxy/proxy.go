@@ -118,7 +118,9 @@ func (h *Handler) openOrigins(c *Config) {
 			t := newOriginTransport(&own)
 			t.Protocols = new(http.Protocols)
 			t.Protocols.SetUnencryptedHTTP2(true)
-			u.overClear(open(t))
+			over := open(t)
+			over.clear = true
+			u.overClear(over)
 		}
 		h.sites = append(h.sites, u)
 	}

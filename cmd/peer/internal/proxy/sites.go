@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/canonical"
-	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
 // A Site is what a reverse proxy serves under some hosts and a path. Responses are stored under
@@ -127,7 +126,7 @@ func (t upstreams) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // roundTrip sends r to the site's origins in turn until one answers. The loop ends: each origin
-// gets r once. A request with a body is sent only once, since part of the body may be consumed.
+// gets r once.
 func (u *upstream) roundTrip(r *http.Request, proto, host string) (*http.Response, error) {
 	for candidates := u.candidates(time.Now()); ; candidates = candidates[1:] {
 		b := candidates[0]
@@ -140,9 +139,11 @@ func (u *upstream) roundTrip(r *http.Request, proto, host string) (*http.Respons
 			return nil, err
 		}
 		b.failed(time.Now())
-		if len(candidates) == 1 || r.Body != nil || !rfc9111.IsSafe(r.Method) || r.Context().Err() != nil {
+		once, ok := again(r)
+		if len(candidates) == 1 || !ok {
 			return nil, err
 		}
+		r = once
 	}
 }
 

@@ -196,7 +196,7 @@ func TestRests(t *testing.T) {
 func TestBalance(t *testing.T) {
 	body := func() io.ReadCloser { return io.NopCloser(strings.NewReader("x")) }
 	u := newUpstream(Site{Balance: true, Origins: mustURLs("http://a", "http://b", "http://c")},
-		&origins{bodied{body}, &failings{}})
+		&origins{RoundTripper: bodied{body}, failings: &failings{}})
 	asked := map[string]int{}
 	var open []io.Closer
 	for range 30 {
