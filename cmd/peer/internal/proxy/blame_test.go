@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -169,7 +170,7 @@ func TestFaultsOfClients(t *testing.T) {
 }
 
 // A reset by an origin is the client's fault if the request is malformed, or if its own deadline
-// has passed. Any other is the origin's.
+// has passed. Any other is the origin's. Whatever the origin does, it gets a request on few connections.
 func TestResets(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -182,39 +183,52 @@ func TestResets(t *testing.T) {
 		{"the client's deadline", http2.ErrCodeCancel, "10m", 504, false},
 		{"no deadline", http2.ErrCodeCancel, "", 502, true},
 		{"internal", http2.ErrCodeInternal, "10m", 502, true},
+		{"goes away", goesAway, "", 502, true},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			l, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer l.Close()
-			go func() {
-				for {
-					conn, err := l.Accept()
-					if err != nil {
-						return
-					}
-					go resets(conn, c.code)
+		for _, method := range []string{"GET", "POST", "PUT"} {
+			t.Run(method+"/"+c.name, func(t *testing.T) {
+				l, err := net.Listen("tcp", "127.0.0.1:0")
+				if err != nil {
+					t.Fatal(err)
 				}
-			}()
-			h, err := New(Config{Config: cache.Config{Name: "a", Store: store.Options{Dir: t.TempDir(), MaxBytes: 1 << 20}}, Origin: &url.URL{Scheme: "h2c", Host: l.Addr().String()}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer h.Close()
-			r := httptest.NewRequest("POST", "/x", strings.NewReader("body"))
-			if c.timeout != "" {
-				r.Header.Set("Grpc-Timeout", c.timeout)
-			}
-			w := httptest.NewRecorder()
-			h.ServeHTTP(w, r)
-			if w.Code != c.status || (len(h.FailingOrigins()) > 0) != c.fault || (h.cache.Counters.OriginErrors.Load() > 0) != c.fault {
-				t.Errorf("status %d, failing %+v, %d errors, want %d, fault %v", w.Code, h.FailingOrigins(), h.cache.Counters.OriginErrors.Load(), c.status, c.fault)
-			}
-		})
+				defer l.Close()
+				var connections atomic.Int32
+				go func() {
+					for {
+						conn, err := l.Accept()
+						if err != nil {
+							return
+						}
+						connections.Add(1)
+						go resets(conn, c.code)
+					}
+				}()
+				h, err := New(Config{Config: cache.Config{Name: "a", Store: store.Options{Dir: t.TempDir(), MaxBytes: 1 << 20}}, Origin: &url.URL{Scheme: "h2c", Host: l.Addr().String()}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer h.Close()
+				r := httptest.NewRequest(method, "/x", nil)
+				if method != "GET" {
+					r = httptest.NewRequest(method, "/x", strings.NewReader("body"))
+				}
+				if c.timeout != "" {
+					r.Header.Set("Grpc-Timeout", c.timeout)
+				}
+				w := httptest.NewRecorder()
+				h.ServeHTTP(w, r)
+				if w.Code != c.status || (len(h.FailingOrigins()) > 0) != c.fault || (h.cache.Counters.OriginErrors.Load() > 0) != c.fault {
+					t.Errorf("status %d, failing %+v, %d errors, want %d, fault %v", w.Code, h.FailingOrigins(), h.cache.Counters.OriginErrors.Load(), c.status, c.fault)
+				}
+				if n := connections.Load(); n > 12 {
+					t.Errorf("%d connections for one request", n)
+				}
+			})
+		}
 	}
 }
+
+const goesAway http2.ErrCode = 1 << 31 // not a code: the server closes the connection
 
 // resets is an HTTP/2 server that resets each request with a code.
 func resets(c net.Conn, code http2.ErrCode) {
@@ -232,11 +246,23 @@ func resets(c net.Conn, code http2.ErrCode) {
 			if !frame.IsAck() {
 				f.WriteSettingsAck()
 			}
-		case *http2.DataFrame:
-			if frame.StreamEnded() {
-				f.WriteRSTStream(frame.StreamID, code)
+			continue
+		case *http2.HeadersFrame:
+			if !frame.StreamEnded() {
+				continue
 			}
+		case *http2.DataFrame:
+			if !frame.StreamEnded() {
+				continue
+			}
+		default:
+			continue
 		}
+		if code == goesAway {
+			f.WriteGoAway(0, http2.ErrCodeNo, nil)
+			return
+		}
+		f.WriteRSTStream(frame.Header().StreamID, code)
 	}
 }
 
