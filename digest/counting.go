@@ -33,8 +33,9 @@ type counters struct {
 	unsalt     uint32
 	inherited  stock // of a loaded filter, in addition to what the shards count
 	shards     []shard
-	arrayWords int  // of a shard in array form
-	retired    bool // replaced by a rebuild; guarded by any shard's lock, changed under all
+	arrayWords int                     // of a shard in array form
+	retired    bool                    // replaced by a rebuild; guarded by any shard's lock, changed under all
+	onChange   *atomic.Pointer[func()] // of the counting filter; see OnChange
 }
 
 // A shard has at least 2^17 positions. At a thousand positions to a key its table then has
@@ -55,7 +56,7 @@ func spanBits(m uint64) uint {
 
 func newCounters(g Geometry) *counters {
 	salt := rand.Uint32() | 1
-	c := &counters{geometry: g, salt: salt, unsalt: uint32(inverse(uint64(salt)))}
+	c := &counters{geometry: g, salt: salt, unsalt: uint32(inverse(uint64(salt))), onChange: new(atomic.Pointer[func()])}
 	c.spanBits = spanBits(g.Bits)
 	c.spanMask = 1<<c.spanBits - 1
 	c.arrayWords = arrayWords(c.span())
@@ -145,6 +146,26 @@ func (c *CountingFilter) AdvanceDelta() (*Filter, *Delta) {
 	next := d.flip(base)
 	c.current.Store(next)
 	return next, d
+}
+
+// OnChange makes f be called when the contents begin to differ from the last frozen version, also
+// by a rebuild, and perhaps more often: at least once between a freeze and the time at which Changed
+// is no longer zero. So a publisher need not poll. f replaces the function of an earlier call. It
+// is called by the writer, in the middle of its operation: it must not block, nor use the filter.
+func (c *CountingFilter) OnChange(f func()) { c.counters.Load().onChange.Store(&f) }
+
+// differs calls the function of OnChange if a shard begins to differ from the frozen filter. before
+// and after are its differing positions.
+func (c *counters) differs(before, after int32) {
+	if before == 0 && after != 0 {
+		c.changed()
+	}
+}
+
+func (c *counters) changed() {
+	if f := c.onChange.Load(); f != nil {
+		(*f)()
+	}
 }
 
 func (c *counters) at(p uint64) (*shard, uint32) {

@@ -76,6 +76,7 @@ func (r *rebuilding) replace(old *counters, c *CountingFilter, renamed func(Key)
 	r.finish(old, c, renamed)
 	empty := emptyFilter(r.fresh.geometry, c.current.Load().version.Epoch+1)
 	c.current.Store(r.fresh.collect(empty, false).delta.flip(empty))
+	r.fresh.changed()
 }
 
 // A rebuilding has new counters, and what has been added to them.
@@ -148,6 +149,7 @@ func (r *rebuilding) finish(old *counters, c *CountingFilter, renamed func(Key) 
 	for i := range old.shards {
 		r.apply(old.shards[i].rarely().touched, renamed)
 	}
+	r.fresh.onChange = old.onChange
 	c.counters.Store(r.fresh)
 	old.retired = true
 }

@@ -67,20 +67,28 @@ func (s *shard) bump(c *counters, rel uint32) {
 }
 
 // increment adds one to a counter, unless it is stuck, and returns what it was.
-func (s *shard) increment(c *counters, rel uint32) uint8 {
+func (s *shard) increment(c *counters, rel uint32) (was uint8) {
+	before := s.differing
 	if s.isArray {
-		return s.arrayIncrement(rel)
+		was = s.arrayIncrement(rel)
+	} else {
+		was = s.tableIncrement(c, rel)
 	}
-	return s.tableIncrement(c, rel)
+	c.differs(before, s.differing)
+	return was
 }
 
 // decrement takes one from a counter, unless it is stuck, and returns what it
 // was. It leaves zero alone.
-func (s *shard) decrement(c *counters, rel uint32) uint8 {
+func (s *shard) decrement(c *counters, rel uint32) (was uint8) {
+	before := s.differing
 	if s.isArray {
-		return s.arrayDecrement(rel)
+		was = s.arrayDecrement(rel)
+	} else {
+		was = s.tableDecrement(c, rel)
 	}
-	return s.tableDecrement(c, rel)
+	c.differs(before, s.differing)
+	return was
 }
 
 // resize gives the shard fresh words, none of which are dirty.
