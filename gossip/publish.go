@@ -28,37 +28,72 @@ func (n *Node) publishFirst() {
 	n.engine.Publish(now, f, d)
 }
 
-// publishLoop publishes changes of the filter when the engine decides so.
+// publishLoop publishes changes of the filter when the engine decides so. While nothing changes, it
+// sleeps.
 func (n *Node) publishLoop() {
-	timer := time.NewTimer(0)
+	filter := n.cfg.Holdings.filter
+	changed := make(chan struct{}, 1)
+	filter.OnChange(func() {
+		select {
+		case changed <- struct{}{}:
+		default:
+		}
+	})
+	timer := time.NewTimer(0) // for what changed before
 	defer timer.Stop()
+	first := changed // nil while changes wait for the timer
 	for {
 		select {
 		case <-n.ctx.Done():
 			return
+		case <-first:
+			first = nil
+			timer.Reset(n.beginWait())
 		case <-timer.C:
-			n.publish(n.cfg.Holdings.filter)
-			timer.Reset(max(n.cfg.Publish.For(len(n.liveMembers())).MinInterval/2, 5*time.Millisecond))
+			if wait := n.publish(filter); wait > 0 {
+				timer.Reset(wait)
+			} else {
+				first = changed
+			}
 		case f := <-n.publisher:
 			f()
 		}
 	}
 }
 
-func (n *Node) publish(filter *digest.CountingFilter) {
+// beginWait tells the engine of a first change, and returns when to call publish. Others may come with
+// it, so that it waits as long as it would on average if the loop looked twice in the least interval.
+func (n *Node) beginWait() (wait time.Duration) {
+	n.with(func(e *exchange.Engine) {
+		now := time.Now()
+		e.PublishIn(now, 0) // nothing had changed until now
+		wait = e.PublishIn(now, 1)
+	})
+	least := n.cfg.Publish.For(len(n.liveMembers())).MinInterval
+	return max(least/4, min(wait, least/2))
+}
+
+// publish publishes the changes if that is due. If there are changes that wait for more, it returns when
+// to call it again, otherwise 0.
+func (n *Node) publish(filter *digest.CountingFilter) time.Duration {
 	changed := filter.Changed()
-	due := false
+	wait := time.Duration(0)
 	n.with(func(e *exchange.Engine) {
 		// A rebuilt filter is a new version without a change since it was frozen.
-		rebuilt := filter.Current().Version().Epoch != e.Self().Version.Epoch
-		due = rebuilt || e.PublishDue(time.Now(), changed)
+		if filter.Current().Version().Epoch == e.Self().Version.Epoch {
+			wait = e.PublishIn(time.Now(), changed)
+		}
 	})
-	if !due {
-		return
+	switch {
+	case wait == 0:
+		f, d := filter.AdvanceDelta()
+		n.warnOfRefusal(f)
+		n.update(func(e *exchange.Engine) { e.Publish(time.Now(), f, d) })
+		return 0
+	case changed == 0:
+		return 0
 	}
-	f, d := filter.AdvanceDelta()
-	n.warnOfRefusal(f)
-	n.update(func(e *exchange.Engine) { e.Publish(time.Now(), f, d) })
+	return min(wait, max(n.cfg.Publish.For(len(n.liveMembers())).MinInterval/2, 5*time.Millisecond))
 }
 
 // warnOfRefusal logs that peers with the limits of this one refuse its digest, or that the digest is

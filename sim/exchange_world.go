@@ -143,7 +143,7 @@ func (w *exchange) look(p *exchangePeer) {
 	w.after(pollEvery, func() { w.look(p) })
 	p.owed += w.options.churn / 60 * float64(w.options.objects) * pollEvery.Seconds()
 	// A replaced object sets one position and, nearly always, clears one.
-	if !w.settled() || !p.engine.PublishDue(w.now, 2*int(p.owed)) {
+	if !w.settled() || p.engine.PublishIn(w.now, 2*int(p.owed)) > 0 {
 		return
 	}
 	w.advance(p)

@@ -79,5 +79,5 @@ func (p *pacer) look(now float64, self int, caches []digestOf) {
 
 // due reports whether the cache publishes now.
 func (p *pacer) due(now float64, filter *digest.CountingFilter) bool {
-	return p.engine.PublishDue(clock(now), filter.Changed())
+	return p.engine.PublishIn(clock(now), filter.Changed()) == 0
 }

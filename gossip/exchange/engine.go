@@ -19,7 +19,7 @@ type Engine struct {
 	history     *digest.History
 	publishedAt time.Time
 	changedAt   time.Time // before the first change since publishedAt; zero if none was seen
-	lookedAt    time.Time // when PublishDue was last called
+	lookedAt    time.Time // when PublishIn was last called
 	changes     pace      // of positions that flipped
 	asks        float64   // see SetAsks
 	step        ownStep   // the datagram with the last change; its result is self

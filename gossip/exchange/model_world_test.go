@@ -215,7 +215,7 @@ func (p *simPeer) look() {
 	if p.engine == nil || p.poll || p.filter.Changed() == 0 {
 		return
 	}
-	if p.engine.PublishDue(p.w.now, p.filter.Changed()) {
+	if p.engine.PublishIn(p.w.now, p.filter.Changed()) == 0 {
 		p.publish()
 		return
 	}

@@ -1,27 +1,33 @@
 package exchange
 
 import (
+	"math"
 	"time"
 
 	"github.com/summarycache/summarycache/digest"
 )
 
-// PublishDue reports whether the digest should be frozen and given to [Engine.Publish] now. changed
-// is the number of positions that flipped since the last publication.
-func (e *Engine) PublishDue(now time.Time, changed int) bool {
+// PublishIn returns how long the changes since the last publication may still wait for more: 0 if the
+// digest should be frozen and given to [Engine.Publish] now. changed is the number of positions that
+// flipped; without any, it returns the longest Duration. The wait counts from the call before the first
+// with changes. Call it some times a second while there are changes, since more can end or shorten the wait.
+func (e *Engine) PublishIn(now time.Time, changed int) time.Duration {
 	looked := e.lookedAt
 	e.lookedAt = now
 	if changed == 0 {
-		return false
+		return math.MaxInt64
 	}
 	if e.publishedAt.IsZero() {
-		return true
+		return 0
 	}
 	if e.changedAt.IsZero() {
 		e.changedAt = looked // or later
 	}
-	return now.Sub(e.publishedAt) >= e.cfg.Publish.For(len(e.live)).MinInterval &&
-		(changed >= enoughFlips || now.Sub(e.changedAt) >= e.wait(now, changed))
+	wait := e.publishedAt.Add(e.cfg.Publish.For(len(e.live)).MinInterval).Sub(now)
+	if changed < enoughFlips {
+		wait = max(wait, e.changedAt.Add(e.wait(now, changed)).Sub(now))
+	}
+	return max(wait, 0)
 }
 
 // enoughFlips are published without waiting for more: they take several times the bytes of the rest
