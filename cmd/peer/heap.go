@@ -48,7 +48,7 @@ func afterCollection(f func()) {
 }
 
 const (
-	restCheck = time.Second / 2 // between two checks
+	restCheck = 2 * time.Second // between two checks
 	restAlloc = 2 << 20         // bytes; a peer that allocates less between two checks is at rest
 	restSlack = 16 << 20        // bytes of unused memory that it keeps at least
 )

@@ -19,11 +19,28 @@ func hanging(w *Watchdog) (names string) {
 	return names
 }
 
+// ticking calls Tick every second until the returned function is called.
+func ticking(w *Watchdog) (stop func()) {
+	ticker, stopped := time.NewTicker(time.Second), make(chan struct{})
+	go func() {
+		for {
+			select {
+			case <-ticker.C:
+				w.Tick()
+			case <-stopped:
+				return
+			}
+		}
+	}()
+	return func() { ticker.Stop(); close(stopped) }
+}
+
 func TestIdleIsHealthy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := NewWatchdog(limit)
 		h := w.Watch("part")
 		w.Probe("probed", func() {})
+		defer ticking(w)()
 		time.Sleep(time.Hour)
 		if got := hanging(w); got != "" {
 			t.Errorf("an idle hour: %s hang", got)
@@ -92,6 +109,7 @@ func TestProbeThatHangs(t *testing.T) {
 		gate := make(chan struct{}, 1)
 		w.Probe("well", func() {})
 		w.Probe("hung", func() { gate <- struct{}{}; <-gate })
+		defer ticking(w)()
 		time.Sleep(time.Minute)
 		gate <- struct{}{} // as a lock that somebody keeps
 		time.Sleep(limit + 2*time.Second)

@@ -1,13 +1,15 @@
 package health
 
 import (
+	"math"
 	"sync/atomic"
 	"time"
 )
 
 const (
-	latenessEvery = 100 * time.Millisecond // between two measurements
-	latenessFades = 0.8                    // share of the worst that remains after each
+	latenessEvery = 100 * time.Millisecond // between two measurements while somebody asks,
+	latenessRest  = time.Second            // otherwise, and how long after the last question
+	latenessFades = 0.8                    // share of the worst that remains after latenessEvery
 )
 
 // Lateness measures how late a process runs because it gets too little processor time, by the delay
@@ -16,24 +18,34 @@ type Lateness struct {
 	start time.Time
 	due   atomic.Int64 // nanoseconds since start: when the timer should fire
 	worst atomic.Int64 // nanoseconds: the worst recent delay
+	asked atomic.Bool  // since the last measurement
 }
 
 // NewLateness returns a Lateness that measures while Run runs.
 func NewLateness() *Lateness { return &Lateness{start: time.Now()} }
 
-// Run measures until stop is closed.
+// Run measures until stop is closed: often while Now is called often, as it is for requests to siblings,
+// and otherwise rarely, since each measurement wakes the process.
 func (l *Lateness) Run(stop <-chan struct{}) {
-	for {
-		due := time.Since(l.start) + latenessEvery
+	pause := latenessRest
+	for last, asked := time.Since(l.start), time.Duration(0); ; {
+		due := last - last%pause + pause // in phase with other timers of whole seconds
 		l.due.Store(int64(due))
 		select {
-		case <-time.After(latenessEvery):
+		case <-time.After(due - time.Since(l.start)):
 		case <-stop:
 			l.due.Store(0)
 			return
 		}
-		late := time.Since(l.start) - due
-		l.worst.Store(max(int64(late), int64(latenessFades*float64(l.worst.Load()))))
+		now := time.Since(l.start)
+		faded := math.Pow(latenessFades, float64(now-last)/float64(latenessEvery)) * float64(l.worst.Load())
+		l.worst.Store(max(int64(now-due), int64(faded)))
+		if l.asked.Swap(false) {
+			asked, pause = now, latenessEvery
+		} else if now-asked >= latenessRest {
+			pause = latenessRest
+		}
+		last = now
 	}
 }
 
@@ -43,6 +55,9 @@ func (l *Lateness) Now() time.Duration {
 	due := time.Duration(l.due.Load())
 	if due == 0 {
 		return 0
+	}
+	if !l.asked.Load() {
+		l.asked.Store(true)
 	}
 	return max(time.Duration(l.worst.Load()), time.Since(l.start)-due)
 }

@@ -5,9 +5,6 @@ import (
 	"time"
 )
 
-// probePause is the time from the end of a probe to the beginning of the next.
-const probePause = time.Second
-
 // A Watchdog checks the heartbeats of a program's parts. Make one with [NewWatchdog], and add all parts
 // before the first call of Parts. It is safe for concurrent use.
 type Watchdog struct {
@@ -15,6 +12,7 @@ type Watchdog struct {
 	stopped chan struct{}
 	probes  sync.WaitGroup
 	parts   []part
+	again   []chan struct{} // one for each probe
 }
 
 type part struct {
@@ -35,22 +33,34 @@ func (w *Watchdog) Watch(name string) *Heartbeat {
 	return h
 }
 
-// Probe adds a part that hangs if try does not return. Until Close, try is called again a second after
-// it has returned.
+// Probe adds a part that hangs if try does not return. try is called now and, until Close, at each
+// [Watchdog.Tick] unless it still runs.
 func (w *Watchdog) Probe(name string, try func()) {
-	h := w.Watch(name)
+	h, again := w.Watch(name), make(chan struct{}, 1)
+	w.again = append(w.again, again)
 	w.probes.Go(func() {
 		for {
 			h.Begin()
 			try()
 			h.End()
 			select {
-			case <-time.After(probePause):
+			case <-again:
 			case <-w.stopped:
 				return
 			}
 		}
 	})
+}
+
+// Tick begins the next trial of all probes. Call it about once a second. One timer for all wakes a process
+// at rest less often than one each.
+func (w *Watchdog) Tick() {
+	for _, again := range w.again {
+		select {
+		case again <- struct{}{}:
+		default:
+		}
+	}
 }
 
 // A Part is the state of one part.

@@ -180,6 +180,7 @@ func (n *Node) serve() {
 	}
 	n.every(admin.HistoryStep, func() { n.history.Add(admin.SampleOf(n.Status())) })
 	n.every(planCheck, n.replan)
+	n.every(time.Second, n.watchdog.Tick)
 	n.every(time.Second, n.hangReporter())
 	n.serving.Go(func() { n.lateness.Run(n.stopped) })
 	if n.cfg.PeerTLS != nil {
