@@ -36,7 +36,7 @@ func (n *neighbour) run(ctx context.Context) {
 			return
 		case err == nil:
 			if failures > 0 || old.digest == nil {
-				n.cfg.Logger.Info("fetched a Squid's digest", "squid", n.addr, "digest", at.digest)
+				n.cfg.Logger.Info("fetched a Squid's digest", "squid", n.addr, "objects", at.digest.Entries(), "bytes", at.digest.Size())
 			}
 			failures = 0
 			at.since = old.since

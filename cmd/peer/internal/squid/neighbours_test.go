@@ -237,6 +237,15 @@ func TestWhatIsNotAsked(t *testing.T) {
 	})
 }
 
+// A digest is megabytes long. The line about it has its size.
+func TestLineOfADigest(t *testing.T) {
+	var log strings.Builder
+	beside(t, Config{Logger: textLogger(&log)}, &mimic{}, func(*mimic, *Neighbours) { pause(time.Second) })
+	if !strings.Contains(log.String(), " objects=") || strings.Contains(log.String(), "mask") || len(log.String()) > 300 {
+		t.Errorf("log: %.1000s", log.String())
+	}
+}
+
 func TestImportantWordsOfErrors(t *testing.T) {
 	var log strings.Builder
 	beside(t, Config{Logger: textLogger(&log)}, &mimic{fails: http.StatusForbidden}, func(*mimic, *Neighbours) {
