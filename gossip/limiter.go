@@ -9,11 +9,18 @@ import (
 )
 
 // limiter is a rate-limited logger: it logs each key at most once a minute, and few keys in all, so
-// that strangers cannot fill a log. Costly arguments should be a [slog.LogValuer].
+// that strangers cannot fill a log. A line says how many were left out before it. Costly arguments
+// should be a [slog.LogValuer].
 type limiter struct {
 	logger *slog.Logger
 	mu     sync.Mutex
-	last   map[string]time.Time
+	last   map[string]limited
+	beyond int // lines left out, since the last line, because there were too many keys
+}
+
+type limited struct {
+	at     time.Time
+	unsaid int // lines left out since then
 }
 
 const (
@@ -22,27 +29,37 @@ const (
 )
 
 func newLimiter(l *slog.Logger) *limiter {
-	return &limiter{logger: l, last: make(map[string]time.Time)}
+	return &limiter{logger: l, last: make(map[string]limited)}
 }
 
 // log logs unless the same key was logged within the last minute.
 func (l *limiter) log(level slog.Level, key, msg string, args ...any) {
-	if l.due(key, time.Now()) {
-		l.logger.Log(context.Background(), level, msg, args...)
+	due, unsaid := l.due(key, time.Now())
+	if !due {
+		return
 	}
+	if unsaid > 0 {
+		args = append(args, "unsaid", unsaid)
+	}
+	l.logger.Log(context.Background(), level, msg, args...)
 }
 
-func (l *limiter) due(key string, now time.Time) bool {
+func (l *limiter) due(key string, now time.Time) (due bool, unsaid int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	lately := func(at time.Time) bool { return now.Sub(at) < limiterQuiet }
-	if at, ok := l.last[key]; ok && lately(at) {
-		return false
+	last, ok := l.last[key]
+	if ok && lately(last.at) {
+		last.unsaid++
+		l.last[key] = last
+		return false, 0
 	}
-	maps.DeleteFunc(l.last, func(_ string, at time.Time) bool { return !lately(at) })
+	maps.DeleteFunc(l.last, func(_ string, other limited) bool { return !lately(other.at) })
 	if len(l.last) >= limiterSize {
-		return false
+		l.beyond++
+		return false, 0
 	}
-	l.last[key] = now
-	return true
+	unsaid = last.unsaid + l.beyond
+	l.last[key], l.beyond = limited{at: now}, 0
+	return true, unsaid
 }

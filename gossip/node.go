@@ -213,7 +213,7 @@ func (n *Node) memberlistConfig() *memberlist.Config {
 	c.SuspicionMult = n.cfg.detect.suspicion
 	c.DeadNodeReclaimTime = nameKept
 	c.Delegate, c.Events, c.Conflict, c.Alive, c.Ping = delegate{n}, delegate{n}, delegate{n}, delegate{n}, delegate{n}
-	c.Logger = memberlistLogger(n.log)
+	c.Logger = memberlistLogger(n.limited)
 	return c
 }
 
