@@ -9,8 +9,11 @@ import (
 	"time"
 )
 
-// Every is the time between two lines with the same key.
-const Every = time.Minute
+// Every is the time between two lines with the same key. In that time, lines of [Keys] keys are logged.
+const (
+	Every = time.Minute
+	Keys  = 256
+)
 
 // A Logger is a rate-limited logger. It is safe for concurrent use.
 type Logger struct {
@@ -18,6 +21,8 @@ type Logger struct {
 
 	mu   sync.Mutex
 	last map[string]line // the last line of each key, if within the last minute
+
+	beyond int // messages suppressed, since the last line, because there were too many keys
 }
 
 type line struct {
@@ -49,9 +54,13 @@ func (l *Logger) log(level slog.Level, key, msg string, args []any) {
 	if l.last == nil {
 		l.last = make(map[string]line)
 	}
-	l.last[key] = line{at: now}
-	if last.unsaid > 0 {
-		args = append(args, "unsaid", last.unsaid)
+	if len(l.last) >= Keys {
+		l.beyond++
+		return
 	}
+	if unsaid := last.unsaid + l.beyond; unsaid > 0 {
+		args = append(args, "unsaid", unsaid)
+	}
+	l.last[key], l.beyond = line{at: now}, 0
 	l.Log.Log(context.Background(), level, msg, args...)
 }

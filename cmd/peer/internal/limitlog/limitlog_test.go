@@ -1,6 +1,7 @@
 package limitlog
 
 import (
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -31,6 +32,25 @@ func TestOnceAMinute(t *testing.T) {
 		}
 		if len(l.last) != 1 {
 			t.Errorf("%d keys are remembered after a minute, want one", len(l.last))
+		}
+	})
+}
+
+func TestLinesOfManyKeys(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var b strings.Builder
+		l := &Logger{Log: slog.New(slog.NewTextHandler(&b, nil))}
+		for i := range 3 * Keys {
+			l.Warn(fmt.Sprint(i), "m")
+		}
+		if got := strings.Count(b.String(), "\n"); got != Keys {
+			t.Errorf("%d lines in a minute, want %d", got, Keys)
+		}
+		time.Sleep(Every)
+		b.Reset()
+		l.Warn("x", "m")
+		if want := fmt.Sprint("unsaid=", 2*Keys); !strings.Contains(b.String(), want) {
+			t.Errorf("a minute later: %q, want %s", b.String(), want)
 		}
 	})
 }

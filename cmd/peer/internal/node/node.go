@@ -144,7 +144,7 @@ func assemble(o Options) *Node {
 		n.log = slog.New(slog.DiscardHandler)
 	}
 	n.events = admin.NewEvents(n.log.Handler())
-	n.log = slog.New(n.events)
+	n.log = slog.New(limitlog.Bounded(n.events))
 	n.limited = &limitlog.Logger{Log: n.log}
 	n.enter(starting)
 	return n

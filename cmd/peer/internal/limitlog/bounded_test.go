@@ -1,0 +1,39 @@
+package limitlog
+
+import (
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+)
+
+func TestBounded(t *testing.T) {
+	long := strings.Repeat("ä", 4<<20)
+	for name, v := range map[string]any{
+		"text": long, "an error": errors.New(long), "bytes": make([]byte, 4<<20), "a struct": &struct{ mask []byte }{make([]byte, 4<<20)},
+		"a group": slog.GroupValue(slog.String("a", long)), "a valuer": valuer(long), "lists": []string{long, long},
+	} {
+		for where, log := range map[string]func(l *slog.Logger){
+			"value": func(l *slog.Logger) { l.Info("m", "v", v) }, "fixed value": func(l *slog.Logger) { l.With("v", v).WithGroup("g").Info("m") },
+		} {
+			for kind, handler := range map[string]func(b *strings.Builder) slog.Handler{
+				"text": func(b *strings.Builder) slog.Handler { return slog.NewTextHandler(b, nil) }, "json": func(b *strings.Builder) slog.Handler { return slog.NewJSONHandler(b, nil) },
+			} {
+				var b strings.Builder
+				log(slog.New(Bounded(handler(&b))))
+				if b.Len() > 2*MaxValue || !strings.Contains(b.String(), " bytes)") {
+					t.Errorf("%s, %s, %s: a line of %d bytes, want at most %d: %.200s", name, where, kind, b.Len(), 2*MaxValue, b.String())
+				}
+			}
+		}
+	}
+	var b strings.Builder
+	slog.New(Bounded(slog.NewTextHandler(&b, nil))).Info(long, "short", "x", "list", []string{"a", "b"}, "n", 1)
+	if got := b.String(); b.Len() > 2*MaxValue || !strings.HasSuffix(got, "short=x list=\"[a b]\" n=1\n") {
+		t.Errorf("a long message: %d bytes, %.300s", b.Len(), got)
+	}
+}
+
+type valuer string
+
+func (v valuer) LogValue() slog.Value { return slog.StringValue(string(v)) }
