@@ -29,7 +29,10 @@ func (v *virtual) falseHits(i int) (all, recorded int64) {
 // soon as that has the digest and at any later time, and no false hit. So is what an origin sends
 // from a cache of its own, with an Age.
 func TestRefetchedAtOnce(t *testing.T) {
-	const each = 40
+	each := 40
+	if testing.Short() { // with the race detector
+		each = 8
+	}
 	ways := map[string]func(v *virtual, path string) error{
 		"a write": func(v *virtual, path string) error { v.send("POST", 0, path); return nil },
 	}
@@ -160,7 +163,12 @@ func TestTagPurgeUnderLoad(t *testing.T) {
 }
 
 func tagPurgeUnderLoad(t *testing.T, think time.Duration) {
-	const peers, hot, most = 3, 1000, 1010
+	const peers = 3
+	hot := 1000
+	if testing.Short() { // with the race detector
+		hot = 200
+	}
+	most := int64(hot + 10)
 	v := newVirtual(t, peers, nil)
 	defer v.stop()
 	o := new(tagged)
