@@ -24,6 +24,9 @@ import (
 // headers its client sends: 60 KiB of short fields once took 714 KiB. A request that waits for an
 // origin also has a connection to it and five goroutines: 64 KiB.
 func TestFloodsOfClients(t *testing.T) {
+	if testing.Short() {
+		t.Skip("measures memory, of which the race detector takes more")
+	}
 	const conns = 500
 	for _, flood := range []struct {
 		name, say string
@@ -71,6 +74,9 @@ func TestFloodsOfClients(t *testing.T) {
 // A stranger's connections to the admin listener cost no more than 32 MB in all, however many
 // there are: with large headers, with commands without the token, or with answers that are not read.
 func TestFloodsOfAdmin(t *testing.T) {
+	if testing.Short() {
+		t.Skip("measures memory, of which the race detector takes more")
+	}
 	for name, say := range map[string]string{
 		"nothing":      "",
 		"many names":   "GET / HTTP/1.1\r\nHost: x\r\n" + manyNames(60<<10),
