@@ -1,7 +1,6 @@
 package cache
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -53,54 +52,98 @@ type closing struct {
 
 // An upload is the body of a client's request on its way to the origin. The client's delays and
 // errors do not count against the origin. The origin's delays are limited for each upload, not for
-// the connection: many requests may share that (HTTP/2). A short one can be sent again.
+// the connection: many requests may share that (HTTP/2). While it is short it can be sent again from
+// its beginning. Only the server that received it closes it.
 type upload struct {
-	io.ReadCloser
+	body   io.Reader
 	failed atomic.Pointer[clientError] // how reading it failed
 
-	mu    sync.Mutex
-	clock *time.Timer // runs while the origin has to read the bytes that came; nil = it has answered
-	limit time.Duration
-	kept  []byte // what was read, until that is too long
-	long  bool
-	whole bool // it was read to its end
+	reading sync.Mutex // held while body is read
+
+	mu      sync.Mutex
+	clock   *time.Timer // runs while the origin has to read the bytes that came; nil = it has answered
+	limit   time.Duration
+	kept    []byte // what was read, until that is too long to be kept
+	long    bool
+	ended   error // of body
+	attempt int   // the number of the attempt that may read, from 0
+	sent    int   // bytes that it has read, unless long
+}
+
+// An uploadAgain is the body for a further attempt.
+type uploadAgain struct {
+	*upload
+	attempt int
 }
 
 const keptOfUpload = 64 << 10 // bytes of a body that are kept to be sent again
 
 var errUploadGone = errors.New("the origin closed the connection, and the request's body cannot be sent again")
 
-func (u *upload) Read(p []byte) (int, error) {
-	u.charge(false)
-	n, err := u.ReadCloser.Read(p)
-	if err != nil && err != io.EOF && !errors.Is(err, http.ErrBodyReadAfterClose) {
-		u.failed.Store(bodyError(err))
-	}
-	u.charge(err == nil) // after the last byte the transport limits the wait for the header
-	u.keep(p[:n], err == io.EOF)
-	return n, err
-}
+func (u *upload) Read(p []byte) (int, error) { return u.read(p, 0) }
 
-func (u *upload) keep(p []byte, last bool) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.long = u.long || len(u.kept)+len(p) > keptOfUpload; u.long {
-		u.kept = nil
-		return
-	}
-	u.kept = append(u.kept, p...)
-	u.whole = u.whole || last
-}
+func (u *uploadAgain) Read(p []byte) (int, error) { return u.read(p, u.attempt) }
 
-// again returns the body from its beginning, if it was short and read to its end. It is the
+func (u *upload) Close() error { return nil }
+
+// again returns the body from its beginning for another attempt, and ends the attempt before. It is the
 // request's GetBody.
 func (u *upload) again() (io.ReadCloser, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if !u.whole {
+	if u.long {
 		return nil, errUploadGone
 	}
-	return io.NopCloser(bytes.NewReader(u.kept)), nil
+	u.attempt++
+	u.sent = 0
+	return &uploadAgain{u, u.attempt}, nil
+}
+
+// read reads for an attempt. Transports may still read for one that has failed: what they get is kept
+// for the next.
+func (u *upload) read(p []byte, attempt int) (int, error) {
+	u.reading.Lock()
+	defer u.reading.Unlock()
+	if n, err, ok := u.known(p, attempt); ok {
+		return n, err
+	}
+	u.charge(false)
+	n, err := u.body.Read(p)
+	if err != nil && err != io.EOF && !errors.Is(err, http.ErrBodyReadAfterClose) {
+		u.failed.Store(bodyError(err))
+	}
+	u.charge(err == nil) // after the last byte the transport limits the wait for the header
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.ended = err
+	current := attempt == u.attempt
+	u.long = u.long || len(u.kept)+n > keptOfUpload
+	if !u.long || !current || len(u.kept) > 0 {
+		u.kept = append(u.kept, p[:n]...)
+	}
+	if !current {
+		return 0, errUploadGone
+	}
+	if u.sent += n; u.long {
+		u.kept, u.sent = nil, 0
+	}
+	return n, err
+}
+
+// known returns what was read before, for an earlier attempt, or how the body ended. It isn't ok if
+// the body must be read.
+func (u *upload) known(p []byte, attempt int) (_ int, _ error, ok bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	switch {
+	case attempt != u.attempt:
+		return 0, errUploadGone, true
+	case u.sent < len(u.kept):
+		n := copy(p, u.kept[u.sent:])
+		u.sent += n
+		return n, nil, true
+	}
+	return 0, u.ended, u.ended != nil
 }
 
 // charge starts the origin's clock, or stops it.

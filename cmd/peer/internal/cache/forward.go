@@ -43,7 +43,7 @@ func (c *Cache) pass(w http.ResponseWriter, r *http.Request, reason string, see 
 			out.Trailer = trailing(r.Trailer)
 			body = &trailed{body, r.Trailer, out.Trailer}
 		}
-		up := &upload{ReadCloser: body}
+		up := &upload{body: body}
 		out.Body, out.GetBody = up, up.again
 	}
 	start := time.Now()
