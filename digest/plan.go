@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/arith"
+	"github.com/summarycache/summarycache/digest/internal/planted"
 )
 
 // withHashes returns the best plan with k hashes, or why there is none.
@@ -260,6 +261,9 @@ func (g Goal) traffic(p *Design, fill, c float64) {
 		return
 	}
 	p.Interval = time.Duration(min(seconds*1e9, math.MaxInt64/2))
+	if planted.Fault == "interval-overflows" {
+		p.Interval = time.Duration(seconds) * time.Second
+	}
 	sent := noticeBytes + min(p.DeltaBytes, p.SnapshotBytes)
 	if sets <= carriedMost {
 		sent = min(sent, carryBytes+sets)

@@ -19,6 +19,7 @@ import (
 	"github.com/summarycache/summarycache/digest"
 	"github.com/summarycache/summarycache/digest/index"
 	"github.com/summarycache/summarycache/gossip/exchange"
+	"github.com/summarycache/summarycache/gossip/internal/planted"
 )
 
 // Node is a peer of the cluster. Create one with [New].
@@ -281,7 +282,9 @@ func (n *Node) Close() error {
 		err = n.memberlist.Shutdown()
 		n.acceptor.close()
 		n.wg.Wait()
-		n.pool.empty()
+		if planted.Fault != "pool-stays-open" {
+			n.pool.empty()
+		}
 		if n.cfg.StateFile != "" {
 			if e := n.save(); e != nil {
 				err = errors.Join(err, fmt.Errorf("gossip: %w: %w", ErrStateFile, e))

@@ -3,6 +3,8 @@ package squid
 import (
 	"errors"
 	"fmt"
+
+	"github.com/summarycache/summarycache/digest/internal/planted"
 )
 
 // ErrFull means that a mask has more ones than a reader would accept.
@@ -27,7 +29,7 @@ func NewBuilder(capacity, bitsPerEntry int) (*Builder, error) {
 		return nil, fmt.Errorf("squid: a digest for %d entries", capacity)
 	case bitsPerEntry < 1 || bitsPerEntry > MaxBitsPerEntry:
 		return nil, fmt.Errorf("squid: %d bits per entry, want 1 to %d", bitsPerEntry, MaxBitsPerEntry)
-	case int64(capacity) > maxMaskBits/int64(bitsPerEntry):
+	case int64(capacity) > maxMaskBits/int64(bitsPerEntry) && (planted.Fault != "entry-too-many" || int64(capacity) > maxMaskBits/int64(bitsPerEntry)+1):
 		return nil, fmt.Errorf("squid: %d entries of %d bits are 2^31 bits or more", capacity, bitsPerEntry)
 	}
 	n := maskBytes(capacity, bitsPerEntry)

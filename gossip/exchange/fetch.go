@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/digest"
+	"github.com/summarycache/summarycache/gossip/internal/planted"
 )
 
 // PROTOCOL.md, 6.3, draws these states of an origin:
@@ -128,7 +129,7 @@ func (e *Engine) start(f *flight, out Fetch) {
 	if f.snapshot {
 		e.snapshotFlights++
 	}
-	f.origin.flight, f.origin.queued = f, false
+	f.origin.flight, f.origin.queued = f, planted.Fault == "still-queued"
 	e.flights[e.number] = f
 	out.Number, out.Origin, out.Source, out.Get = e.number, f.origin.name, f.source.name, f.get
 	e.outputs.Fetches = append(e.outputs.Fetches, out)

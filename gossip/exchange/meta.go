@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/summarycache/summarycache/gossip/internal/planted"
 	"github.com/summarycache/summarycache/gossip/internal/wire"
 )
 
@@ -87,7 +88,7 @@ func (m Meta) Compatible(canaries ...uint32) error {
 
 func compatible(least, greatest uint8, canary uint32, canaries []uint32) error {
 	switch {
-	case least > ProtocolVersion || greatest < ProtocolVersion:
+	case planted.Fault != "newer-protocol" && least > ProtocolVersion || greatest < ProtocolVersion:
 		return fmt.Errorf("%w: theirs is %d to %d, ours %d", ErrVersion, least, greatest, ProtocolVersion)
 	case !slices.Contains(canaries, canary):
 		return ErrCanary

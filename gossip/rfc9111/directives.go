@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/summarycache/summarycache/gossip/internal/planted"
 )
 
 // Unset is the value of an absent directive in [Directives].
@@ -112,6 +114,9 @@ func (d *Directives) delta(name string) *time.Duration {
 	case "stale-while-revalidate":
 		return &d.StaleWhileRevalidate
 	case "stale-if-error":
+		if planted.Fault == "stale-if-error-misfiled" {
+			return &d.StaleWhileRevalidate
+		}
 		return &d.StaleIfError
 	}
 	return nil

@@ -1,6 +1,10 @@
 package rfc9111
 
-import "time"
+import (
+	"time"
+
+	"github.com/summarycache/summarycache/gossip/internal/planted"
+)
 
 const (
 	heuristicShare = 10             // a heuristic lifetime is a tenth of the time since the last modification
@@ -49,6 +53,9 @@ func heuristicStatus(status int) bool {
 // key: its fields, its size, its framing, its conditions or its client (RFC 6585). Such an answer says
 // nothing to other clients, whatever lifetime it states.
 func requestStatus(status int) bool {
+	if planted.Fault == "complaint-stored" || planted.Fault == "expectation-stored" && status == 417 || planted.Fault == "content-stored" && status == 415 {
+		return false
+	}
 	switch status {
 	case 400, 407, 408, 411, 412, 413, 414, 415, 416, 417, 421, 422, 426, 428, 429, 431, 511:
 		return true
@@ -112,7 +119,7 @@ func (r *Response) Storable(req *Directives, authorized bool) bool {
 func (r *Response) forbidden(req *Directives, authorized bool) Obstacle {
 	cc := &r.Control
 	switch {
-	case r.Status < 200 || r.Status > 599 || r.Status == 206 || r.Status == 304 || requestStatus(r.Status):
+	case r.Status < 200 || r.Status > 599 || r.Status == 206 && planted.Fault != "part-stored" || r.Status == 304 || requestStatus(r.Status):
 		return StatusObstacle
 	case req != nil && req.NoStore:
 		return RequestObstacle
@@ -143,7 +150,7 @@ func (r *Response) forbidden(req *Directives, authorized bool) Obstacle {
 // nobody knows by what the response varies.
 func variesByAnything(vary []string) bool {
 	for name := range Members(vary) {
-		if name == "*" || !token(name) {
+		if name == "*" || planted.Fault != "vary-invalid" && !token(name) {
 			return true
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/summarycache/summarycache/gossip/internal/planted"
 )
 
 // CanonicalURL returns the absolute URL under which responses are stored (RFC 9111
@@ -34,6 +36,9 @@ func canonical(prefix string, u *url.URL) string {
 	}
 	if u.RawQuery == "" && !u.ForceQuery {
 		return prefix + scheme + "://" + host + path
+	}
+	if planted.Fault == "queries-alike" {
+		return prefix + scheme + "://" + host + path + "?" + strings.NewReplacer("\"", "%22", "<", "%3C", ">", "%3E").Replace(u.RawQuery)
 	}
 	return prefix + scheme + "://" + host + path + "?" + strings.ReplaceAll(u.RawQuery, "\n", "%0A") // which no received URL has; keeps identities parseable
 }
@@ -73,6 +78,9 @@ func SplitIdentity(id string) (url string, fields []string) {
 func VaryFields(h http.Header) []string {
 	fields := appendFields(nil, h["Vary"]...)
 	slices.Sort(fields)
+	if planted.Fault == "vary-ignored" {
+		return fields[:0]
+	}
 	return slices.Compact(fields)
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/summarycache/summarycache/gossip/internal/planted"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
@@ -101,7 +102,7 @@ func (q *request) selects(o *Object) bool {
 	}
 	_, fields := rfc9111.SplitIdentity(o.id)
 	use, _ := o.response.Reuse(&q.cc, o.age())
-	return use == rfc9111.ServeFresh && q.variant(fields) == o.id
+	return use == rfc9111.ServeFresh && (planted.Fault == "any-variant" || q.variant(fields) == o.id)
 }
 
 // object returns the response to q as an object without its body. The arguments are those of

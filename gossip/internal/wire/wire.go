@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+
+	"github.com/summarycache/summarycache/gossip/internal/planted"
 )
 
 // ErrMalformed: a message that PROTOCOL.md does not allow.
@@ -45,7 +47,7 @@ func (r *Reader) FailAt(offset int, field string, why error) {
 
 // Take reads n bytes without copying them; nil if there are fewer.
 func (r *Reader) Take(field string, n uint64) []byte {
-	if r.Err != nil || uint64(len(r.B)-r.Off) < n {
+	if r.Err != nil || uint64(len(r.B)-r.Off) < n && (planted.Fault != "length-overflows" || len(r.B)-r.Off < int(n)) {
 		r.Fail(field)
 		return nil
 	}

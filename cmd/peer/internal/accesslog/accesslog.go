@@ -14,6 +14,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/summarycache/summarycache/cmd/peer/internal/planted"
 	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
 )
 
@@ -114,7 +115,10 @@ func (l *Log) flush() {
 func (l *Log) write() {
 	l.mu.Lock()
 	lines, lost := l.lines, l.lost
-	l.lines, l.lost = l.spare[:0], 0
+	l.lines = l.spare[:0]
+	if planted.Fault != "lost-again" {
+		l.lost = 0
+	}
 	l.mu.Unlock()
 	l.spare = lines
 	if lost > 0 {

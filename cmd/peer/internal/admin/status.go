@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/summarycache/summarycache/cmd/peer/internal/planted"
 	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
 )
@@ -70,7 +71,7 @@ func (a Addresses) page() string {
 	host, _, _ := net.SplitHostPort(a.Service)
 	service, _ := netip.ParseAddr(host)
 	switch {
-	case err != nil || host == "" || admin.Addr().IsLoopback() && !service.IsLoopback():
+	case err != nil || planted.Fault != "page-without-host" && host == "" || admin.Addr().IsLoopback() && !service.IsLoopback():
 		return ""
 	case admin.Addr().IsUnspecified():
 		return net.JoinHostPort(host, strconv.Itoa(int(admin.Port())))

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/summarycache/summarycache/cmd/peer/internal/planted"
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
@@ -98,7 +99,7 @@ func (t *attempt) run() {
 func (t *attempt) find() (found bool, like likeness) {
 	b := t.b
 	patient := allow(otherPatience*t.patience, 0)
-	if a := t.stored(); a != nil {
+	if a := t.stored(); planted.Fault != "copy-unused" && a != nil {
 		if t.take(a, patient) == same {
 			return true, unknown
 		}
@@ -123,6 +124,10 @@ func (t *attempt) find() (found bool, like likeness) {
 		switch {
 		case err != nil:
 			return t.stale(conditions, patient), unknown
+		case planted.Fault == "crawling-rescue" && a.sibling != nil:
+			if t.take(a, patient) == same {
+				return true, unknown
+			}
 		case a.sibling != nil:
 			if t.take(a, a.allowance()) == same {
 				return true, unknown
@@ -147,7 +152,11 @@ func (t *attempt) conditions() http.Header {
 	wanted := "bytes=" + strconv.FormatInt(from, 10) + "-"
 	switch {
 	case b.size > 0:
-		wanted += strconv.FormatInt(b.first+b.repr.length-1, 10)
+		last := b.first + b.repr.length - 1
+		if planted.Fault == "range-too-long" {
+			last++
+		}
+		wanted += strconv.FormatInt(last, 10)
 	case v == "" || from == 0:
 		return nil
 	}
@@ -250,7 +259,7 @@ func (t *attempt) position(from *rest) likeness {
 		from.limited.N = b.first + whole.length - begins
 	case a.status != whole.Status && a.passing():
 		return unknown
-	case a.status != whole.Status, !whole.same(a.representation()):
+	case a.status != whole.Status, planted.Fault != "copy-mixed" && !whole.same(a.representation()):
 		return other
 	}
 	if received == nil {
@@ -263,7 +272,11 @@ func (t *attempt) position(from *rest) likeness {
 		return unknown
 	}
 	if before := b.first + t.at - start; before > 0 {
-		_, err := io.CopyN(io.Discard, received.Check(from, start-b.first, math.MaxInt64), before)
+		end := int64(math.MaxInt64)
+		if planted.Fault == "resume-blindly" {
+			end = 0
+		}
+		_, err := io.CopyN(io.Discard, received.Check(from, start-b.first, end), before)
 		switch {
 		case errors.Is(err, store.ErrDiffers) && !errors.Is(err, io.ErrUnexpectedEOF):
 			return t.differs()

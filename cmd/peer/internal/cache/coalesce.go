@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"sync/atomic"
 
+	"github.com/summarycache/summarycache/cmd/peer/internal/planted"
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
@@ -17,7 +18,9 @@ func (c *Cache) newFetch(r *request, key string, stored *found) (f *fetch, joine
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if other := c.fetches[key]; other != nil {
-			other.waiters.join(true)
+			if planted.Fault != "follower-uncounted" {
+				other.waiters.join(true)
+			}
 			if c.cfg.Coalescer != nil {
 				c.cfg.Coalescer.Joined()
 			}
@@ -138,6 +141,9 @@ func (c *Cache) invalidateTag(tag string) {
 // began. The tombstones show that even for fetches that can't be joined, which are not in
 // c.fetches. A fetch that began at the same moment counts as later.
 func (c *Cache) outdated(f *fetch, resp *rfc9111.Response) bool {
+	if planted.Fault == "late-private-commit" {
+		return f.invalidated.Load()
+	}
 	began := f.began.ago(-1)
 	return f.invalidated.Load() || c.invalidated.has(f.r.url, resp.Header, began) || c.purged.has(f.r.url, resp.Header, began)
 }

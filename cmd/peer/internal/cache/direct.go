@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/conn"
+	"github.com/summarycache/summarycache/cmd/peer/internal/planted"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
@@ -26,7 +27,11 @@ func (c *Cache) answerDirectly(w http.ResponseWriter, r *request, e *entry, p rf
 	}
 	h := e.appendHit(to.Buffer())
 	h = append(h, "Age: "...)
-	h = strconv.AppendInt(h, int64(min(e.age(c.now()), rfc9111.MaxDelta)/time.Second), 10)
+	now := c.now()
+	if planted.Fault == "age-of-arrival" {
+		now = r.now
+	}
+	h = strconv.AppendInt(h, int64(min(e.age(now), rfc9111.MaxDelta)/time.Second), 10)
 	h = append(h, "\r\nCache-Status: "...)
 	for _, nearer := range via {
 		h = append(append(h, nearer...), ", "...)

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/summarycache/summarycache/cmd/peer/internal/planted"
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
@@ -225,7 +226,7 @@ func (c *Cache) confirmed(f *fetch, src *sources, a *answer) *result {
 // mayStore reports whether a whole response may be stored, and can ever be reused. What an origin
 // answers to a range is nothing to other clients, unless it is the whole.
 func (c *Cache) mayStore(f *fetch, a *answer) bool {
-	return (!f.part || a.status == http.StatusOK) && (a.derived == nil || a.derived.recoded) && !c.outdated(f, a.response()) && f.r.obstacle(a.response()) == 0
+	return (!f.part || a.status == http.StatusOK || planted.Fault == "part-stored" || planted.Fault == "error-to-range-stored") && (a.derived == nil || a.derived.recoded) && !c.outdated(f, a.response()) && f.r.obstacle(a.response()) == 0
 }
 
 // handOver delivers an answer that can't be shared to the leader alone. Another source can continue
@@ -366,7 +367,7 @@ func (c *Cache) pump(f *fetch, w *store.Writer, b *body, deliver func()) error {
 
 // commit stores a received body with its entry, unless its URL was invalidated meanwhile.
 func (c *Cache) commit(f *fetch, w *store.Writer, res *result) {
-	if c.outdated(f, res.entry.Response) {
+	if planted.Fault != "late-commit" && c.outdated(f, res.entry.Response) {
 		w.Abort()
 		return
 	}
@@ -386,7 +387,7 @@ func (c *Cache) commit(f *fetch, w *store.Writer, res *result) {
 		c.log.Warn("cannot store a response", "url", f.r.url, "error", err)
 		return
 	}
-	if c.outdated(f, res.entry.Response) { // meanwhile
+	if planted.Fault != "late-commit" && c.outdated(f, res.entry.Response) { // meanwhile
 		c.store.DeleteObject(obj)
 		return
 	}

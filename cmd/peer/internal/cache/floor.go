@@ -6,6 +6,8 @@ import (
 	"math"
 	"strings"
 	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/planted"
 )
 
 // A source that brings fewer bytes a second makes too little progress. Another source is then looked
@@ -36,7 +38,7 @@ func (a *answer) allowance() allowance {
 	switch {
 	case a.arriving():
 		return allow(arrivingStall, sharedFloor)
-	case a.sibling != nil:
+	case planted.Fault != "crawling-sibling" && a.sibling != nil:
 		return allow(siblingStall, siblingFloor)
 	}
 	return allow(stallTime, sharedFloor)

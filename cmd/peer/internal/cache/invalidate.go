@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/summarycache/summarycache/cmd/peer/internal/planted"
 	"github.com/summarycache/summarycache/gossip/invalidation"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
@@ -26,7 +27,7 @@ func (c *Cache) invalidate(ctx context.Context, urls []string) {
 		}
 		c.Invalidations.Add(uint64(remove(targets[i])))
 	}
-	if c.cfg.Cluster == nil || len(urls) == 0 {
+	if planted.Fault == "write-here-only" || c.cfg.Cluster == nil || len(urls) == 0 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeWait)

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/summarycache/summarycache/cmd/peer/internal/planted"
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 	"github.com/summarycache/summarycache/gossip/sibling"
@@ -75,13 +76,13 @@ func (c *Cache) newBody(f *fetch, a *answer, w *store.Writer) *body {
 	}
 	if a.status == http.StatusPartialContent {
 		first, end, size := a.span()
-		if size >= 0 && (a.length < 0 || a.length == end-first) {
+		if planted.Fault != "part-cut" && size >= 0 && (a.length < 0 || a.length == end-first) {
 			b.first, b.size, b.repr.length = first, size, end-first // even if the answer is chunked
 		} else {
 			b.size = -1
 		}
 	}
-	if w == nil && b.repr.StrongValidator() == "" && (b.size > 0 || a.derived == nil && f.r.mayStore(a.response())) {
+	if planted.Fault != "part-forgotten" && w == nil && b.repr.StrongValidator() == "" && (b.size > 0 || a.derived == nil && f.r.mayStore(a.response())) {
 		b.passed = new(store.Received)
 	}
 	b.mu.Lock() // wakeUp uses b.watch
@@ -122,7 +123,7 @@ func (b *body) Read(p []byte) (int, error) {
 		}
 		b.may.charge(waited, n)
 		b.advance(p[:n])
-		whole := err == io.EOF && (b.repr.length < 0 || b.at == b.repr.length)
+		whole := err == io.EOF && (planted.Fault != "eof-with-bytes" || n == 0) && (b.repr.length < 0 || b.at == b.repr.length)
 		b.mu.Unlock()
 		switch {
 		case whole:
@@ -199,7 +200,7 @@ func (b *body) resume(from *answer) error {
 // strong validator or a part that the new source can be compared with. If no client has the header
 // and the source has ended, the fetch uses the next source. b.mu is held.
 func (b *body) mayResume() bool {
-	return (b.f.delivered() || !b.resuming) && b.f.waiters.n.Load() > 0 && b.err == nil && b.size >= 0 && b.c.stopped.Err() == nil &&
+	return planted.Fault != "no-resume" && (b.f.delivered() || !b.resuming) && b.f.waiters.n.Load() > 0 && b.err == nil && b.size >= 0 && b.c.stopped.Err() == nil &&
 		((b.w != nil || b.passed != nil) && b.at > 0 && !b.superseded || b.repr.StrongValidator() != "")
 }
 
@@ -223,7 +224,7 @@ func (b *body) wakeUp() {
 	if !b.reading.IsZero() {
 		idle, limit := time.Since(b.reading), b.limit()
 		switch {
-		case idle >= limit:
+		case idle >= limit && planted.Fault != "stall-for-ever":
 			b.from.cancel(errBetweenBytes)
 		case b.attempt == nil && b.stored() && b.mayResume():
 			b.begin()
@@ -254,6 +255,9 @@ func (b *body) alone() bool { return b.from.sibling == nil && b.f.waiters.follow
 // single client may just be slow: the rest is requested from it much later, and the
 // whole body never again. b.mu is held.
 func (b *body) overtake() {
+	if planted.Fault == "no-takeover" || planted.Fault == "stall-for-ever" {
+		return
+	}
 	idle := time.Since(b.reading)
 	switch {
 	case b.attempt != nil:

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/summarycache/summarycache/cmd/peer/internal/planted"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
@@ -39,7 +40,7 @@ type again struct {
 // get answers a GET or HEAD.
 func (c *Cache) get(w http.ResponseWriter, r *request) Result {
 	var next again
-	if r.cc.OnlyIfCached && !sibling.UpToDate(r.Header, c.cfg.Cluster) {
+	if planted.Fault != "lagging-sibling" && r.cc.OnlyIfCached && !sibling.UpToDate(r.Header, c.cfg.Cluster) {
 		return c.notCached(w, r.Request)
 	}
 	waited, sure := false, false
@@ -95,7 +96,10 @@ func (c *Cache) get(w http.ResponseWriter, r *request) Result {
 			return res
 		}
 		more.origin = more.origin || next.origin
-		next, r.now = *more, c.now()
+		next = *more
+		if planted.Fault != "age-of-arrival" {
+			r.now = c.now()
+		}
 		switch joins++; {
 		case joins >= 2*maxJoins: // each time the origin has another representation, and then stalls
 			return c.insteadOf(w, r, Result{}, rfc9111.Status{Fwd: reason}, errSuperseded)

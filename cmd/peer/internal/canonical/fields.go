@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/summarycache/summarycache/cmd/peer/internal/planted"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
@@ -57,15 +58,16 @@ const (
 func (f *Fields) Reading(name, method string, trusted bool) string {
 	as := f.readings[name]
 	switch {
-	case as == kept || relayed[name] && trusted:
+	case as == kept || relayed[name] && (trusted || planted.Fault == "forwarded-for"):
 		return ""
-	case as == ofSafe && method != http.MethodGet && method != http.MethodHead:
+	case as == ofSafe && (planted.Fault == "method-override" || method != http.MethodGet && method != http.MethodHead):
 		return ""
 	case as != "":
 		return as
-	case strings.HasPrefix(strings.TrimPrefix(name, "X-"), "Forwarded"), strings.HasPrefix(name, "X-Original"):
+	case planted.Fault != "forwarded-any" && strings.HasPrefix(strings.TrimPrefix(name, "X-"), "Forwarded"),
+		planted.Fault != "original-url" && strings.HasPrefix(name, "X-Original"):
 		return "what a proxy says of its client"
-	case !letters(name):
+	case planted.Fault != "underscores" && !letters(name):
 		return "the field with hyphens" // by CGI, WSGI and what imitates them
 	}
 	return ""
@@ -100,7 +102,7 @@ func (f *Fields) Clean(h http.Header, method string, hasBody, trusted bool) (cle
 			continue
 		case connection[name]:
 		case name == "Range" && safe && !byteRanges(lines):
-		case !hasBody && (name == "Expect" || safe && strings.HasPrefix(name, "Content-") && f.readings[name] != kept):
+		case !hasBody && (name == "Expect" && planted.Fault != "expectation-stored" || planted.Fault != "content-stored" && safe && strings.HasPrefix(name, "Content-") && f.readings[name] != kept):
 		case (name == "Accept" || name == "Accept-Language" || name == "Accept-Charset") && !members(lines): // as if there was none
 		case f.Reading(name, method, trusted) != "":
 		default:

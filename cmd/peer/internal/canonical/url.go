@@ -5,6 +5,8 @@ import (
 	"net/url"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/planted"
 )
 
 // URL returns u in normal form: path and query as by [Path] and [Query], scheme and host as by
@@ -13,7 +15,9 @@ func URL(u *url.URL) url.URL {
 	out := *u
 	out.Scheme, out.User, out.Fragment, out.RawFragment, out.Opaque = strings.ToLower(u.Scheme), nil, "", "", ""
 	out.Host = Authority(out.Scheme, u.Host)
-	out.RawQuery = Query(u.RawQuery)
+	if planted.Fault != "queries-alike" {
+		out.RawQuery = Query(u.RawQuery)
+	}
 	raw := rawPath(u)
 	if path := Path(raw); path != raw || u.Path == "" {
 		out.Path, _ = url.PathUnescape(path) // no error: Path leaves only valid escapes
@@ -48,7 +52,7 @@ func Path(raw string) string {
 	switch {
 	case looks == 0:
 		return raw
-	case looks&(ambiguous|unusual) == unusual && strings.HasPrefix(raw, "/"):
+	case planted.Fault != "dot-segments" && looks&(ambiguous|unusual) == unusual && strings.HasPrefix(raw, "/"):
 		raw = withoutDotSegments(unescapeUnreserved(raw))
 	}
 	if looks&invalid != 0 {
@@ -68,7 +72,9 @@ func Query(raw string) string { return escapeInvalid(raw, queryByte) }
 // that they differ. Servers decode %2F, %5C, %2E before they look for segments, decode twice, merge
 // slashes, end a path at %00, %23, %3B or %3F, drop what follows a semicolon in a segment, or replace
 // bytes that are not UTF-8.
-func Ambiguous(u *url.URL) bool { return inspect(rawPath(u))&ambiguous != 0 }
+func Ambiguous(u *url.URL) bool {
+	return planted.Fault != "ambiguous-paths" && inspect(rawPath(u))&ambiguous != 0
+}
 
 // The findings of inspect.
 const (
@@ -191,7 +197,7 @@ func escapeInvalid(s string, valid func(byte) bool) string {
 	for i < len(s) && valid(s[i]) {
 		i++
 	}
-	if i == len(s) {
+	if i == len(s) || planted.Fault == "last-byte-raw" && i == len(s)-1 {
 		return s
 	}
 	var b strings.Builder

@@ -20,6 +20,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/summarycache/summarycache/cmd/peer/internal/planted"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
@@ -117,7 +118,7 @@ func compressibleType(s string) bool {
 	case "json", "xml", "text":
 		return true
 	}
-	return strings.HasPrefix(s, "text/") && s != "text/event-stream" || slices.Contains(types, main)
+	return strings.HasPrefix(s, "text/") && (s != "text/event-stream" || planted.Fault == "event-stream-coded") || slices.Contains(types, main)
 }
 
 // varies adds Accept-Encoding to the response's Vary.

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/coding"
+	"github.com/summarycache/summarycache/cmd/peer/internal/planted"
 	"github.com/summarycache/summarycache/cmd/peer/internal/rules"
 	"github.com/summarycache/summarycache/gossip"
 )
@@ -149,7 +150,7 @@ func readNumber(s string, t tag) (any, error) {
 	least, _ := strconv.ParseFloat(t.Get("min"), 64)
 	most, _ := strconv.ParseFloat(t.Get("max"), 64)
 	f, err := strconv.ParseFloat(s, 64)
-	if err != nil || !(f >= least && f <= most) {
+	if err != nil || !(f >= least && f <= most) && (planted.Fault != "not-a-number" || f < least || f > most) {
 		err = fmt.Errorf("is not a number between %s and %s", cmp.Or(t.Get("min"), "0"), t.Get("max"))
 	}
 	return f, err

@@ -19,6 +19,8 @@ import (
 	"os"
 	"syscall"
 	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/planted"
 )
 
 // maxJoins is up to which length a body is copied behind its header, which costs less than two
@@ -52,7 +54,9 @@ func (l listener) Accept() (net.Conn, error) {
 		if l.gate == nil || l.gate.admit(own, time.Now()) {
 			return own, nil
 		}
-		c.Close()
+		if planted.Fault != "refused-stays-open" {
+			c.Close()
+		}
 	}
 }
 
@@ -73,7 +77,7 @@ type key struct{}
 
 // Context is for [net/http.Server.ConnContext].
 func Context(ctx context.Context, c net.Conn) context.Context {
-	if _, encrypted := c.(*tls.Conn); encrypted {
+	if _, encrypted := c.(*tls.Conn); planted.Fault != "below-tls" && encrypted {
 		return ctx
 	}
 	if c := below(c); c != nil {

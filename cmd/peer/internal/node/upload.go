@@ -5,11 +5,16 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/planted"
 )
 
 // withBodyDeadline ends requests whose clients send no byte of the body for the time pause,
 // like nginx's client_body_timeout.
 func withBodyDeadline(h http.Handler, pause time.Duration) http.Handler {
+	if planted.Fault == "slow-sender" {
+		pause *= 1000
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Body == nil || r.Body == http.NoBody {
 			h.ServeHTTP(w, r)

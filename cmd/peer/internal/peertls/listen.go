@@ -7,6 +7,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/planted"
 )
 
 const (
@@ -56,7 +58,9 @@ func (s *sorter) sort(c net.Conn) {
 	_, err := io.ReadFull(c, p.first[:])
 	c.SetReadDeadline(time.Time{})
 	if !open() || err != nil {
-		c.Close()
+		if planted.Fault != "silent-stays-open" {
+			c.Close()
+		}
 		return
 	}
 	out := net.Conn(p)

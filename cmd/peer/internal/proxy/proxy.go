@@ -17,6 +17,7 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/canonical"
 	"github.com/summarycache/summarycache/cmd/peer/internal/coding"
 	"github.com/summarycache/summarycache/cmd/peer/internal/conn"
+	"github.com/summarycache/summarycache/cmd/peer/internal/planted"
 	"github.com/summarycache/summarycache/cmd/peer/internal/rules"
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
 	"github.com/summarycache/summarycache/cmd/peer/internal/tracing"
@@ -149,6 +150,9 @@ func (c *Config) setDefaults() {
 // newOriginTransport returns a transport to origins. It also gives up an origin that reads nothing
 // of a request for too long.
 func newOriginTransport(c *Config) *http.Transport {
+	if planted.Fault == "first-byte" {
+		c.FirstByteTimeout = 0
+	}
 	dial, connectTimeout, sendTimeout := c.Dial, c.ConnectTimeout, c.SendTimeout
 	return &http.Transport{
 		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {

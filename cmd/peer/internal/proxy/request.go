@@ -11,6 +11,7 @@ import (
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/canonical"
 	"github.com/summarycache/summarycache/cmd/peer/internal/conn"
+	"github.com/summarycache/summarycache/cmd/peer/internal/planted"
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
@@ -23,7 +24,7 @@ type refusal struct {
 // canonical returns r in the one form in which rules, keys, the log, siblings and origins see it:
 // with the absolute URL under which its response is stored. r is not changed.
 func (h *Handler) canonical(w http.ResponseWriter, r *http.Request) (*http.Request, *refusal) {
-	if !httpguts.ValidHeaderFieldName(r.Method) { // HTTP/2 frames any text
+	if r.Method == "" || planted.Fault != "method-no-token" && !httpguts.ValidHeaderFieldName(r.Method) { // HTTP/2 frames any text
 		return nil, &refusal{http.StatusBadRequest, "bad-method", "the method is not a token"}
 	}
 	if no := framing(w, r); no != nil {

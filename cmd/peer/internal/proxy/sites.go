@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/canonical"
+	"github.com/summarycache/summarycache/cmd/peer/internal/planted"
 )
 
 // A Site is what a reverse proxy serves under some hosts and a path. Responses are stored under
@@ -48,7 +49,7 @@ type Site struct {
 // listed, 1 = it is without its port, 0 = the site has all hosts. They are those of a request or, if
 // key is true, those of a URL under which responses are stored.
 func (s *Site) serves(host, path string, key bool) (fit int, ok bool) {
-	if p := strings.TrimSuffix(s.Path, "/"); p != "" && path != p && !strings.HasPrefix(path, p+"/") {
+	if p := strings.TrimSuffix(s.Path, "/"); p != "" && path != p && !strings.HasPrefix(path, p+"/") && (planted.Fault != "site-path-prefix" || !strings.HasPrefix(path, p)) {
 		return 0, false
 	}
 	switch {

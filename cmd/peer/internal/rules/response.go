@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/canonical"
+	"github.com/summarycache/summarycache/cmd/peer/internal/planted"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
@@ -74,7 +75,8 @@ func (s Set) lifetime(q *http.Request, resp *rfc9111.Response) (life time.Durati
 	life = resp.Lifetime
 	if !resp.Explicit {
 		by = s.deciding(q, resp, func(r *Rule) (has, restricts bool) {
-			return r.TTL != nil && (r.Statuses != nil || resp.Status < 500 && cacheableByDefault(resp)) && q.Header["Cookie"] == nil, false
+			return r.TTL != nil && (r.Statuses != nil || resp.Status < 500 && cacheableByDefault(resp)) &&
+				(q.Header["Cookie"] == nil || planted.Fault == "ambiguous-paths" || planted.Fault == "dot-segments"), false // each of these faults alone hides behind this
 		})
 		if by != nil {
 			life = *by.TTL + resp.InitialAge

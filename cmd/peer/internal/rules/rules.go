@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/canonical"
+	"github.com/summarycache/summarycache/cmd/peer/internal/planted"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
@@ -278,6 +279,10 @@ func best(codings, accept []string) string {
 			yes := !weighed || strings.Trim(q, "0.") != ""
 			switch name {
 			case coding:
+				if planted.Fault == "star-overrides" {
+					any = yes
+					continue
+				}
 				return yes
 			case "*":
 				any = yes

@@ -58,7 +58,7 @@
 //	go test ./cmd/peer/internal/simulation -run Seeds -seeds 1000 -from 5000
 //	go test ./cmd/peer/internal/simulation -run Seeds -from 17 -seeds 1 -full   # with every peer's log
 //	cd cmd/peer/internal/simulation/replay && go run . -from 17 -seeds 1        # the same each time
-//	go test ./cmd/peer/internal/simulation -run Mutations -mutate . -timeout 0  # can it find things?
+//	go test ./cmd/peer/internal/planted -run Search -search no-resume           # can it find things?
 //
 // Without replay, the Go scheduler influences a run, so a seed that failed need not fail each time.
 // But this is ten times as fast, and can use the race detector. Replay compiles the tests to
@@ -72,34 +72,12 @@
 // goroutines.
 //
 // To add a fault: a line in faultKinds, and a case in befall that says which requests it affects. To
-// add a promise: a case in judge, digests or leftovers, and a mutation that breaks it.
+// add a promise: a case in judge, digests or leftovers, and a planted fault that breaks it.
 //
 // # What it finds
 //
-// Each mutation, the kind of violation that shows it, and the first seed from 1 on that finds it, on
-// schedules of 24 November 2026 (GOMAXPROCS=1 and -parallel 1; half a second of CPU
-// time a seed). The seeds change with the schedules, and sometimes from run to run.
-//
-//	go test ./cmd/peer/internal/simulation -v -run 'Mutations$' -mutate . -timeout 0
-//
-//	slow-sender          held       1       no-takeover          slow       7
-//	eof-with-bytes       error      1       part-cut             cut       12
-//	digest-leak          digest     1       part-forgotten       cut       12
-//	write-here-only      stale      1       late-private-commit  stale     13
-//	no-resume            cut        2       tombstones           stale     13
-//	copy-unused          cut        2       crawling-sibling     slow      18
-//	resume-blindly       body       2       unwritable-store     cut       20
-//	unverified-reads     body       4       clock-put-right      age       20
-//	bad-block-cuts       cut        4       wall-clock-ages      age       20
-//	late-commit          stale      4       bad-object-stays     error     23
-//	copy-mixed           body       5       crawling-rescue      slow      56
-//	older-confirms       body       5       lagging-sibling      stale    364
-//	stall-for-ever       hung       6       filter-hang          hangs    850
-//	first-byte           hung       7       age-of-arrival       age     1418
-//
-// lagging-sibling was searched later, with both cores. filter-hang was searched from seed 350 on: one seed in 250 turns a store over often
-// enough for it. It was searched on the 23rd only: found once by seed 850, once by 350, and once by
-// none of 2000. age-of-arrival was found by seed 19 on the 23rd.
+// cmd/peer/FAULTS.md lists the faults that are planted in the code, with the seeds that find them. Seeds change with the
+// schedules, and sometimes from run to run: a replay also tries the seeds that follow.
 //
 // Sweeps of the code at the time, on one of two busy cores, GOMAXPROCS=1 and -parallel 1. Of what a
 // sweep found, the defects of peers are mended; the others were errors of the checks:

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/planted"
 )
 
 // lock locks the directory for this process until the file is closed. The kernel closes the
@@ -40,6 +42,9 @@ func lock(path string) (*os.File, error) {
 func holder(f *os.File) string {
 	b := make([]byte, 16)
 	n, _ := f.ReadAt(b, 0)
+	if planted.Fault == "pid-cut" {
+		n = max(0, n-1)
+	}
 	if pid, err := strconv.Atoi(strings.TrimSpace(string(b[:n]))); err == nil {
 		return fmt.Sprintf(" (process %d)", pid)
 	}

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/maypok86/otter/v2"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/planted"
 )
 
 // An Object is one object of a store. It is immutable; a new description of the same body
@@ -200,7 +202,9 @@ func (s *Store) leave(o *Object) {
 	s.copies.leave(o)
 	s.labels.leave(o)
 	s.exp.remove(o)
-	s.unlist(o)
+	if planted.Fault != "digest-leak" {
+		s.unlist(o)
+	}
 	s.opt.Hooks.Evicted(o.key)
 	s.hot.drop(o)
 	if o.is(objSmall) {

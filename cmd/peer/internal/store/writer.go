@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/planted"
 )
 
 const (
@@ -154,6 +156,9 @@ func (w *Writer) save() {
 	if err := w.append(nil); err != nil {
 		w.store.failed(err)
 		w.giveUp(err)
+		if planted.Fault == "unwritable-store" {
+			w.End(err)
+		}
 		return
 	}
 	w.mu.Lock()

@@ -6,6 +6,8 @@
 //	go run . -from 17 -seeds 1 -full # with the log of all events
 //	go run . -schedule FILE          # one that was shrunk
 //
+// With GOFLAGS=-tags=planted and PLANTED=NAME it runs them with a fault of cmd/peer/FAULTS.md.
+//
 // -order is the seed of the Go runtime's random numbers: another one runs
 // the same schedule with another order of goroutines. This is a module of its own, so that
 // nothing else depends on wazero. The first build takes a minute.
@@ -215,7 +217,7 @@ func (h *host) once(ctx context.Context, order uint64, schedule []byte, args []s
 	tick := func() int64 { clock += 1000; return clock }
 	config := wazero.NewModuleConfig().
 		WithArgs(append([]string{"simulation", "-test.run=Seeds", "-test.v", "-stuck=1000h"}, args...)...).
-		WithEnv("TMPDIR", "/tmp").WithFSConfig(wazero.NewFSConfig().WithDirMount(dir, "/tmp")).
+		WithEnv("TMPDIR", "/tmp").WithEnv("PLANTED", os.Getenv("PLANTED")).WithFSConfig(wazero.NewFSConfig().WithDirMount(dir, "/tmp")).
 		WithRandSource(rand.NewChaCha8(seed)).
 		WithNanotime(tick, 1).
 		WithWalltime(func() (int64, int32) { t := tick(); return 946684800 + t/1e9, int32(t % 1e9) }, 1).

@@ -1,0 +1,196 @@
+package planted_test
+
+import (
+	"cmp"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+var (
+	replay = flag.String("replay", "", "switch on each fault whose name matches the `regexp`, and run what is known to find it")
+	search = flag.String("search", "", "switch on each fault whose name matches the `regexp`, and look for what finds it")
+	seeds  = flag.Uint64("seeds", 500, "of the simulation that -search tries")
+)
+
+const (
+	simulation = "cmd/peer/internal/simulation"
+	program    = "cmd/peer"
+)
+
+// testedBy are the packages whose tests are those of a package.
+var testedBy = map[string][]string{
+	"cmd/peer/internal/cache": {"cmd/peer/internal/cache", "cmd/peer/internal/proxy"},
+	"gossip/internal/wire":    {"gossip/invalidation", "gossip/exchange"},
+}
+
+// TestReplay checks that each fault is found by what the table says.
+func TestReplay(t *testing.T) {
+	if *replay == "" {
+		t.Skip("takes minutes: -replay . tries all")
+	}
+	all := binaries{t: t, dir: t.TempDir(), built: map[string]string{}}
+	for _, f := range matching(t, *replay) {
+		began := all.cpu
+		if how := all.replay(f); how == "" {
+			t.Errorf("%s is not found by what the table says: %+v", f.name, f.found)
+		} else {
+			t.Logf("%-24s %5.1f s  %s", f.name, (all.cpu - began).Seconds(), how)
+		}
+	}
+	t.Logf("%.0f s of CPU time, of which the compiler took %.0f", (all.cpu + all.compiling).Seconds(), all.compiling.Seconds())
+}
+
+// TestSearch tells by what each fault is found: its package's tests, the simulation, mutated requests.
+func TestSearch(t *testing.T) {
+	if *search == "" {
+		t.Skip("takes hours: -search . looks for all")
+	}
+	all := binaries{t: t, dir: t.TempDir(), built: map[string]string{}}
+	for _, f := range matching(t, *search) {
+		own, sim, oracle := all.tests(f), all.firstSeed(f, 1, *seeds), ""
+		if f.found.request > 0 {
+			oracle = all.request(f, 0, 2000)
+		}
+		t.Logf("%-24s %s; %s; %s", f.name, cmp.Or(own, "no test"), cmp.Or(sim, "no seed"), cmp.Or(oracle, "no request"))
+		if own+sim+oracle == "" {
+			t.Errorf("%s is not found: no test shows that %s", f.name, f.what)
+		}
+	}
+}
+
+func matching(t *testing.T, name string) (list []fault) {
+	t.Helper()
+	names, err := regexp.Compile("^(" + name + ")$")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if name == "." {
+		names = regexp.MustCompile("")
+	}
+	for _, f := range faults {
+		if names.MatchString(f.name) {
+			list = append(list, f)
+		}
+	}
+	if len(list) == 0 {
+		t.Fatalf("no fault is named %s", name)
+	}
+	return list
+}
+
+// binaries are test binaries that have the faults, one a package.
+type binaries struct {
+	t              *testing.T
+	dir            string
+	built          map[string]string // by the package's directory
+	cpu, compiling time.Duration
+}
+
+func (b *binaries) of(dir string) string {
+	if b.built[dir] == "" {
+		file := filepath.Join(b.dir, fmt.Sprintf("%d.test", len(b.built)))
+		build := exec.Command("go", "test", "-c", "-vet=off", "-tags", "planted", "-ldflags", "-s -w", "-o", file, "./"+dir)
+		build.Dir = root
+		if out, err := build.CombinedOutput(); err != nil {
+			b.t.Fatalf("%s with the tag planted: %v\n%s", dir, err, out)
+		}
+		b.compiling += build.ProcessState.UserTime() + build.ProcessState.SystemTime()
+		b.built[dir] = file
+	}
+	return b.built[dir]
+}
+
+// run runs the tests of a package with a fault, and reports whether they fail.
+func (b *binaries) run(fault, dir string, args ...string) (out string, failed bool) {
+	run := exec.Command(b.of(dir), append([]string{"-test.failfast"}, args...)...)
+	run.Dir = filepath.Join(root, dir)
+	run.Env = append(os.Environ(), "PLANTED="+fault)
+	text, err := run.CombinedOutput()
+	if s := run.ProcessState; s != nil {
+		b.cpu += s.UserTime() + s.SystemTime()
+	}
+	return string(text), err != nil
+}
+
+// replay runs what is known to find a fault, and says how it did; "" = it did not.
+func (b *binaries) replay(f fault) (how string) {
+	switch at := f.found; {
+	case at.test != "":
+		return b.failing(f, at.dir(b.t, f), "-test.run=^("+at.test+")$")
+	case at.seed > 0:
+		return b.firstSeed(f, at.seed, at.seed+20) // others may find it as well, when schedules have changed
+	default:
+		return b.request(f, at.request, 1)
+	}
+}
+
+// dir is the directory of the package whose tests find a fault.
+func (at finder) dir(t *testing.T, f fault) string {
+	if at.in != "" {
+		return at.in
+	}
+	return switches(t)[f.name][0].dir
+}
+
+// failing runs tests of a package, and returns the first that fails.
+func (b *binaries) failing(f fault, dir string, args ...string) string {
+	out, failed := b.run(f.name, dir, append(args, "-test.timeout=3m")...)
+	if m := regexp.MustCompile(`(?m)^ *--- FAIL: (\S+)|^(panic: .*)`).FindStringSubmatch(out); failed && m != nil {
+		return strings.TrimPrefix(dir, "cmd/peer/internal/") + " " + m[1] + m[2]
+	} else if failed {
+		return strings.TrimPrefix(dir, "cmd/peer/internal/") + ": " + out[max(0, len(out)-200):]
+	}
+	return ""
+}
+
+// tests runs all tests of the fault's package.
+func (b *binaries) tests(f fault) string {
+	dir := switches(b.t)[f.name][0].dir
+	if testedBy[dir] == nil {
+		return b.failing(f, dir, "-test.short")
+	}
+	for _, dir := range testedBy[dir] {
+		if how := b.failing(f, dir, "-test.short"); how != "" {
+			return how
+		}
+	}
+	return ""
+}
+
+var bySeed = regexp.MustCompile(`seed (\d+): (?:\d+ violations?\n\s*(\w+): |(no end) after )|FAIL: TestSeeds/seed=(\d+) .*\s+panic: (.*)`)
+
+// firstSeed runs seeds of the simulation until one fails.
+func (b *binaries) firstSeed(f fault, from, n uint64) string {
+	out, failed := b.run(f.name, simulation, "-test.run=Seeds", "-shrink=0", "-stuck=90s", "-test.timeout=0", "-test.parallel=1", "-only="+f.found.seen,
+		fmt.Sprintf("-from=%d", from), fmt.Sprintf("-seeds=%d", n))
+	m := bySeed.FindStringSubmatch(out)
+	switch {
+	case !failed:
+		return ""
+	case m == nil:
+		b.t.Errorf("%s: the simulation ends otherwise than by a violation:\n%.3000s", f.name, out)
+		return ""
+	}
+	seed, _ := strconv.ParseUint(m[1]+m[4], 10, 64)
+	if _, failed := b.run("", simulation, "-test.run=Seeds", "-shrink=0", "-test.parallel=1", fmt.Sprintf("-from=%d", seed), "-seeds=1"); failed {
+		b.t.Errorf("seed %d fails without any fault", seed)
+	}
+	return fmt.Sprintf("seed %d, %s", seed, cmp.Or(m[2], m[3], m[5]))
+}
+
+// request sends mutated requests, and returns what others notice of them.
+func (b *binaries) request(f fault, from, n int) string {
+	out, failed := b.run(f.name, program, "-test.run=MutatedRequests$", fmt.Sprintf("-mutation-from=%d", from), fmt.Sprintf("-mutations=%d", n))
+	if m := regexp.MustCompile(`(?m)^ *(\d+) +\d+ times +.*(?:` + f.found.shows + ").*$").FindStringSubmatch(out); failed && m != nil {
+		return "request " + m[1] + ", " + strings.Join(strings.Fields(m[0])[3:], " ")
+	}
+	return ""
+}
