@@ -1,10 +1,6 @@
 package arith
 
-import (
-	"math/bits"
-
-	"github.com/summarycache/summarycache/arith/internal/planted"
-)
+import "math/bits"
 
 // The block method codes a set as a sequence of symbols. Each symbol stands for 1<<raw
 // successive values, from base on, that are equally likely. The state machine of
@@ -106,11 +102,7 @@ func blockModel(mod *model, m, y uint64, size uint, visit func(ordinal int, kept
 		for ; class < ones; class++ {
 			likely, _ = bits.Mul64(likely, odds)
 		}
-		most := maxSymbols - 1
-		if planted.Fault == "symbol-too-many" {
-			most++
-		}
-		kept := likely<<log >= enough && ordinal < most
+		kept := likely<<log >= enough && ordinal < maxSymbols-1
 		if kept {
 			mod.add(first, uint8(log), likely<<log)
 			escaped -= likely << log

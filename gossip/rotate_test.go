@@ -319,6 +319,35 @@ func TestSecretGoesBack(t *testing.T) {
 	})
 }
 
+// TestUnusableDigests: a peer whose digest can no longer be used, or no longer fits, is a candidate for nothing, and
+// again for all when it can.
+func TestUnusableDigests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		c.startMany(2)
+		k := key("p2", 1)
+		c.nodes["p2"].cfg.Holdings.Filter().Add(k)
+		within(t, settling, c.inStep)
+		n := c.nodes["p1"]
+		found := func() bool { return holders(n, k)["p2"] }
+		if !found() {
+			t.Fatal("p2 is not found")
+		}
+		seeds := n.digestSeeds()
+		for range 3 {
+			n.reindex([]uint64{digest.SeedFrom([]byte("another secret that nobody uses"))})
+			if found() {
+				t.Error("p2 is a candidate, and its digest is under a seed that is not in use")
+			}
+			n.reindex(seeds)
+			if !found() {
+				t.Error("p2 is no candidate any more, and its seed is in use again")
+			}
+		}
+		c.close()
+	})
+}
+
 func TestSetSecretsMistakes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)

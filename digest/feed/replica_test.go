@@ -1,8 +1,12 @@
 package feed_test
 
 import (
+	"encoding/binary"
 	"errors"
+	"slices"
 	"testing"
+
+	"github.com/cespare/xxhash/v2"
 
 	"github.com/summarycache/summarycache/digest"
 	"github.com/summarycache/summarycache/digest/feed"
@@ -104,6 +108,49 @@ func TestHandle(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestDamaged: whatever byte of the next delta a publisher of the same numbers would have otherwise, and with a valid
+// checksum, the replica keeps what it holds, and does not wait for ever: it takes the message, or asks for a snapshot
+// or a delta, or the message says that it is damaged and the true one is taken next.
+func TestDamaged(t *testing.T) {
+	ours, publisher := life(t, 5, 1, 6)
+	wrong := 0
+	for i := range len(ours[3]) - 8 {
+		r := feed.NewReplica(digest.Limits{})
+		if _, _, err := r.Handle(replicaAtThird(t)); err != nil {
+			t.Fatal(err)
+		}
+		held := r.Filter()
+		b := slices.Clone(ours[3])
+		b[i] ^= 1
+		b = binary.LittleEndian.AppendUint64(b[:len(b)-8], xxhash.Sum64(b[:len(b)-8]))
+		_, changed, err := r.Handle(b)
+		if err != nil && (changed || r.Filter() != held) {
+			t.Fatalf("byte %d: %v, and yet the filter has changed", i, err)
+		}
+		if _, any := r.Needs(); errors.Is(err, digest.ErrCorrupt) && any {
+			wrong++
+			if since, _ := r.Needs(); since != (digest.Version{}) {
+				t.Errorf("byte %d: needs what follows %v, of which nobody knows whether it is the publisher's", i, since)
+			}
+			if _, changed, err := r.Handle(publisher.Since(digest.Version{})); !changed || err != nil {
+				t.Errorf("byte %d: after a snapshot, %v, %v", i, changed, err)
+			}
+		}
+		if _, any := r.Needs(); any && errors.Is(err, digest.ErrCorrupt) {
+			t.Errorf("byte %d: after a snapshot it needs more", i)
+		}
+	}
+	if wrong < 8 { // the target's state alone has as many bytes
+		t.Errorf("of %d bytes only %d cause a doubt whether the held digest is the publisher's", len(ours[3]), wrong)
+	}
+}
+
+// replicaAtThird is a snapshot of the third version.
+func replicaAtThird(t *testing.T) []byte {
+	_, p := life(t, 5, 1, 3)
+	return p.Since(digest.Version{})
 }
 
 // TestNextSaysNothingNew: Next returns a short message even if nothing has changed.

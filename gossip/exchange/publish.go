@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/digest"
+	"github.com/summarycache/summarycache/gossip/internal/planted"
 )
 
 // PublishIn returns how long the changes since the last publication may still wait for more: 0 if the
@@ -192,7 +193,9 @@ func (e *Engine) advertise(now time.Time, p *peer) {
 		e.send(p, Advert{Announce, e.self})
 	}
 	p.advertised = e.self.Version
-	p.repeats = 0
+	if planted.Fault != "repeats-kept" {
+		p.repeats = 0
+	}
 	e.planRepeat(now, p)
 }
 

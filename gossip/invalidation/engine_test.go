@@ -327,6 +327,40 @@ func TestLongLife(t *testing.T) {
 	}
 }
 
+// TestRestart: a member that starts again at once, with nothing and before anybody has noticed its death, gets what
+// was issued before, and what is issued then, of members that it knew well and of those that it never heard of.
+func TestRestart(t *testing.T) {
+	for _, before := range []int{0, 1, maxBlind, maxBlind + 1, maxBehind + 1} {
+		t.Run(fmt.Sprint(before), func(t *testing.T) {
+			c := newCluster(t, 3)
+			last := uint64(0)
+			issue := func(n int) {
+				for i := range n {
+					last = c.members[0].issue(fmt.Sprint(last, i))
+				}
+			}
+			issue(before)
+			c.run(10 * time.Second)
+			for range 3 {
+				former := c.members[2]
+				former.cut, c.members = true, c.members[:2]
+				cfg := former.cfg
+				cfg.Life++
+				m := c.start(cfg)
+				for _, o := range c.members {
+					o.settle()
+				}
+				c.run(10 * time.Second)
+				issue(1)
+				c.run(10 * time.Second)
+				if waiting := c.members[0].Waiting(last); len(waiting) > 0 || !m.Has(ID{c.members[0].own.Log, last}) || m.Sum() != c.members[0].Sum() {
+					t.Fatalf("life %d has not applied %d entries: Waiting() = %v", cfg.Life, last, waiting)
+				}
+			}
+		})
+	}
+}
+
 // TestHostile: an insider floods a member with logs, with entries that match everything, and with
 // forged ones. Memory is bounded, and the log of a member that signs stays as it is.
 func TestHostile(t *testing.T) {

@@ -1,6 +1,7 @@
 package rfc9111
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -116,6 +117,40 @@ func TestHints(t *testing.T) {
 	}
 	if got := join("http://y/2"); got != "Accept-Encoding" {
 		t.Errorf("guesses for another host: %q", got)
+	}
+}
+
+// TestHintsAreBounded: however many hosts there are, and whichever comes again, few are remembered.
+func TestHintsAreBounded(t *testing.T) {
+	var h Hints
+	for i := range 3 * maxHintHosts {
+		for _, host := range []int{i, i / 2, 0} {
+			url := fmt.Sprintf("http://h%d/", host)
+			h.Learn(url, []string{"A"})
+			if len(h.m) > maxHintHosts {
+				t.Fatalf("%d hosts are remembered, want at most %d", len(h.m), maxHintHosts)
+			}
+			if got := h.Guesses(url); len(got) == 0 || got[0][0] != "A" {
+				t.Fatalf("guesses for the host just learnt: %v", got)
+			}
+		}
+	}
+}
+
+// TestToken tries every byte in every place of a name (RFC 9110 section 5.6.2).
+func TestToken(t *testing.T) {
+	const others = "!#$%&'*+-.^_`|~"
+	for b := range 256 {
+		c := byte(b)
+		want := c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || strings.IndexByte(others, c) >= 0
+		for _, s := range []string{string([]byte{c}), "a" + string([]byte{c}), string([]byte{c}) + "a", "a" + string([]byte{c}) + "a"} {
+			if token(s) != want {
+				t.Errorf("token(%q) = %v, want %v", s, token(s), want)
+			}
+		}
+	}
+	if token("") {
+		t.Error(`token("") = true`)
 	}
 }
 

@@ -26,7 +26,6 @@ var layers = []struct {
 	without string // of the standard library
 }{
 	// Constants that any package may use: see layerName.
-	{dir: "arith/internal/planted"},
 	{dir: "digest/internal/planted"},
 	{dir: "gossip/internal/planted"},
 	{dir: "cmd/peer/internal/planted"},

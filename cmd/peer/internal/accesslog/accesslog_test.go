@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -131,6 +132,35 @@ func TestStuckDisk(t *testing.T) {
 		l.Close()
 		if !strings.Contains(told.String(), "lines of the access log are lost") {
 			t.Errorf("the log says %q", told.String())
+		}
+	})
+}
+
+// TestLostOnce: the log counts each line that it lost once, and says nothing more when the disk works again.
+func TestLostOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told bytes.Buffer
+		disk := stuck{make(chan struct{})}
+		l, err := Open("-", false, disk, slog.New(slog.NewTextHandler(&told, nil)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.Observe(event())
+		time.Sleep(2 * flushEvery)
+		for range 100_000 {
+			l.Observe(event())
+		}
+		l.mu.Lock()
+		lost := l.lost
+		l.mu.Unlock()
+		close(disk.let)
+		for range 10 {
+			time.Sleep(2 * flushEvery)
+			l.Observe(event())
+		}
+		l.Close()
+		if got := regexp.MustCompile(`lines=(\d+)`).FindAllStringSubmatch(told.String(), -1); len(got) != 1 || got[0][1] != fmt.Sprint(lost) {
+			t.Errorf("of %d lost lines the log says %q", lost, told.String())
 		}
 	})
 }

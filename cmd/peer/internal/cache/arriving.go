@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/summarycache/summarycache/cmd/peer/internal/planted"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
@@ -68,7 +69,7 @@ func (c *Cache) Advertised() iter.Seq[string] {
 		var arriving []string
 		c.mu.Lock()
 		for id, f := range c.arriving {
-			if f.advertised {
+			if f.advertised || planted.Fault == "unadvertised-listed" {
 				arriving = append(arriving, id)
 			}
 		}

@@ -1,6 +1,7 @@
 package canonical
 
 import (
+	"fmt"
 	"net/url"
 	"strings"
 	"testing"
@@ -68,6 +69,34 @@ func TestURL(t *testing.T) {
 		}
 		if got.EscapedPath() != got.RawPath && got.RawPath != "" {
 			t.Errorf("URL(%q) has the path %q, and would send %q", c.in, got.RawPath, got.EscapedPath())
+		}
+	}
+}
+
+// TestInvalidBytes: a byte that a path or query must not have is escaped wherever it stands, and no other.
+func TestInvalidBytes(t *testing.T) {
+	const reserved = "!$&'()*+,;=:@/%[]?-._~"
+	for b := range 256 {
+		c := string([]byte{byte(b)})
+		alnum := b >= '0' && b <= '9' || b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z'
+		for _, where := range []string{"#", "a#", "#a", "a#b", "##", "a#b#"} {
+			in, escaped := strings.ReplaceAll(where, "#", c), strings.ReplaceAll(where, "#", fmt.Sprintf("%%%02X", b))
+			want := escaped
+			if alnum || strings.Contains(reserved, c) || strings.Contains("{}|\\^`#", c) {
+				want = in // these a query has, or usually has
+			}
+			if got := Query(in); got != want {
+				t.Errorf("Query(%q) = %q, want %q", in, got, want)
+			}
+			if c == "%" || c == "/" || c == "." {
+				continue // not of this kind
+			}
+			if want = escaped; alnum || c != "?" && strings.Contains(reserved, c) {
+				want = in
+			}
+			if got := Path("/" + in); got != "/"+want {
+				t.Errorf("Path(%q) = %q, want %q", "/"+in, got, "/"+want)
+			}
 		}
 	}
 }

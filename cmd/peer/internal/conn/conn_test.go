@@ -3,6 +3,7 @@ package conn
 import (
 	"bufio"
 	"bytes"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -282,5 +283,21 @@ func TestOf(t *testing.T) {
 	defer b.Close()
 	if c := Of(Context(t.Context(), a)); c != nil {
 		t.Errorf("Of() a plain connection = %v", c)
+	}
+}
+
+// TestOfEncrypted finds nothing below TLS, where an answer would leave in clear.
+func TestOfEncrypted(t *testing.T) {
+	a, b := net.Pipe()
+	defer a.Close()
+	defer b.Close()
+	own := Patient(a, 0)
+	if c := Of(Context(t.Context(), own)); c != own {
+		t.Errorf("Of() a connection of ours = %v", c)
+	}
+	for name, c := range map[string]net.Conn{"server": tls.Server(own, nil), "client": tls.Client(own, nil)} {
+		if got := Of(Context(t.Context(), c)); got != nil {
+			t.Errorf("%s: Of() a TLS connection = %v", name, got)
+		}
 	}
 }

@@ -75,6 +75,42 @@ func TestGate(t *testing.T) {
 	})
 }
 
+// a queue is a listener that accepts connections in turn.
+type queue struct {
+	net.Listener
+	waiting []*from
+}
+
+func (q *queue) Accept() (net.Conn, error) {
+	if len(q.waiting) == 0 {
+		return nil, net.ErrClosed
+	}
+	c := q.waiting[0]
+	q.waiting = q.waiting[1:]
+	return c, nil
+}
+
+// TestAccept: what the gate refuses is closed, and the next is accepted.
+func TestAccept(t *testing.T) {
+	all := []*from{{addr: "10.0.0.1:1"}, {addr: "10.0.0.1:2"}, {addr: "10.0.0.1:3"}, {addr: "10.0.0.2:1"}}
+	l := Listen(&queue{waiting: all}, 0, NewGate(Limits{Conns: 9, PerHost: 1}))
+	for _, want := range []*from{all[0], all[3]} {
+		c, err := l.Accept()
+		if err != nil || c.RemoteAddr().String() != want.addr || want.closed {
+			t.Fatalf("Accept() = %v, %v, want that of %s", c, err, want.addr)
+		}
+		Idle(c, false)
+	}
+	if _, err := l.Accept(); err == nil {
+		t.Error("Accept() of a closed listener = nil")
+	}
+	for i, want := range []bool{false, true, true, false} {
+		if all[i].closed != want {
+			t.Errorf("the connection from %s is closed: %v, want %v", all[i].addr, all[i].closed, want)
+		}
+	}
+}
+
 func TestOneAddress(t *testing.T) {
 	for _, tt := range []struct {
 		a, b string

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -81,6 +82,43 @@ func TestStartThatFailsGivesEverythingBack(t *testing.T) {
 	}
 	taken.Close()
 	start(t, cfg, nil) // the store's lock and the ports are free again
+}
+
+// TestStartRefuses: a peer does not start without a part that it cannot open, says which, and leaves nothing open.
+func TestStartRefuses(t *testing.T) {
+	dir := t.TempDir()
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct {
+		wrong func(*config.Config)
+		want  string
+	}{
+		"access log": {func(c *config.Config) { c.AccessLog = filepath.Join(file, "log") }, "--access-log"},
+		"listen":     {func(c *config.Config) { c.Listen = taken.Addr().String() }, "--listen"},
+		"admin":      {func(c *config.Config) { c.Admin = taken.Addr().String() }, "--admin"},
+		"gossip":     {func(c *config.Config) { c.Gossip = taken.Addr().String() }, taken.Addr().String()},
+		"store":      {func(c *config.Config) { c.Store = file }, file},
+	} {
+		cfg := local(t, filepath.Join(dir, name))
+		tt.wrong(&cfg)
+		n, err := Start(t.Context(), Options{Config: cfg})
+		if err == nil {
+			n.Close()
+			t.Errorf("%s: started", name)
+			continue
+		}
+		if !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v, want one that names %s", name, err, tt.want)
+		}
+		start(t, local(t, filepath.Join(dir, name)), nil).Close() // the store is not held
+	}
 }
 
 // A client of the proxy cannot reach the admin listener through it.

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
-	"github.com/summarycache/summarycache/cmd/peer/internal/planted"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
@@ -43,9 +42,7 @@ func (h *Handler) upgrade(w http.ResponseWriter, r *http.Request) cache.Result {
 		head.WriteString("\r\n")
 		return h.tunnel(w, r, resp.StatusCode, head.Bytes(), origin)
 	}
-	if planted.Fault != "refusal-stays-open" {
-		defer resp.Body.Close()
-	}
+	defer resp.Body.Close()
 	rfc9111.RemoveHopByHop(resp.Header) // the origin did not agree
 	h.mark(resp)
 	maps.Copy(w.Header(), resp.Header)

@@ -2,6 +2,7 @@ package sd
 
 import (
 	"net"
+	"os"
 	"path/filepath"
 	"regexp"
 	"testing"
@@ -36,6 +37,36 @@ func TestNotify(t *testing.T) {
 	}
 	if n.Watchdog() != 1500*time.Millisecond {
 		t.Errorf("Watchdog = %v", n.Watchdog())
+	}
+}
+
+// TestNotifyLeavesNothing: a peer notifies for as long as it lives, and each message leaves no open file.
+func TestNotifyLeavesNothing(t *testing.T) {
+	open := func() int {
+		files, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Skip("the open files of a process are not listed here: ", err)
+		}
+		return len(files)
+	}
+	path := filepath.Join(t.TempDir(), "notify")
+	l, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	n := parse(path, "3000000", "", 1)
+	before := open()
+	for range 100 {
+		if err := n.Alive(); err != nil {
+			t.Fatal(err)
+		}
+		if k, err := l.Read(make([]byte, 100)); k == 0 || err != nil {
+			t.Fatal(k, err)
+		}
+	}
+	if after := open(); after > before+10 {
+		t.Errorf("after 100 messages %d files are open, before %d", after, before)
 	}
 }
 

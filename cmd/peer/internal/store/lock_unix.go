@@ -43,7 +43,7 @@ func holder(f *os.File) string {
 	b := make([]byte, 16)
 	n, _ := f.ReadAt(b, 0)
 	if planted.Fault == "pid-cut" {
-		n = max(0, n-1)
+		n = max(0, n-2) // a line feed and a digit
 	}
 	if pid, err := strconv.Atoi(strings.TrimSpace(string(b[:n]))); err == nil {
 		return fmt.Sprintf(" (process %d)", pid)

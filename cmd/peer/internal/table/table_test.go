@@ -4,6 +4,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 func TestTable(t *testing.T) {
@@ -21,6 +22,24 @@ func TestTable(t *testing.T) {
 `
 	if text != want {
 		t.Errorf("got\n%s\nwant\n%s", text, want)
+	}
+}
+
+// TestLetters: columns are as wide as their letters, whatever these take in bytes, and wherever the widest stands.
+func TestLetters(t *testing.T) {
+	for _, cells := range [][3]string{{"größer", "a", "b"}, {"a", "größer", "b"}, {"a", "b", "größer"}, {"имя", "Ελλάδα", "naïve"}} {
+		table := New(cells[0], ">n")
+		table.Row(cells[1], 7)
+		table.Row(cells[2], 8)
+		widest := 0
+		for _, c := range cells {
+			widest = max(widest, utf8.RuneCountInString(c))
+		}
+		for line := range strings.Lines(table.Text("")) {
+			if got := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); got != widest+len("  n") {
+				t.Errorf("%v: %q has %d letters, want %d", cells, line, got, widest+len("  n"))
+			}
+		}
 	}
 }
 
