@@ -36,3 +36,42 @@ func TestPlanOfTooMany(t *testing.T) {
 		t.Errorf("a hundred million keys: %v, want ErrTooLarge", err)
 	}
 }
+
+// TestLimitsAreInclusive: a message as long as the limit is read, and one byte more is refused, whatever its kind.
+func TestLimitsAreInclusive(t *testing.T) {
+	v := versions(t, Geometry{Bits: 1 << 20, Hashes: 1}, 1_000, 10, 2)
+	d, err := Diff(v[0], v[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	delta, err := d.AppendTo(nil, v[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	bare, err := d.AppendBare(nil, v[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		b    []byte
+		read func(b []byte, lim Limits) error
+	}{
+		"filter":   {v[0].AppendTo(nil), func(b []byte, lim Limits) error { _, err := DecodeFilter(b, lim); return err }},
+		"header":   {v[0].AppendTo(nil), func(b []byte, lim Limits) error { _, err := Peek(b, lim); return err }},
+		"delta":    {delta, func(b []byte, lim Limits) error { _, err := DecodeDelta(b, v[0], lim); return err }},
+		"counting": {counting(t, geometries[4], 1, 2, 3).AppendTo(nil), func(b []byte, lim Limits) error { _, err := DecodeCountingFilter(b, lim); return err }},
+		"bare": {bare, func(b []byte, lim Limits) error {
+			_, _, err := DecodeBare(b, v[0], v[1].Version().Sequence, v[1].Keys(), lim)
+			return err
+		}},
+	} {
+		for _, more := range []int{1, 0} {
+			if err := c.read(c.b, Limits{Bytes: len(c.b) + more}); err != nil {
+				t.Errorf("%s of %d bytes, limit %d: %v", name, len(c.b), len(c.b)+more, err)
+			}
+		}
+		if err := c.read(c.b, Limits{Bytes: len(c.b) - 1}); !errors.Is(err, ErrTooLarge) {
+			t.Errorf("%s of %d bytes, limit one less: %v, want ErrTooLarge", name, len(c.b), err)
+		}
+	}
+}

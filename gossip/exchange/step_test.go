@@ -55,6 +55,25 @@ func TestLostStepShowsInTheNext(t *testing.T) {
 	}
 }
 
+// TestNewVersionIsRepeatedSoon: however long a peer has not reacted to one version, it is soon reminded of the next.
+func TestNewVersionIsRepeatedSoon(t *testing.T) {
+	w := quietWorld(t, 2)
+	b := w.peers[0]
+	w.loss = 1
+	for round := range 3 {
+		for range 4 * MaxDatagram { // too large to be carried
+			b.filter.Add(digest.Key(w.rng.Uint64()))
+		}
+		b.publish()
+		before := b.engine.Stats().Repeats
+		w.run(w.now.Add(2 * (repeatAfter[0] + repeatAfter[1])))
+		if b.engine.Stats().Repeats == before {
+			t.Errorf("round %d: no repeat within %v", round, 2*(repeatAfter[0]+repeatAfter[1]))
+		}
+		w.run(w.now.Add(time.Minute))
+	}
+}
+
 func TestLargeChangesAreFetched(t *testing.T) {
 	w := quietWorld(t, 2)
 	a, b := w.peers[1], w.peers[0]

@@ -93,7 +93,7 @@ var faults = []fault{
 	{name: "refused-stays-open", kind: "missed close", what: "a connection beyond the limit is not closed", from: drawn, found: added("TestAccept")},
 	{name: "stale-if-error-misfiled", kind: "wrong field", what: "stale-if-error is read as stale-while-revalidate", from: drawn, found: test("TestStaleOnError")},
 	{name: "access-log-error-dropped", kind: "error dropped", what: "a peer starts without the access log that it cannot open", from: drawn, found: added("TestStartRefuses")},
-	{name: "pool-stays-open", kind: "missed close", what: "connections to other members outlive the node", from: drawn, found: test("TestFloodsOfMemberLists")},
+	{name: "pool-stays-open", kind: "missed close", what: "connections to other members outlive the node", from: drawn, found: added("TestCloseClosesAll")},
 	{name: "page-without-host", kind: "skipped check", what: "a status page is linked that has no host", from: drawn, found: test("TestAdminOfRow")},
 	{name: "delta-state-unchecked", kind: "skipped check", what: "a delta with another result than its target's is applied", from: drawn, found: test("TestDeltaOnlyAppliesToItsBase")},
 	{name: "follower-uncounted", kind: "lost update", what: "the fetch of those who joined ends with its leader", from: drawn, found: test("TestResume").of("cmd/peer/internal/proxy")},
@@ -128,7 +128,7 @@ var faults = []fault{
 	{name: "newer-protocol", kind: "skipped check", what: "a member that speaks only a newer protocol is accepted", from: drawn, found: test("TestAcceptNamesTheReason")},
 	{name: "index-stays", kind: "stale entry", what: "a peer whose digest is refused stays a candidate", from: drawn, found: added("TestUnusableDigests")},
 	{name: "dropped-still-counts", kind: "wrong counter", what: "a connection that made room still counts", from: drawn, found: test("TestGate")},
-	{name: "limit-exclusive", kind: "off by one", what: "a message as long as the limit is refused", from: drawn},
+	{name: "limit-exclusive", kind: "off by one", what: "a message as long as the limit is refused", from: drawn, found: added("TestLimitsAreInclusive")},
 	{name: "unadvertised-listed", kind: "skipped check", what: "a body that has just begun is advertised", from: drawn},
-	{name: "repeats-kept", kind: "stale state", what: "a new version is repeated as seldom as the old one", from: drawn},
+	{name: "repeats-kept", kind: "stale state", what: "a new version is repeated as seldom as the old one", from: drawn, found: added("TestNewVersionIsRepeatedSoon")},
 }
