@@ -60,7 +60,7 @@ var faults = []fault{
 	{name: "bad-block-cuts", kind: "missed step", what: "an answer is cut at a bad block", from: history, found: seed(4, "cut")},
 	{name: "clock-put-right", kind: "wrong clock", what: "a response stored while the clock was ahead stays fresh", places: 2, from: history, found: seed(20, "age")},
 	{name: "wall-clock-ages", kind: "wrong clock", what: "ages go by a clock that jumps", from: history, found: seed(20, "age")},
-	{name: "age-of-arrival", kind: "wrong clock", what: "Age leaves out what the request waited for", places: 2, from: history, found: seed(1418, "age")},
+	{name: "age-of-arrival", kind: "wrong clock", what: "Age leaves out what the request waited for", places: 2, from: history, found: test("TestAgeAfterWaiting").of("cmd/peer/internal/proxy")},
 	{name: "slow-sender", kind: "no deadline", what: "a client that stops sending is never given up", from: history, found: seed(1, "held")},
 	{name: "older-confirms", kind: "skipped check", what: "an older copy of a sibling confirms a newer one", from: history, found: seed(5, "body")},
 	{name: "late-private-commit", kind: "skipped check", what: "what nobody could join is stored after a write", from: history, found: seed(13, "stale")},
@@ -129,6 +129,6 @@ var faults = []fault{
 	{name: "index-stays", kind: "stale entry", what: "a peer whose digest is refused stays a candidate", from: drawn, found: added("TestUnusableDigests")},
 	{name: "dropped-still-counts", kind: "wrong counter", what: "a connection that made room still counts", from: drawn, found: test("TestGate")},
 	{name: "limit-exclusive", kind: "off by one", what: "a message as long as the limit is refused", from: drawn, found: added("TestLimitsAreInclusive")},
-	{name: "unadvertised-listed", kind: "skipped check", what: "a body that has just begun is advertised", from: drawn},
+	{name: "unadvertised-listed", kind: "skipped check", what: "a body that has just begun is advertised", from: drawn, found: added("TestAdvertisedIsListed").of("cmd/peer/internal/proxy")},
 	{name: "repeats-kept", kind: "stale state", what: "a new version is repeated as seldom as the old one", from: drawn, found: added("TestNewVersionIsRepeatedSoon")},
 }

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -65,6 +66,46 @@ func TestArrivingIsShared(t *testing.T) {
 				t.Errorf("%s lists it %d times", peer, n)
 			}
 		}
+	})
+}
+
+// Whenever a peer makes its digest anew, that has what the old one has: what is stored and what has been arriving for
+// long enough, and nothing that has just begun.
+func TestAdvertisedIsListed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, false, slowly("Cache-Control: max-age=60", -1), "a")
+		defer w.close()
+		var all sync.WaitGroup
+		for i := range 10 {
+			all.Go(func() {
+				time.Sleep(time.Duration(i) * 1337 * time.Millisecond)
+				w.get("a", fmt.Sprint("/", i))
+			})
+		}
+		most := 0
+		for range 250 {
+			time.Sleep(100 * time.Millisecond)
+			synctest.Wait()
+			got := slices.Compact(slices.Sorted(w.peers["a"].Advertised()))
+			var want []string
+			w.digests.mu.Lock()
+			for id, n := range w.digests.listed["a"] {
+				if n > 0 {
+					want = append(want, id)
+				}
+			}
+			w.digests.mu.Unlock()
+			slices.Sort(want)
+			if !slices.Equal(got, want) {
+				t.Errorf("Advertised() = %q, and the digest has %q", got, want)
+				break
+			}
+			most = max(most, len(want))
+		}
+		if most < 10 {
+			t.Errorf("at most %d were advertised", most)
+		}
+		all.Wait()
 	})
 }
 
