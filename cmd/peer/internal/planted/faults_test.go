@@ -50,7 +50,7 @@ var faults = []fault{
 	{name: "resume-blindly", kind: "skipped check", what: "a body goes on with that of another version", from: history, found: seed(2, "body")},
 	{name: "part-cut", kind: "missed step", what: "a part of a large object is cut where its source breaks off", from: history, found: seed(12, "cut")},
 	{name: "part-forgotten", kind: "missed step", what: "the same, if no validator tells that the rest is of the same", from: history, found: seed(12, "cut")},
-	{name: "crawling-rescue", kind: "no deadline", what: "a slow sibling that is to go on is waited for though the origin is fast", from: history, found: seed(56, "slow")},
+	{name: "crawling-rescue", kind: "no deadline", what: "a slow sibling that is to go on is waited for though the origin is fast", from: history, found: test("TestSecondSourceCrawls").of("cmd/peer/internal/proxy")},
 	{name: "crawling-sibling", kind: "no deadline", what: "a slow sibling is waited for though the origin is fast", from: history, found: seed(18, "slow")},
 	{name: "first-byte", kind: "no deadline", what: "an origin that sends no header is waited for", from: history, found: seed(7, "hung")},
 	{name: "eof-with-bytes", kind: "success taken for an error", what: "the last bytes that come together with io.EOF are an error", from: history, found: seed(1, "error")},

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 
 var (
 	replay = flag.String("replay", "", "switch on each fault whose name matches the `regexp`, and run what is known to find it")
+	part   = flag.String("part", "1/1", "replay only this part of them, such as 2/3: by the packages that find them")
 	search = flag.String("search", "", "switch on each fault whose name matches the `regexp`, and look for what finds it")
 	seeds  = flag.Uint64("seeds", 500, "of the simulation that -search tries")
 )
@@ -36,7 +38,13 @@ func TestReplay(t *testing.T) {
 		t.Skip("takes minutes: -replay . tries all")
 	}
 	all := binaries{t: t, dir: t.TempDir(), built: map[string]string{}}
-	for _, f := range matching(t, *replay) {
+	list, at := matching(t, *replay), switches(t)
+	slices.SortStableFunc(list, func(a, b fault) int { return cmp.Compare(a.found.dir(a, at), b.found.dir(b, at)) })
+	var i, n int
+	if _, err := fmt.Sscanf(*part, "%d/%d", &i, &n); err != nil || i < 1 || i > n {
+		t.Fatalf("-part %s is no part", *part)
+	}
+	for _, f := range list[len(list)*(i-1)/n : len(list)*i/n] {
 		began := all.cpu
 		if how := all.replay(f); how == "" {
 			t.Errorf("%s is not found by what the table says: %+v", f.name, f.found)
@@ -126,7 +134,7 @@ func (b *binaries) run(fault, dir string, args ...string) (out string, failed bo
 func (b *binaries) replay(f fault) (how string) {
 	switch at := f.found; {
 	case at.test != "":
-		return b.failing(f, at.dir(b.t, f), "-test.run=^("+at.test+")$")
+		return b.failing(f, at.dir(f, switches(b.t)), "-test.run=^("+at.test+")$")
 	case at.seed > 0:
 		return b.firstSeed(f, at.seed, 20) // those that follow may find it as well, when schedules have changed
 	default:
@@ -135,11 +143,14 @@ func (b *binaries) replay(f fault) (how string) {
 }
 
 // dir is the directory of the package whose tests find a fault.
-func (at finder) dir(t *testing.T, f fault) string {
-	if at.in != "" {
-		return at.in
+func (at finder) dir(f fault, switches map[string][]place) string {
+	switch {
+	case at.seed > 0:
+		return simulation
+	case at.request > 0:
+		return program
 	}
-	return switches(t)[f.name][0].dir
+	return cmp.Or(at.in, switches[f.name][0].dir)
 }
 
 // failing runs tests of a package, and returns the first that fails.
