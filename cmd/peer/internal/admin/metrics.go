@@ -151,6 +151,7 @@ var families = []family{
 	{"peer_store_bytes", "", "Bytes on disk of the objects in the store.", func(s Status) values { return one(s.Store.Bytes) }},
 	{"peer_store_garbage_bytes", "", "Bytes on disk of removed objects, in files that they share with others, until these files are rewritten.", func(s Status) values { return one(s.Store.GarbageBytes) }},
 	{"peer_store_max_bytes", "", "Bytes that the store may use.", func(s Status) values { return one(s.Store.MaxBytes) }},
+	{"peer_store_room_bytes", "", "Bytes that the store may use at present: fewer than peer_store_max_bytes if the disk has less room.", func(s Status) values { return one(s.Store.RoomBytes) }},
 	{"peer_store_memory_bytes", "", "Bytes of hot objects kept in memory.", func(s Status) values { return one(s.Store.MemoryBytes) }},
 	{"peer_store_inserts_total", "", "Objects stored.", func(s Status) values { return one(s.Store.Inserts) }},
 	{"peer_store_evictions_total", "", "Objects evicted to make room.", func(s Status) values { return one(s.Store.Evictions) }},

@@ -68,7 +68,7 @@ func StatusText(s Status) string {
 	d, e := s.Digest, s.Exchange
 	rows = table.New("", "") // its header is an empty line
 	figures := func(name, format string, args ...any) { rows.Row(name, fmt.Sprintf(format, args...)) }
-	figures("store", "%s, %s of %s", table.Of(s.Store.Objects, "object"), table.Bytes(s.Store.Bytes), table.Bytes(s.Store.MaxBytes))
+	figures("store", "%s, %s of %s", table.Of(s.Store.Objects, "object"), table.Bytes(s.Store.Bytes), table.Bytes(s.Store.RoomBytes))
 	figures("digest", "%s of %s planned, %s, false positives %s, version %d.%d",
 		table.Of(d.Keys, "object"), table.Count(d.Planned), table.Bytes(d.MemoryBytes), rate(d.FalsePositiveRate), d.Epoch, d.Sequence)
 	figures("sent", "%s: %s, %s, %s", table.Bytes(e.BytesSent()),

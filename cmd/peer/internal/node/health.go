@@ -10,6 +10,7 @@ import (
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
+	"github.com/summarycache/summarycache/cmd/peer/internal/table"
 	"github.com/summarycache/summarycache/gossip"
 )
 
@@ -77,6 +78,9 @@ func (t *troubles) sampler(n *Node) func() {
 		t.samples = append(t.samples, last)
 		first := t.samples[0]
 		list := []admin.Trouble{}
+		if s.RoomLimit != "" {
+			list = append(list, admin.Trouble{Part: "store", Text: fmt.Sprintf("it may use %s but has room for %s: %s", table.Bytes(s.MaxBytes), table.Bytes(s.RoomBytes), s.RoomLimit)})
+		}
 		if d := last.writeErrors - first.writeErrors; d > 0 {
 			list = append(list, admin.Trouble{Part: "store", Text: fmt.Sprintf("the file system refused %d objects in the last minute", d)})
 		}

@@ -20,6 +20,7 @@ type FS interface {
 	RemoveAll(name string) error           // a file or a directory; it need not exist
 	MkdirAll(name string) error            // with its parents; it may exist
 	ReadDir(name string) ([]string, error) // the names in a directory, in any order
+	Free(name string) (int64, error)       // bytes that the file system of a directory has left; errors.ErrUnsupported = unknown
 }
 
 // A File is an open file of an [FS]. It is safe for concurrent use.

@@ -39,7 +39,7 @@ type Hooks struct {
 // Options says how to open a store.
 type Options struct {
 	Dir         string // made if missing
-	MaxBytes    int64  // bytes on disk that the store may use, files being written included; at least 1 MiB; a body may take a quarter of them
+	MaxBytes    int64  // bytes on disk that the store may use, files being written included; at least 1 MiB; less where the disk has less; a body may take a quarter
 	MemoryBytes int64  // bytes of hot objects that are also kept in memory, copies to send from included; 0 = none
 	Hooks       Hooks
 	// Decode turns an object's Meta.Data into the value that [View.Value] returns. Its result is
@@ -79,8 +79,12 @@ type Stats struct {
 	Bytes        int64 `json:"bytes"`         // bytes on disk of the objects held
 	GarbageBytes int64 `json:"garbage_bytes"` // bytes on disk that removed objects left behind in segments
 	WritingBytes int64 `json:"writing_bytes"` // bytes on disk reserved by objects being written
-	MaxBytes     int64 `json:"max_bytes"`     // the bound on the sum of the three
-	MemoryBytes  int64 `json:"memory_bytes"`  // bytes of hot objects in memory
+	MaxBytes     int64 `json:"max_bytes"`     // the bound on the sum of the three, as Options or Resize set it
+	RoomBytes    int64 `json:"room_bytes"`    // the bound at present: less than MaxBytes if the disk has less room
+	// RoomLimit says why the store may use less than MaxBytes, or what else is wrong with its
+	// directory; "" = nothing. It is a sentence without its full stop.
+	RoomLimit   string `json:"room_limit,omitempty"`
+	MemoryBytes int64  `json:"memory_bytes"` // bytes of hot objects in memory
 
 	Reloaded    uint64 `json:"reloaded"`     // objects found at start
 	Removed     uint64 `json:"removed"`      // partial, broken or superseded files and objects removed at start

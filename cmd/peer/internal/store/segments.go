@@ -46,12 +46,12 @@ const (
 	maxSegment = 16 << 30 // the segments of a store of 1 TiB; offsets of 32 bits, in units of 8 bytes, allow twice as much
 )
 
-// segmentSize is the length of a full segment's data in a store of maxBytes: there are
-// at most about 70 segments.
-func segmentSize(maxBytes int64) int64 { return min(max(maxBytes/64, minSegment), maxSegment) }
+// segmentSize is the length of a full segment's data in a store that may use bound bytes: there
+// are at most about 70 segments.
+func segmentSize(bound int64) int64 { return min(max(bound/64, minSegment), maxSegment) }
 
 // maxRecord is the greatest length of a record with its entry; a larger object gets its own file.
-func maxRecord(maxBytes int64) int64 { return segmentSize(maxBytes) / 4 }
+func maxRecord(bound int64) int64 { return segmentSize(bound) / 4 }
 
 func newSegments(s *Store) *segments {
 	return &segments{store: s, all: make(map[uint64]*segment), wake: make(chan struct{}, 1), stop: make(chan struct{})}
@@ -124,7 +124,7 @@ func (g *segments) add(n uint64, sg *segment) {
 
 // headFor returns the segment to which the next need bytes are appended. g.appending is held.
 func (g *segments) headFor(need int64) (*segment, error) {
-	if g.head != nil && g.head.end+need > segmentSize(g.store.maxBytes.Load()) {
+	if g.head != nil && g.head.end+need > segmentSize(g.store.bound.Load()) {
 		g.head = nil
 	}
 	if g.head == nil {

@@ -12,7 +12,7 @@ import (
 func (s *Store) put(key string, body []byte, bodySum uint64, data []byte, labels []uint64, st stamp, state byte) (o *Object, pinned *segment, err error) {
 	size := recordSize(len(data), len(body))
 	whole := size + entrySize(len(labels), len(key))
-	if len(body) > blockSize || len(labels) > maxLabels || whole > maxRecord(s.maxBytes.Load()) {
+	if len(body) > blockSize || len(labels) > maxLabels || whole > maxRecord(s.bound.Load()) {
 		return nil, nil, ErrTooLarge
 	}
 	o = newSmall(key, s.lastID.Add(1), whole, uint32(len(body)), st)

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"iter"
 	"log/slog"
+	"math"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -53,15 +54,9 @@ type Store struct {
 	entering   sync.RWMutex // held for reading from the call of the hooks until the object can be found
 	lastID     atomic.Uint64
 
-	maxBytes atomic.Int64 // see Options.MaxBytes
-	room     struct {     // what limits the index to less than maxBytes
-		sync.Mutex
-		writing  int64     // bytes reserved for objects being written
-		missing  int64     // bytes of maxBytes that the disk does not have
-		since    time.Time // when the disk was last full
-		segments int64     // bytes of all segments
-		applied  int64     // takenLocked when the index's maximum was last set
-	}
+	bound   atomic.Int64 // bytes that the store may use now
+	written atomic.Int64 // bytes on disk of the objects being written
+	room    room
 
 	listed                                                     atomic.Int64
 	reloaded, removed, inserts, evictions, corrupt, writeError atomic.Uint64
@@ -78,7 +73,8 @@ func Open(o Options) (*Store, error) {
 	s.buffers.New = func() any { return new([blockSize]byte) }
 	s.records.New = func() any { return new([]byte) }
 	s.memories.New = func() any { return new(memory) }
-	s.maxBytes.Store(o.MaxBytes)
+	s.bound.Store(o.MaxBytes)
+	s.room.max, s.room.refused = o.MaxBytes, math.MaxInt64
 	s.most.Store(o.MaxBytes / grain)
 	if err := s.takeDir(); err != nil {
 		return nil, fmt.Errorf("store: %w", err)
@@ -99,6 +95,7 @@ func Open(o Options) (*Store, error) {
 		s.release()
 		return nil, fmt.Errorf("store: %w", err)
 	}
+	s.measure(false)
 	s.segments.done.Go(s.segments.run)
 	s.scrub = newScrubber(s, o.Scrub)
 	return s, nil
@@ -142,11 +139,6 @@ func (o *Options) check() error {
 	return errors.Join(errs...)
 }
 
-// maxObject returns the length of the longest body that the store takes.
-func (s *Store) maxObject() int64 {
-	return min(s.maxBytes.Load()/4, 255<<30) // an index weight of 32 bits counts grains
-}
-
 // Resize changes the bytes that the store may use. Objects that no longer fit are evicted
 // soon. Bodies being written are not cut off.
 func (s *Store) Resize(maxBytes int64) error {
@@ -156,9 +148,9 @@ func (s *Store) Resize(maxBytes int64) error {
 		return err
 	}
 	s.room.Lock()
-	defer s.room.Unlock()
-	s.maxBytes.Store(maxBytes)
-	s.applyLocked()
+	s.room.max = maxBytes
+	s.room.Unlock()
+	s.measure(false)
 	s.segments.turn()
 	return nil
 }
@@ -324,7 +316,7 @@ func (s *Store) entered() {
 // Stats returns a snapshot.
 func (s *Store) Stats() Stats {
 	s.room.Lock()
-	writing := s.room.writing
+	writing, most, limit := s.room.writing, s.room.max, s.room.limit
 	s.room.Unlock()
 	return Stats{
 		Objects:      s.index.EstimatedSize(),
@@ -332,7 +324,9 @@ func (s *Store) Stats() Stats {
 		Bytes:        s.held(),
 		GarbageBytes: s.segments.garbage(),
 		WritingBytes: writing,
-		MaxBytes:     s.maxBytes.Load(),
+		MaxBytes:     most,
+		RoomBytes:    s.bound.Load(),
+		RoomLimit:    limit,
 		MemoryBytes:  s.hot.bytes(),
 		Reloaded:     s.reloaded.Load(),
 		Removed:      s.removed.Load(),
@@ -373,77 +367,4 @@ func (s *Store) release() {
 	s.trash.close()
 	s.segments.closeFiles()
 	s.lock.Close()
-}
-
-// reserve takes n bytes of the store's room for an object being written, or
-// gives them back if n is negative. The index's maximum changes in steps of 1 MiB, since
-// every change starts a search for objects to evict.
-func (s *Store) reserve(n int64) {
-	s.room.Lock()
-	defer s.room.Unlock()
-	s.room.writing += n
-	if d := s.takenLocked() - s.room.applied; d >= 1<<20 || d <= -1<<20 || s.room.writing == 0 && d != 0 {
-		s.applyLocked()
-	}
-}
-
-// allow notes the total size of the segments, and keeps room for their garbage.
-func (s *Store) allow(segments int64) {
-	s.room.Lock()
-	defer s.room.Unlock()
-	s.room.segments = segments
-	s.applyLocked()
-}
-
-// takenLocked returns the bytes that the index may not fill. s.room is locked.
-func (s *Store) takenLocked() int64 {
-	return s.room.writing + s.room.missing + allowance(s.room.segments, s.maxBytes.Load())
-}
-
-// held returns the bytes on disk of the objects held.
-func (s *Store) held() int64 { return int64(s.index.WeightedSize()) * grain }
-
-// regrow lifts the limit that full set, some time after the disk was full.
-func (s *Store) regrow() {
-	s.room.Lock()
-	defer s.room.Unlock()
-	if s.room.missing > 0 && time.Since(s.room.since) > fullFor {
-		s.room.missing = 0
-		s.applyLocked()
-	}
-}
-
-func (s *Store) applyLocked() {
-	s.room.applied = s.takenLocked()
-	most := max(s.maxBytes.Load()-s.room.applied, unit) / grain
-	s.most.Store(most)
-	s.spare(nil)
-	s.index.SetMaximum(uint64(most))
-}
-
-// fullFor is how long a store uses less room after the disk was full.
-const fullFor = 10 * time.Minute
-
-// full makes room after the disk turned out to be full: others use it too, so that it has less room
-// than MaxBytes. The store shrinks by an eighth of what it holds, and tries to grow again later.
-func (s *Store) full() {
-	held := s.held() + s.segments.garbage()
-	s.room.Lock()
-	defer s.segments.makeRoom(0)
-	defer s.room.Unlock()
-	if s.room.missing > 0 && time.Since(s.room.since) < time.Second {
-		return // another writer has just made room
-	}
-	s.room.missing = max(s.maxBytes.Load()-held+held/8, s.room.missing)
-	s.room.since = time.Now()
-	s.log.Warn("the disk is full: the store makes room", "held", held, "keeps", s.maxBytes.Load()-s.room.missing)
-	s.applyLocked()
-}
-
-// failed counts an error of the file system, and makes room if the disk is full.
-func (s *Store) failed(err error) {
-	s.writeError.Add(1)
-	if isFull(err) {
-		s.full()
-	}
 }

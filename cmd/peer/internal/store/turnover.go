@@ -1,25 +1,33 @@
 package store
 
-import "errors"
+import (
+	"errors"
+	"math"
+	"time"
+)
 
 // Turnover keeps the garbage, which is the records of removed small objects, near an eighth
 // of all segments: it moves the objects of the segment that holds the least to the head, and
 // removes the segment's files. The index may use neither the room of the garbage ([Store.allow])
 // nor that of two segments more. One is for objects that are removed during turnover; if turnover
 // is too slow, the segment that holds the least is dropped with its objects. The other is for
-// moved objects while their old segment still exists. So the sum stays within MaxBytes.
+// moved objects while their old segment still exists. So the sum stays within the store's bound.
 
 // mostlyHeld is the share of held bytes above which moving a segment's objects isn't worth it:
 // the rest may come from rounding.
 const mostlyHeld = 0.97
 
+// mostSegments is above the number of segments of which each is three quarters full. There may be
+// more after the bound has grown. Then the shortest are turned over.
+const mostSegments = 96
+
 // allowance is the room that the index leaves to garbage if all segments have total bytes, which
-// is more than maxBytes if the store was larger before.
-func allowance(total, maxBytes int64) int64 {
+// is more than bound if the store was larger before.
+func allowance(total, bound int64) int64 {
 	if total == 0 {
 		return 0
 	}
-	return min(total, maxBytes)/8 + 2*segmentSize(maxBytes)
+	return min(total, bound)/8 + 2*segmentSize(bound)
 }
 
 // garbage returns the bytes of garbage.
@@ -37,9 +45,9 @@ func (g *segments) makeRoom(need int64) {
 }
 
 // garbageLocked reports whether there is enough garbage to turn a segment over: more than an
-// eighth, and than one segment. g.mu is held.
+// eighth, and than one segment; or too many segments. g.mu is held.
 func (g *segments) garbageLocked() bool {
-	return g.total-g.live > max(g.total/8, segmentSize(g.store.maxBytes.Load()))
+	return len(g.all) > mostSegments || g.total-g.live > max(g.total/8, segmentSize(g.store.bound.Load()))
 }
 
 // turn wakes turnover.
@@ -50,20 +58,28 @@ func (g *segments) turn() {
 	}
 }
 
-// run turns segments over until close.
+// run turns segments over, and follows the room that the disk has, until close.
 func (g *segments) run() {
+	again := time.NewTicker(measureEvery)
+	defer again.Stop()
 	for {
 		select {
 		case <-g.stop:
 			return
+		case <-again.C:
+			if g.store.measure(false) {
+				g.collect()
+				g.makeRoom(0)
+			}
 		case <-g.wake:
 			g.collect()
 		}
 	}
 }
 
-// collect turns segments over while there is too much garbage. It ends: each round
-// removes a segment with garbage, and new garbage comes only from objects removed meanwhile.
+// collect turns segments over while there is too much garbage, or too many segments. It ends: each
+// round removes a segment with garbage, and new garbage comes only from objects removed meanwhile;
+// or it moves the shortest of too many segments behind the objects of the head, and so leaves fewer.
 func (g *segments) collect() {
 	buf := make([]byte, 256<<10)
 	for {
@@ -94,18 +110,27 @@ func (g *segments) closing() bool {
 	}
 }
 
-// victim returns the segment, other than the head, that holds the smallest share of its bytes,
-// and marks it so that no other caller gets it. It returns nil if there is none, or if that
-// segment is nearly full and anyPrice is false. g.appending is held.
+// victim returns the segment, other than the head, that holds the smallest share of its bytes, or
+// the fewest bytes if there are too many segments, and marks it so that no other caller gets it. It
+// returns nil if there is none, or if that segment is nearly full and anyPrice is false.
+// g.appending is held.
 func (g *segments) victim(anyPrice bool) (least *segment) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	share := 2.0
+	full := segmentSize(g.store.bound.Load())
+	if g.head != nil && g.head.end > full { // the bound was higher: this one must give room as well
+		g.head = nil
+	}
+	share := math.Inf(1)
+	many := len(g.all) > mostSegments
 	for _, sg := range g.all {
 		if sg == g.head || sg.pins > 0 || sg.emptied {
 			continue
 		}
 		part := float64(sg.live) / float64(sg.size)
+		if many {
+			part = float64(sg.live) / float64(full)
+		}
 		if part < share || part == share && sg.id < least.id {
 			least, share = sg, part
 		}
@@ -120,7 +145,7 @@ func (g *segments) victim(anyPrice bool) (least *segment) {
 // shed drops segments until there is room for need more bytes and for what turnover is moving.
 // g.appending is held. It ends: each round removes a segment.
 func (g *segments) shed(need int64) {
-	for g.excess()+need+segmentSize(g.store.maxBytes.Load()) > 0 {
+	for g.excess()+need+segmentSize(g.store.bound.Load()) > 0 {
 		sg := g.victim(true)
 		if sg == nil {
 			return
@@ -129,17 +154,13 @@ func (g *segments) shed(need int64) {
 	}
 }
 
-// excess returns by how many bytes segments, files and what is being written exceed the room
-// of the store.
+// excess returns by how many bytes the store exceeds its bound.
 func (g *segments) excess() int64 {
 	s := g.store
 	s.room.Lock()
-	may := s.maxBytes.Load() - s.room.writing - s.room.missing
+	writing := s.room.writing
 	s.room.Unlock()
-	held := s.copies.held.Load() * grain
-	g.mu.RLock()
-	defer g.mu.RUnlock()
-	return g.total + max(0, held-g.live) - may
+	return s.used() + writing - s.bound.Load()
 }
 
 // empty moves the objects of a segment to the head, or drops them, and removes the segment. If the
@@ -200,7 +221,9 @@ func (g *segments) move(from *segment, o *Object, b []byte) bool {
 	}
 	to, at, entryAt, err := g.append(raw[:r.size], b, stateRemoved, true)
 	if err != nil {
-		g.store.failed(err)
+		if !isFull(err) { // room comes when the whole segment is moved: none of another is dropped for it
+			g.store.failed(err)
+		}
 		return false
 	}
 	defer g.unpin(to)

@@ -186,6 +186,7 @@ func (w *Writer) append(tail []byte) error {
 		if _, err := w.f.WriteAt(b, w.saved); err != nil {
 			return err
 		}
+		w.store.written.Add(int64(len(b)))
 		w.mu.Lock()
 		w.saved = w.got.n
 		w.mu.Unlock()
@@ -350,7 +351,7 @@ func (w *Writer) Commit(m Meta) (*Object, error) {
 		return nil, fmt.Errorf("store: not stored: %w", err)
 	}
 	w.giveBack()
-	s.regrow()
+	s.took()
 	s.inserts.Add(1)
 	s.insert(o, labels, func(*Object) bool { return true })
 	s.segments.unpin(pinned)
@@ -424,6 +425,7 @@ func (w *Writer) finish() {
 // giveBack gives back the reserved room.
 func (w *Writer) giveBack() {
 	if w.room > 0 {
+		w.store.written.Add(-w.saved)
 		w.store.reserve(-w.room)
 		w.room = 0
 	}

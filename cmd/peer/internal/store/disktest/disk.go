@@ -8,6 +8,7 @@ package disktest
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"io/fs"
 	"maps"
@@ -55,6 +56,7 @@ type Disk struct {
 	safe    map[string]*content // the names that survive a power cut
 	changes []func(names map[string]*content)
 	locked  map[string]bool
+	limit   int64 // bytes of all files; 0 = no limit
 }
 
 // content is the content of a file.
@@ -73,6 +75,33 @@ func (d *Disk) Inject(f Fault) {
 	d.mu.Lock()
 	d.fault = f
 	d.mu.Unlock()
+}
+
+const blockSize = 4 << 10 // files take whole blocks of a disk with a limit
+
+// Limit bounds the bytes of all files from now on, to what others leave of a disk; 0 = no bound.
+func (d *Disk) Limit(n int64) {
+	d.mu.Lock()
+	d.limit = n
+	d.mu.Unlock()
+}
+
+// Free implements store.FS.
+func (d *Disk) Free(string) (int64, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.limit == 0 {
+		return 0, errors.ErrUnsupported
+	}
+	return max(0, d.freeLocked()), nil
+}
+
+func (d *Disk) freeLocked() int64 {
+	free := d.limit
+	for _, c := range d.names {
+		free -= (int64(len(c.now)) + blockSize - 1) / blockSize * blockSize
+	}
+	return free
 }
 
 // Sync writes everything back, as an operating system does after some seconds.
@@ -330,8 +359,16 @@ func (f *file) WriteAt(p []byte, off int64) (int, error) {
 	f.d.mu.Lock()
 	defer f.d.mu.Unlock()
 	n, err := f.d.beginLocked(Write, f.name, p)
-	f.c.grow(off + int64(n))
-	copy(f.c.now[off:], p[:n])
+	if f.d.limit > 0 {
+		have := (int64(len(f.c.now)) + blockSize - 1) / blockSize * blockSize
+		if fits := max(f.d.freeLocked()/blockSize*blockSize, 0) + have - off; err == nil && int64(n) > fits && off+int64(n) > int64(len(f.c.now)) {
+			n, err = int(max(fits, 0)), failed(Write, f.name, syscall.ENOSPC)
+		}
+	}
+	if n > 0 {
+		f.c.grow(off + int64(n))
+		copy(f.c.now[off:], p[:n])
+	}
 	return n, err
 }
 

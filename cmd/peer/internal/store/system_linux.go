@@ -6,6 +6,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+func (system) Free(name string) (int64, error) {
+	var st unix.Statfs_t
+	if err := unix.Statfs(name, &st); err != nil {
+		return 0, &os.PathError{Op: "statfs", Path: name, Err: err}
+	}
+	return int64(st.Bavail) * int64(st.Bsize), nil
+}
+
 // Cached reports whether any page of that part is in memory; false if that is unknown.
 func (f systemFile) Cached(off, n int64) bool {
 	var st unix.Cachestat_t

@@ -2,7 +2,12 @@
 
 package store
 
-import "os"
+import (
+	"errors"
+	"os"
+)
+
+func (system) Free(string) (int64, error) { return 0, errors.ErrUnsupported }
 
 func noReadAhead(*os.File) {}
 
