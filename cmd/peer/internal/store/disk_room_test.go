@@ -117,3 +117,22 @@ func TestDiskShrinksAndGrows(t *testing.T) {
 		}
 	})
 }
+
+// TestForeignFiles: a start removes only the temporary files that a store has written.
+func TestForeignFiles(t *testing.T) {
+	d := disktest.New()
+	d.MkdirAll("/store/tmp")
+	for _, name := range []string{"notes", "0000000000000001.bak", "1", "00000000000000aB", "00000000000000ab"} {
+		if _, err := d.Create("/store/tmp/" + name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := store.Open(store.Options{Dir: "/store", MaxBytes: 1 << 20, FS: d})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if got := d.Names("/store/tmp"); len(got) != 4 || s.Stats().Removed != 1 {
+		t.Errorf("%q are left, %d removed", got, s.Stats().Removed)
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"math"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -179,18 +180,25 @@ func (s *Store) takeDir() error {
 	return nil
 }
 
+// makeDirs makes the directories that are missing, and removes the files of objects that a killed
+// process was writing. Files with other names are somebody else's.
 func (s *Store) makeDirs() error {
 	tmp := filepath.Join(s.opt.Dir, "tmp")
-	if old, err := s.opt.FS.ReadDir(tmp); err == nil {
-		s.removed.Add(uint64(len(old)))
-	} else if !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	if err := s.opt.FS.RemoveAll(tmp); err != nil {
-		return err
-	}
 	if err := s.opt.FS.MkdirAll(tmp); err != nil {
 		return err
+	}
+	names, err := s.opt.FS.ReadDir(tmp)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if id, err := strconv.ParseUint(name, 16, 64); err != nil || s.tmpPath(id) != filepath.Join(tmp, name) {
+			continue
+		}
+		s.removed.Add(1)
+		if err := s.opt.FS.Remove(filepath.Join(tmp, name)); err != nil {
+			return err
+		}
 	}
 	return s.opt.FS.MkdirAll(filepath.Join(s.opt.Dir, "objects"))
 }
