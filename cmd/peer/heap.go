@@ -7,7 +7,26 @@ import (
 	"runtime/debug"
 	"runtime/metrics"
 	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/budget"
 )
+
+// machineShare is the part of the machine's memory that a peer may take, if neither a setting nor a
+// container says less: others use the machine, too.
+const machineShare = 0.75
+
+// newBudget returns the budget of a process that may take limit bytes; 0 = what the machine allows. It
+// makes Go's collector keep seven eighths of that, unless GOMEMLIMIT asks for less: the system counts
+// the program's code and open files as well.
+func newBudget(limit int64) *budget.Budget {
+	if limit == 0 {
+		limit = budget.Machine(machineShare)
+	}
+	if debug.SetMemoryLimit(-1) > limit { // this only reads it
+		debug.SetMemoryLimit(limit - limit/8)
+	}
+	return budget.New(limit)
+}
 
 // collectAfter is the least that a peer allocates between two garbage collections. Go's default is as
 // much as the live heap, with which a peer with few hot objects would collect twenty times a second
@@ -15,9 +34,9 @@ import (
 const collectAfter = 32 << 20
 
 // tuneHeap keeps the allocation between garbage collections at collectAfter or the size of the live
-// heap, whichever is more, and returns memory to the system while the peer is at rest, until ctx ends.
-// GOGC in the environment disables both. GOMEMLIMIT still applies.
-func tuneHeap(ctx context.Context) {
+// heap, whichever is more, and returns memory to the system after a burst, until ctx ends.
+// GOGC in the environment disables both. The memory limit still applies.
+func tuneHeap(ctx context.Context, b *budget.Budget) {
 	if os.Getenv("GOGC") != "" {
 		return
 	}
@@ -35,7 +54,7 @@ func tuneHeap(ctx context.Context) {
 		afterCollection(watch)
 	}
 	afterCollection(watch)
-	go giveBack(ctx, func() {
+	go giveBack(ctx, b.Held, func() {
 		runtime.GC() // a sync.Pool frees its objects after two collections
 		debug.FreeOSMemory()
 	})
@@ -50,29 +69,40 @@ func afterCollection(f func()) {
 const (
 	restCheck = 2 * time.Second // between two checks
 	restAlloc = 2 << 20         // bytes; a peer that allocates less between two checks is at rest
-	restSlack = 16 << 20        // bytes of unused memory that it keeps at least
+	restSlack = 16 << 20        // bytes by which its memory must change before it is looked through
 )
 
-// giveBack calls free, which collects and returns memory to the system, whenever a peer is at rest and
-// holds more memory than it uses. Otherwise the garbage of a busy time would remain, since allocations
-// trigger collections. A peer at rest collects at most twice for each restSlack, or quarter of its
-// memory, that it allocates.
-func giveBack(ctx context.Context, free func()) {
+// giveBack calls free, which collects and returns memory to the system, when there may be much to
+// return: when the accounts hold less than they did, or when a peer at rest has more memory than after
+// the last call. A change counts from restSlack, or a quarter of the memory, so that a peer collects at
+// most twice for as much as that. It can't compare with the live heap of the last collection, which may
+// have been at the peak: the next one comes when as much again was allocated, or after two minutes.
+func giveBack(ctx context.Context, held func() int64, free func()) {
 	tick := time.NewTicker(restCheck)
 	defer tick.Stop()
-	heap := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}, {Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/free:bytes"}}
-	allocated := uint64(0)
+	m := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}, {Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	read := func() (allocated, memory int64) {
+		metrics.Read(m)
+		return int64(m[0].Value.Uint64()), int64(m[1].Value.Uint64() - m[2].Value.Uint64())
+	}
+	before, least := read() // least: the memory after the last call, or what it has fallen to since
+	most := held()          // that the accounts have held since the last call
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
-		metrics.Read(heap)
-		value := func(i int) uint64 { return heap[i].Value.Uint64() }
-		if atRest := value(0)-allocated < restAlloc; atRest && value(2)+value(3) > value(1)+max(restSlack, value(1)/4) {
+		allocated, memory := read()
+		holds := held()
+		most = max(most, holds)
+		slack := max(restSlack, least/4)
+		atRest := allocated-before < restAlloc
+		if least = min(least, memory); most-holds > slack || atRest && memory > least+slack {
 			free()
+			allocated, least = read()
+			most = holds
 		}
-		allocated = value(0)
+		before = allocated
 	}
 }

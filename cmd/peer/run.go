@@ -46,7 +46,8 @@ func (c *runCommand) Run(e *environment, ctx *kong.Context, flags *config.Flags)
 	}
 	cfg := c.Config
 	warnStrays(e)
-	tuneHeap(e.ctx)
+	memory := newBudget(cfg.MemoryLimit)
+	tuneHeap(e.ctx, memory)
 	manager := sd.FromEnvironment()
 	level := new(slog.LevelVar)
 	level.Set(cfg.LogLevel)
@@ -54,7 +55,7 @@ func (c *runCommand) Run(e *environment, ctx *kong.Context, flags *config.Flags)
 	// net/http's client logs errors that belong to no request with package log.
 	stdlog.SetFlags(0)
 	stdlog.SetOutput(slog.NewLogLogger(log.Handler(), slog.LevelDebug).Writer())
-	n, err := node.Start(e.ctx, node.Options{Config: cfg, Logger: log, Version: thisBuild().Version, Stdout: e.stdout})
+	n, err := node.Start(e.ctx, node.Options{Config: cfg, Budget: memory, Logger: log, Version: thisBuild().Version, Stdout: e.stdout})
 	switch {
 	case err != nil && e.ctx.Err() != nil: // stopped while starting
 		return nil

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"net"
 	"net/http"
 	"net/netip"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/accesslog"
 	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
+	"github.com/summarycache/summarycache/cmd/peer/internal/budget"
 	"github.com/summarycache/summarycache/cmd/peer/internal/config"
 	"github.com/summarycache/summarycache/cmd/peer/internal/conn"
 	"github.com/summarycache/summarycache/cmd/peer/internal/control"
@@ -32,6 +34,7 @@ import (
 // Options say how a node is to run.
 type Options struct {
 	Config  config.Config
+	Budget  *budget.Budget // of the process's memory; nil = one without a limit
 	Version string         // of the program, for display
 	Logger  *slog.Logger   // nil = discard
 	Network gossip.Network // makes the sockets; nil = the system's
@@ -52,6 +55,7 @@ type Node struct {
 	version string
 	log     *slog.Logger
 	limited *limitlog.Logger
+	budget  *budget.Budget
 	started time.Time
 	state   atomic.Pointer[string]
 
@@ -133,12 +137,15 @@ func Start(ctx context.Context, o Options) (*Node, error) {
 // assemble makes a node that has opened nothing yet.
 func assemble(o Options) *Node {
 	n := &Node{
-		cfg: o.Config, version: o.Version, log: o.Logger, started: time.Now(),
+		cfg: o.Config, version: o.Version, log: o.Logger, budget: o.Budget, started: time.Now(),
 		failure: make(chan error, 2), durations: admin.NewDurations(), stopped: make(chan struct{}), joined: make(chan struct{}),
 		watchdog: health.NewWatchdog(cmp.Or(o.HangLimit, hangLimit)), lateness: health.NewLateness(),
 	}
 	for _, d := range []*time.Duration{&n.cfg.ClientBodyTimeout, &n.cfg.SendTimeout} {
 		*d = cmp.Or(*d, time.Minute)
+	}
+	if n.budget == nil {
+		n.budget = budget.New(math.MaxInt64)
 	}
 	if n.log == nil {
 		n.log = slog.New(slog.DiscardHandler)
