@@ -8,15 +8,14 @@ import (
 // What a header takes in memory while its request is under way, as measured: about twice its
 // text, and an entry for each field.
 const (
-	perByte     = 2
-	perField    = 112
-	headerShare = 8 << 10 // bytes for each connection; what a header takes above that comes from the shares of all connections
+	perByte    = 2
+	perField   = 112
+	freeHeader = 2 << 10 // bytes that belong to the connection
 )
 
 var errHeaders = errors.New("conn: no memory left for so long a header")
 
-// Read implements [net.Conn]. It fails for a header that takes more than its share when the
-// shares of all connections are used up.
+// Read implements [net.Conn]. It fails for a header for which there is no memory.
 func (c *Conn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if n > 0 && c.pass.unheard.Load() {
@@ -37,17 +36,23 @@ func (g *Gate) keep(c *Conn, piece []byte) bool {
 	if c.pass.gone {
 		return false
 	}
+	before := max(0, c.pass.header-freeHeader)
 	c.pass.header += cost
-	g.headers += cost
-	if g.limits.Conns == 0 || c.pass.header <= headerShare || g.headers <= int64(g.limits.Conns)*headerShare {
+	more := max(0, c.pass.header-freeHeader) - before
+	h, account := g.hosts[c.pass.from], g.limits.Requests
+	if more == 0 || h.requests+more <= half(account) && account.Take(more) {
+		h.requests += more
 		return true
 	}
+	c.pass.header -= cost
 	g.refused.Add(1)
 	return false
 }
 
 // release gives back what a header took. g.mu is held.
 func (g *Gate) release(c *Conn) {
-	g.headers -= c.pass.header
+	took := max(0, c.pass.header-freeHeader)
+	g.hosts[c.pass.from].requests -= took
+	g.limits.Requests.Give(took)
 	c.pass.header = 0
 }

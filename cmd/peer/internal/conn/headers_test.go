@@ -4,47 +4,52 @@ import (
 	"bytes"
 	"testing"
 	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/budget"
 )
 
-// TestHeadersHaveABudget: connections that send long headers get what there is for all, and
-// then no more; what they had comes back when they are idle, or closed.
+// TestHeadersHaveABudget checks that connections which send long headers get what there is for all, one
+// address half of it, and then no more; what they had comes back when they are idle, or closed.
 func TestHeadersHaveABudget(t *testing.T) {
-	g := NewGate(Limits{Conns: 4})
-	all, one := int64(4*headerShare), bytes.Repeat([]byte{'x'}, headerShare/perByte)
+	b := budget.New(32 << 20)
+	requests := b.Open("requests", 0, 64<<10)
+	g := NewGate(Limits{Conns: 4, Requests: requests})
+	one := bytes.Repeat([]byte{'x'}, (16<<10)/perByte)
 	conns := make([]*Conn, 4)
-	for i := range conns {
-		conns[i] = Patient(&from{addr: "10.0.0.1:1"}, 0)
+	for i, addr := range []string{"10.0.0.1:1", "10.0.0.1:2", "10.0.0.2:1", "10.0.0.3:1"} {
+		conns[i] = Patient(&from{addr: addr}, 0)
 		if !g.admit(conns[i], time.Now()) {
 			t.Fatal("not admitted")
 		}
 	}
-	for range 4 {
-		if !g.keep(conns[0], one) {
-			t.Fatalf("refused at %d of %d", g.headers, all)
+	steps := []struct {
+		conn int
+		want bool
+	}{{0, true}, {0, true}, {0, false}, {1, false}, {2, true}, {2, true}, {3, false}}
+	for i, s := range steps {
+		if got := g.keep(conns[s.conn], one); got != s.want {
+			t.Errorf("step %d: keep(connection %d) = %v, want %v; %d bytes are held", i, s.conn, got, s.want, requests.Held())
 		}
 	}
-	if g.keep(conns[0], one) {
-		t.Error("more than there is for all")
+	if !g.keep(conns[3], one[:freeHeader/perByte]) {
+		t.Error("a short header is refused")
 	}
-	for _, c := range conns[1:] {
-		if !g.keep(c, one) {
-			t.Error("another did not get its share")
-		}
-		if g.keep(c, one[:1]) {
-			t.Error("another got more than its share while there was no more")
-		}
-	}
-	Idle(conns[1], false)
-	Idle(conns[1], true)
-	conns[0].Close()
+	Idle(conns[0], false)
+	Idle(conns[0], true)
 	conns[2].Close()
-	if got := g.headers; got != conns[3].pass.header || got < headerShare {
-		t.Errorf("%d bytes are counted, one connection has a header", got)
+	if got := requests.Held(); got != 0 {
+		t.Errorf("%d bytes are held, no connection has a long header", got)
 	}
-	if !g.keep(conns[1], one) {
+	if !g.keep(conns[3], one) {
 		t.Error("refused although there is room again")
 	}
 	if many := bytes.Repeat([]byte("a:\r\n"), 100); !g.keep(conns[1], many) || conns[1].pass.header < 100*perField {
 		t.Errorf("100 fields count as %d bytes", conns[1].pass.header)
+	}
+	for c := range g.conns {
+		c.Close()
+	}
+	if requests.Held() != 0 || len(g.hosts) != 0 || g.used != 0 {
+		t.Errorf("at the end %d bytes are held, %d addresses and %d places are in use", requests.Held(), len(g.hosts), g.used)
 	}
 }

@@ -2,23 +2,37 @@ package conn
 
 import (
 	"container/list"
+	"math"
 	"net"
 	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/summarycache/summarycache/cmd/peer/internal/budget"
 	"github.com/summarycache/summarycache/cmd/peer/internal/planted"
 )
 
-// Limits bound the connections of a listener, and the requests by HTTP/2, which cost as much.
-// When one more arrives at a limit, the connection that has been idle for longest is closed for
-// it: one of the same address, if that address is at its limit. If none is idle, the new one is
-// refused.
+// Limits bound the connections of a listener and their memory. When one more arrives at a limit, the
+// connection that has been idle for longest is closed for it: one of the same address, if that address
+// is at its limit. If none is idle, the new one is refused. For a request it is the request whose
+// client has taken nothing for longest.
 type Limits struct {
 	Conns   int // at a time; 0 = no bound
 	PerHost int // of them from one address, or one /64 of IPv6; 0 = no bound
+
+	// Memory of connections and of requests; nil = no bound. One address may have half of each.
+	Connections, Requests *budget.Account
 }
+
+// What connections and requests take in memory, as measured, in bytes.
+const (
+	perConn    = 20 << 10  // at rest: two goroutines, two buffers of 4 KiB
+	perRequest = 96 << 10  // under way: a block of the body, a buffer to its source or client, goroutines
+	perTunnel  = 48 << 10  // instead, by CONNECT
+	perUpload  = 64 << 10  // more if it has a body, which goes through buffers
+	perWindow  = 256 << 10 // instead, if that comes by HTTP/2: the window of its connection
+)
 
 // unasked is the time after which a connection without a request counts as idle, like one
 // whose request was answered.
@@ -28,13 +42,12 @@ const unasked = time.Second
 type Gate struct {
 	limits Limits
 
-	mu    sync.Mutex
-	conns map[*Conn]struct{}
-	used  int // by connections and requests
-	hosts map[netip.Prefix]*host
-	idle  list.List // of *Conn, the longest idle first
-
-	headers int64 // bytes that all headers take
+	mu       sync.Mutex
+	conns    map[*Conn]struct{}
+	used     int // by connections and requests of HTTP/2
+	hosts    map[netip.Prefix]*host
+	idle     list.List // of *Conn, the longest idle first
+	requests list.List // of *request, those that were not looked at for longest first
 
 	dropped, refused atomic.Int64
 	closing          atomic.Bool // see CloseUnused
@@ -42,8 +55,10 @@ type Gate struct {
 
 // host is an address that connections come from.
 type host struct {
-	used int
-	idle list.List // as that of the gate
+	used     int // as that of the gate
+	conns    int
+	requests int64     // bytes of memory
+	idle     list.List // as that of the gate
 }
 
 // NewGate returns a gate with these limits.
@@ -74,6 +89,7 @@ type pass struct {
 	scan    codedScan   // of the first header
 
 	requests int
+	request  atomic.Pointer[request] // the one under way by HTTP/1, if a gate counts it
 }
 
 // CloseUnused closes the connections that have had no request yet, and all new ones from now
@@ -97,69 +113,76 @@ func (g *Gate) CloseUnused() {
 
 // admit counts c, and reports whether it may stay.
 func (g *Gate) admit(c *Conn, now time.Time) bool {
+	if g.closing.Load() {
+		return false
+	}
 	from := prefixOf(c.RemoteAddr().String())
-	return !g.closing.Load() && g.fit(from, now, func() { g.enter(c, from, now) })
-}
-
-// Request counts a request by HTTP/2 until done is called; remote is its
-// [net/http.Request.RemoteAddr]. It reports whether there is room; if not, done is nil.
-func (g *Gate) Request(remote string) (done func(), ok bool) {
-	from := prefixOf(remote)
-	ok = g.fit(from, time.Now(), func() { g.count(from, 1) })
-	if !ok {
-		return nil, false
-	}
-	return func() {
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		g.count(from, -1)
-	}, true
-}
-
-// fit makes room for one more from an address, if it can, and then calls enter.
-func (g *Gate) fit(from netip.Prefix, now time.Time, enter func()) bool {
 	g.mu.Lock()
-	var close *Conn
-	defer func() {
-		g.mu.Unlock()
-		if close != nil {
-			close.Conn.Close()
+	defer g.mu.Unlock()
+	for { // each round but the last closes an idle connection
+		h := g.host(from)
+		own, all := g.full(h)
+		own = own || int64(h.conns+1)*perConn > half(g.limits.Connections)
+		if !own && !all && g.limits.Connections.Take(perConn) {
+			g.enter(c, h, from, now)
+			return true
 		}
-	}()
-	h := g.hosts[from]
-	switch {
-	case h != nil && g.limits.PerHost > 0 && h.used >= g.limits.PerHost:
-		close = oldest(&h.idle, now)
-	case g.limits.Conns > 0 && g.used >= g.limits.Conns:
-		close = oldest(&g.idle, now)
-	default:
-		enter()
-		return true
+		if !g.closeIdle(h, own, now) {
+			g.refuse(from)
+			return false
+		}
 	}
-	if close == nil {
-		g.refused.Add(1)
+}
+
+// full reports whether an address has all of its places, and whether all places are taken.
+func (g *Gate) full(h *host) (own, all bool) {
+	l := &g.limits
+	return l.PerHost > 0 && h.used >= l.PerHost, l.Conns > 0 && g.used >= l.Conns
+}
+
+// closeIdle closes the connection that has been idle for longest, of one address if own is set, and
+// reports whether there was one. It is called with g.mu held.
+func (g *Gate) closeIdle(h *host, own bool, now time.Time) bool {
+	idle := &g.idle
+	if own {
+		idle = &h.idle
+	}
+	c := oldest(idle, now)
+	if c == nil {
 		return false
 	}
 	g.dropped.Add(1)
 	if planted.Fault != "dropped-still-counts" {
-		g.leave(close)
+		g.leave(c)
 	}
-	enter()
+	c.Conn.Close() // of the connection below TLS, which waits for nothing
 	return true
 }
 
-// count adds to the connections and requests of an address. It is called with g.mu held.
-func (g *Gate) count(from netip.Prefix, more int) *host {
+// refuse is called with g.mu held.
+func (g *Gate) refuse(from netip.Prefix) {
+	g.refused.Add(1)
+	g.tidy(from)
+}
+
+// half returns half of what an account could hold at this moment.
+func half(a *budget.Account) int64 { return (a.Held() + min(a.Room(), math.MaxInt64/2)) / 2 }
+
+// host returns the host of an address.
+func (g *Gate) host(from netip.Prefix) *host {
 	h := g.hosts[from]
 	if h == nil {
 		h = new(host)
 		g.hosts[from] = h
 	}
-	g.used += more
-	if h.used += more; h.used == 0 {
+	return h
+}
+
+// tidy forgets the host of an address if nothing of it is left. It is called with g.mu held.
+func (g *Gate) tidy(from netip.Prefix) {
+	if h := g.hosts[from]; h != nil && h.used == 0 && h.requests == 0 {
 		delete(g.hosts, from)
 	}
-	return h
 }
 
 // oldest returns the connection that has been idle for longest, if it may be closed.
@@ -174,8 +197,10 @@ func oldest(idle *list.List, now time.Time) *Conn {
 }
 
 // enter is called with g.mu held.
-func (g *Gate) enter(c *Conn, from netip.Prefix, now time.Time) {
-	h := g.count(from, 1)
+func (g *Gate) enter(c *Conn, h *host, from netip.Prefix, now time.Time) {
+	h.conns++
+	h.used++
+	g.used++
 	g.conns[c] = struct{}{}
 	c.pass = pass{gate: g, from: from, since: now, idle: g.idle.PushBack(c), idleOf: h.idle.PushBack(c)}
 	c.pass.unheard.Store(true)
@@ -190,7 +215,12 @@ func (g *Gate) leave(c *Conn) {
 	g.release(c)
 	g.busy(c)
 	delete(g.conns, c)
-	g.count(c.pass.from, -1)
+	g.limits.Connections.Give(perConn)
+	g.used--
+	h := g.hosts[c.pass.from]
+	h.used--
+	h.conns--
+	g.tidy(c.pass.from)
 }
 
 // busy is called with g.mu held.

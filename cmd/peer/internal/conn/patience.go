@@ -52,7 +52,9 @@ func (c *Conn) SetWriteDeadline(t time.Time) error {
 // limit and its place may be needed. Until then the system's keep-alive probes show whether the
 // client is still there.
 func (c *Conn) patiently(n int64, write func(done int64) (int64, error)) (done int64, err error) {
-	p := &c.patience
+	p, q := &c.patience, c.pass.request.Load()
+	q.wait(true)
+	defer q.wait(false)
 	if p.limit <= 0 || p.off.Load() {
 		return write(0)
 	}
@@ -78,6 +80,7 @@ func (c *Conn) patiently(n int64, write func(done int64) (int64, error)) (done i
 			return done, nil
 		case k > 0:
 			moved = time.Now()
+			q.wait(true)
 		case time.Since(moved) >= p.limit && c.pass.crowded():
 			return done, err
 		}
@@ -94,7 +97,7 @@ func (p *pass) crowded() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	h := g.hosts[p.from]
-	return 2*g.used > g.limits.Conns || h != nil && g.limits.PerHost > 0 && 2*h.used > g.limits.PerHost
+	return 2*len(g.conns) > g.limits.Conns || h != nil && g.limits.PerHost > 0 && 2*h.conns > g.limits.PerHost
 }
 
 // write writes p to the connection below.

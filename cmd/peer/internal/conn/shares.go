@@ -1,5 +1,7 @@
 package conn
 
+import "github.com/summarycache/summarycache/cmd/peer/internal/budget"
+
 // Shares are how many connections each part of a peer may have at a time, so that no part
 // uses up the descriptors of another.
 type Shares struct {
@@ -10,28 +12,40 @@ type Shares struct {
 }
 
 const (
-	mostClients = 16 << 10 // unless a number is configured
 	adminConns  = 32
-	others      = 160 // files of the store, which has some 70 segments of two each, the log, listeners
+	adminMemory = 8 << 20 // bytes for long headers
+	others      = 160     // files of the store, which has some 70 segments of two each, the log, listeners
 	mostGossip  = 4096
 	mostIdle    = 1024
 )
 
-// Share divides the descriptors of the process. A client's request may need a second one, for
-// an origin, a sibling or a file. clients is the limit of client connections;
-// 0 = as many as there are descriptors for, at most 16,384.
-func Share(clients int) Shares { return share(clients, descriptors()) }
+// The shares of the process's memory that connections and requests can always have.
+const (
+	connsMemory    = 3 // eighths
+	requestsMemory = 1 // sixteenths
+)
+
+// Share divides the descriptors and the memory of the process. A client's request may need a second
+// descriptor, for an origin, a sibling or a file. clients is the limit of client connections;
+// 0 = as many as there are descriptors for.
+func Share(clients int, b *budget.Budget) Shares {
+	s := share(clients, descriptors())
+	s.Clients.Connections = b.Open("connections", b.Total()/8*connsMemory, 0)
+	s.Clients.Requests = b.Open("requests", b.Total()/16*requestsMemory, 0)
+	s.Admin.Requests = b.Open("admin", 0, adminMemory)
+	return s
+}
 
 func share(clients, descriptors int) Shares {
-	s := Shares{Admin: Limits{adminConns, adminConns / 2}}
+	s := Shares{Admin: Limits{Conns: adminConns, PerHost: adminConns / 2}}
 	s.Gossip.Conns = max(16, min(mostGossip, descriptors/8))
 	s.Gossip.PerHost = min(512, s.Gossip.Conns/2)
 	room := max(16, (descriptors-s.Gossip.Conns-adminConns-others)/2)
 	if clients == 0 {
-		clients = min(mostClients, room)
+		clients = room
 	}
 	clients = min(clients, room)
-	s.Clients = Limits{clients, max(1, clients/2)}
+	s.Clients = Limits{Conns: clients, PerHost: max(1, clients/2)}
 	s.Idle = min(mostIdle, clients/4)
 	return s
 }

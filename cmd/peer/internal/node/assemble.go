@@ -37,6 +37,7 @@ func (n *Node) acquire(o Options) error {
 		return err
 	}
 	n.useSecrets(n.cfg)
+	n.shares = conn.Share(n.cfg.MaxConnections, n.budget)
 	n.roster = &roster{members: func() []gossip.Member { return n.gossip.Members() }, secure: n.cfg.PeerTLS != nil, limited: n.limited}
 	n.control = control.New(n.cfg.Name, n.secrets, n.roster.member)
 	n.siblings, n.invalidator = &locator{}, &invalidator{}
@@ -82,7 +83,7 @@ func (n *Node) openAccessLog(o Options) (err error) {
 
 // listen opens the ports for clients, siblings and operators.
 func (n *Node) listen(o Options) error {
-	shares := conn.Share(n.cfg.MaxConnections)
+	shares := n.shares
 	n.gates.clients, n.gates.admin = conn.NewGate(shares.Clients), conn.NewGate(shares.Admin)
 	listen := func(setting, addr string, gate *conn.Gate) (l net.Listener, err error) {
 		if o.Network != nil {
@@ -149,7 +150,7 @@ func (n *Node) proxyConfig(o Options) proxy.Config {
 		ClientTLS:      n.cfg.HTTPSListen != "",
 		TrustedProxies: n.cfg.TrustedProxies, PurgeClients: n.cfg.PurgeClients, Purge: n.purgeFor, Rules: n.cfg.Rules,
 		ConnectTimeout: n.cfg.ConnectTimeout, FirstByteTimeout: n.cfg.FirstByteTimeout,
-		MaxIdle: conn.Share(n.cfg.MaxConnections).Idle,
+		MaxIdle: n.shares.Idle,
 		Late:    n.lateness.Now,
 		Own:     n.ownPaths(),
 		Admit:   n.roster.admit,
@@ -193,7 +194,7 @@ func (n *Node) dial(o Options) dialFunc {
 }
 
 func (n *Node) gossipConfig(o Options) gossip.Config {
-	share := conn.Share(n.cfg.MaxConnections).Gossip
+	share := n.shares.Gossip
 	var stateFile string    // its directory may be missing if the store can't be opened
 	var heldSince time.Time // when an earlier process last stored an object: this peer was up until then at least
 	if n.proxy != nil {

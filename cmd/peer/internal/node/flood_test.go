@@ -18,11 +18,13 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/budget"
 )
 
-// At the maximum number of connections, each costs no more than 32 KiB, whatever
-// headers its client sends: 60 KiB of short fields once took 714 KiB. A request that waits for an
-// origin also has a connection to it and five goroutines: 64 KiB.
+// Whatever clients send, a peer stays within its budget: 60 KiB of short fields once took 714 KiB, which
+// 500 connections had each. A request that waits for an origin also has a connection to it and five
+// goroutines.
 func TestFloodsOfClients(t *testing.T) {
 	if testing.Short() {
 		t.Skip("measures memory, of which the race detector takes more")
@@ -30,16 +32,15 @@ func TestFloodsOfClients(t *testing.T) {
 	const conns = 500
 	for _, flood := range []struct {
 		name, say string
-		limit     uint64 // KiB for each connection
 	}{
-		{"nothing", "", 32},
-		{"a short header", "GET / HTTP/1.1\r\nHost: x\r\n", 32},
-		{"a long line", "GET /" + strings.Repeat("x", 60<<10), 32},
-		{"a long field", "GET / HTTP/1.1\r\nHost: x\r\nX-A: " + strings.Repeat("x", 60<<10), 32},
-		{"many fields", "GET / HTTP/1.1\r\nHost: x\r\n" + strings.Repeat("X-A: x\r\n", 60<<10/8), 32},
-		{"many names", "GET / HTTP/1.1\r\nHost: x\r\n" + manyNames(60<<10), 32},
-		{"requests whose origin hangs", "GET /%d HTTP/1.1\r\nHost: x\r\n\r\n", 128},
-		{"the same with bodies", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n" + strings.Repeat("x", 100<<10), 192},
+		{"nothing", ""},
+		{"a short header", "GET / HTTP/1.1\r\nHost: x\r\n"},
+		{"a long line", "GET /" + strings.Repeat("x", 60<<10)},
+		{"a long field", "GET / HTTP/1.1\r\nHost: x\r\nX-A: " + strings.Repeat("x", 60<<10)},
+		{"many fields", "GET / HTTP/1.1\r\nHost: x\r\n" + strings.Repeat("X-A: x\r\n", 60<<10/8)},
+		{"many names", "GET / HTTP/1.1\r\nHost: x\r\n" + manyNames(60<<10)},
+		{"requests whose origin hangs", "GET /%d HTTP/1.1\r\nHost: x\r\n\r\n"},
+		{"the same with bodies", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n" + strings.Repeat("x", 100<<10)},
 	} {
 		t.Run(flood.name, func(t *testing.T) {
 			hanging, err := net.Listen("tcp", "127.0.0.1:0")
@@ -50,7 +51,11 @@ func TestFloodsOfClients(t *testing.T) {
 			cfg := local(t, t.TempDir())
 			cfg.MaxConnections = conns // of which one address may have half
 			cfg.Origin = &url.URL{Scheme: "http", Host: hanging.Addr().String()}
-			n := start(t, cfg, nil)
+			n, err := Start(t.Context(), Options{Config: cfg, Budget: budget.New(96 << 20)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { n.Close() })
 			runtime.GC()
 			before := memoryInUse()
 			for i := range conns {
@@ -64,8 +69,8 @@ func TestFloodsOfClients(t *testing.T) {
 			}
 			most := memoryAbove(before)
 			t.Logf("%.1f KiB a connection", float64(most)/conns/(1<<10))
-			if most > conns*flood.limit<<10 {
-				t.Errorf("%d KiB a connection", most/conns>>10)
+			if most > uint64(n.budget.Limit()) { // the garbage is in it
+				t.Errorf("%d MiB where %d are allowed; the accounts hold %d", most>>20, n.budget.Limit()>>20, n.budget.Held()>>20)
 			}
 		})
 	}

@@ -56,6 +56,7 @@ type Node struct {
 	log     *slog.Logger
 	limited *limitlog.Logger
 	budget  *budget.Budget
+	shares  conn.Shares
 	started time.Time
 	state   atomic.Pointer[string]
 
@@ -175,7 +176,7 @@ func (n *Node) enter(state string) { n.state.Store(&state) }
 // serve begins to answer on both listeners.
 func (n *Node) serve() {
 	answers := n.control.Handler(n.handleCommand, n.onceJoined(n.proxy))
-	n.serveOn(n.traffic, n.counted(answers), func(s *http.Server) error {
+	n.serveOn(n.traffic, n.gates.clients.Requests(answers), func(s *http.Server) error {
 		s.Protocols = new(http.Protocols)
 		s.Protocols.SetHTTP1(true)
 		s.Protocols.SetUnencryptedHTTP2(true)
@@ -183,7 +184,7 @@ func (n *Node) serve() {
 	})
 	n.serveOn(n.admin, admin.Handler(n, n.durations, n.adminAccess()), func(s *http.Server) error { return s.Serve(n.admin) })
 	if n.https != nil {
-		n.serveOn(n.https, n.counted(n.onceJoined(n.proxy)), n.https.serve)
+		n.serveOn(n.https, n.gates.clients.Requests(n.onceJoined(n.proxy)), n.https.serve)
 	}
 	n.every(admin.HistoryStep, func() { n.history.Add(admin.SampleOf(n.Status())) })
 	n.every(planCheck, n.replan)
@@ -233,28 +234,11 @@ func (n *Node) onceJoined(next http.Handler) http.Handler {
 	})
 }
 
-// counted admits a request by HTTP/2 only if there is room for it, as if it were a connection
-// of its own.
-func (n *Node) counted(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.ProtoMajor > 1 {
-			done, ok := n.gates.clients.Request(r.RemoteAddr)
-			if !ok {
-				w.Header().Set("Retry-After", "1")
-				http.Error(w, "too many requests at a time", http.StatusServiceUnavailable)
-				return
-			}
-			defer done()
-		}
-		next.ServeHTTP(w, r)
-	})
-}
-
 func (n *Node) serveOn(l net.Listener, h http.Handler, serve func(*http.Server) error) {
 	server := &http.Server{
 		Handler: withBodyDeadline(h, n.cfg.ClientBodyTimeout), ReadHeaderTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute,
-		MaxHeaderBytes: max(64<<10, 2*int(n.cfg.MaxHeaderSize)),      // of siblings, too: package proxy has the limit for clients
-		HTTP2:          &http.HTTP2Config{MaxConcurrentStreams: 100}, // each costs as much as a connection of HTTP/1.1
+		MaxHeaderBytes: max(64<<10, 2*int(n.cfg.MaxHeaderSize)), // of siblings, too: package proxy has the limit for clients
+		HTTP2:          conn.HTTP2(),
 		ConnContext:    conn.Context,
 		ConnState:      func(c net.Conn, s http.ConnState) { conn.Idle(c, s == http.StateNew || s == http.StateIdle) },
 		ErrorLog:       slog.NewLogLogger(n.log.Handler(), slog.LevelDebug),

@@ -1,0 +1,131 @@
+package conn
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/budget"
+)
+
+// reluctant is the answer to a client that takes nothing until its deadline is set.
+type reluctant struct {
+	*httptest.ResponseRecorder
+	cut  chan struct{}
+	once sync.Once
+}
+
+func (r *reluctant) Write([]byte) (int, error) { <-r.cut; return 0, io.ErrClosedPipe }
+
+func (r *reluctant) SetWriteDeadline(time.Time) error {
+	r.once.Do(func() { close(r.cut) })
+	return nil
+}
+
+// TestRequestsHaveABudget checks that requests beyond the memory for them are answered 503, that one
+// address has half of it, and that a client which has taken nothing for a second makes room.
+func TestRequestsHaveABudget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := budget.New(32 << 20)
+		account := b.Open("requests", 0, 4*perRequest)
+		g := NewGate(Limits{Requests: account})
+		end := make(chan struct{})
+		handler := g.Requests(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/waits" {
+				<-end
+			} else if _, err := w.Write([]byte("x")); err != nil {
+				panic(http.ErrAbortHandler)
+			}
+		}))
+		var all sync.WaitGroup
+		ask := func(from, path, body string) (code func() int) {
+			w := &reluctant{ResponseRecorder: httptest.NewRecorder(), cut: make(chan struct{})}
+			r := httptest.NewRequest("GET", path, strings.NewReader(body))
+			if body == "" {
+				r.Body = nil
+			}
+			r.RemoteAddr, r.ProtoMajor = from, 2
+			all.Go(func() {
+				defer func() {
+					if recover() != nil {
+						w.Code = -1
+					}
+				}()
+				handler.ServeHTTP(w, r)
+			})
+			synctest.Wait()
+			return func() int { synctest.Wait(); return w.Code }
+		}
+		first, second := ask("10.0.0.1:1", "/stalls", ""), ask("10.0.0.1:1", "/waits", "")
+		if got := ask("10.0.0.1:2", "/waits", "")(); got != 503 {
+			t.Errorf("a third request of an address: %d, want 503", got)
+		}
+		ask("10.0.0.2:1", "/waits", "")
+		ask("10.0.0.3:1", "/stalls", "")
+		if got := ask("10.0.0.4:1", "/waits", "")(); got != 503 {
+			t.Errorf("a fifth request: %d, want 503", got)
+		}
+		time.Sleep(stalled + time.Millisecond)
+		if got := ask("10.0.0.1:2", "/waits", "")(); got != 200 || first() != -1 || second() != 200 {
+			t.Errorf("an address's request after one of it has stalled: %d; that one ended with %d, another with %d", got, first(), second())
+		}
+		if got := ask("10.0.0.5:1", "/waits", "")(); got != 200 {
+			t.Errorf("a request after another's has stalled: %d", got)
+		}
+		if got := ask("10.0.0.6:1", "/waits", "")(); got != 503 {
+			t.Errorf("a request while none stalls: %d, want 503", got)
+		}
+		close(end)
+		all.Wait()
+		if got := ask("10.0.0.7:1", "/waits", strings.Repeat("x", 10))(); got != 200 {
+			t.Errorf("a request with a body: %d", got)
+		}
+		if _, dropped, refused := g.Stats(); dropped != 2 || refused != 3 {
+			t.Errorf("%d requests were cut and %d refused, want 2 and 3", dropped, refused)
+		}
+		if account.Held() != 0 || len(g.hosts) != 0 || g.requests.Len() != 0 {
+			t.Errorf("at the end %d bytes are held, %d addresses and %d requests are counted", account.Held(), len(g.hosts), g.requests.Len())
+		}
+	})
+}
+
+// TestConnectionsHaveABudget checks that connections are bounded by the memory for them, of which one
+// address has half, and that idle ones make room.
+func TestConnectionsHaveABudget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := budget.New(32 << 20)
+		account := b.Open("connections", 0, 4*perConn)
+		g := NewGate(Limits{Connections: account})
+		enter := func(addr string) (*Conn, bool) {
+			time.Sleep(time.Millisecond)
+			c := Patient(&from{addr: addr}, 0)
+			ok := g.admit(c, time.Now())
+			return c, ok
+		}
+		var conns []*Conn
+		for i, step := range []struct {
+			addr string
+			want bool
+		}{{"10.0.0.1:1", true}, {"10.0.0.1:2", true}, {"10.0.0.1:3", false}, {"10.0.0.2:1", true}, {"10.0.0.3:1", true}, {"10.0.0.4:1", false}} {
+			c, ok := enter(step.addr)
+			if ok != step.want {
+				t.Errorf("step %d: admit(%s) = %v, want %v", i, step.addr, ok, step.want)
+			}
+			if ok {
+				conns = append(conns, c)
+			}
+		}
+		time.Sleep(unasked)
+		if _, ok := enter("10.0.0.4:1"); !ok || !conns[0].pass.gone {
+			t.Error("the connection that has been idle for longest makes no room")
+		}
+		if _, dropped, refused := g.Stats(); dropped != 1 || refused != 2 || account.Held() != 4*perConn {
+			t.Errorf("%d dropped, %d refused, %d bytes held", dropped, refused, account.Held())
+		}
+	})
+}

@@ -1,0 +1,211 @@
+//go:build linux
+
+package main
+
+import (
+	"bufio"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// inMemory starts a peer in a control group with so many MiB, or, where none can be made, with
+// GOMEMLIMIT.
+func inMemory(t *testing.T, mib int, args ...string) *process {
+	t.Helper()
+	binary, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	group := fmt.Sprintf("peer-test-%d-%d", os.Getpid(), time.Now().UnixNano())
+	cmd := exec.Command(binary, args...)
+	for root, file := range map[string]string{"/sys/fs/cgroup": "memory.max", "/sys/fs/cgroup/memory": "memory.limit_in_bytes"} {
+		dir := filepath.Join(root, group)
+		if _, err := os.Stat(filepath.Join(root, "cgroup.procs")); err != nil || os.Mkdir(dir, 0o755) != nil {
+			continue
+		}
+		t.Cleanup(func() { os.Remove(dir) }) // after the process has ended
+		if os.WriteFile(filepath.Join(dir, file), []byte(strconv.Itoa(mib<<20)), 0o644) == nil {
+			cmd = exec.Command("sh", append([]string{"-c", `echo $$ >"$0" && exec "$@"`, filepath.Join(dir, "cgroup.procs"), binary}, args...)...)
+			return spawnCommand(t, cmd)
+		}
+	}
+	t.Logf("no control group can be made: GOMEMLIMIT")
+	t.Setenv("GOMEMLIMIT", fmt.Sprintf("%dMiB", mib))
+	return spawnCommand(t, cmd)
+}
+
+// memory returns the resident memory of p in bytes, now and at most since the last call of resetPeak.
+func (p *process) memory() (now, peak int64) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		f := strings.Fields(line)
+		if len(f) == 3 && (f[0] == "VmRSS:" || f[0] == "VmHWM:") {
+			n, _ := strconv.ParseInt(f[1], 10, 64)
+			if f[0] == "VmRSS:" {
+				now = n << 10
+			} else {
+				peak = n << 10
+			}
+		}
+	}
+	return now, peak
+}
+
+// objectsOf is an origin whose objects are of the length that their path begins with.
+func objectsOf(t *testing.T, more func(http.Header, *http.Request)) *httptest.Server {
+	origin := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		n, _ := strconv.Atoi(strings.Split(r.URL.Path, "/")[1])
+		w.Header().Set("Cache-Control", "max-age=3600")
+		w.Header().Set("Content-Length", strconv.Itoa(n))
+		if more != nil {
+			more(w.Header(), r)
+		}
+		w.Write(make([]byte, n))
+	}))
+	t.Cleanup(origin.Close)
+	return origin
+}
+
+// fromAddress connects to an address from the i-th address of loopback.
+func fromAddress(t *testing.T, addr string, i int) net.Conn {
+	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, byte(1+i>>8), byte(i))}}
+	c, err := d.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// withoutWindow sends 100 requests by HTTP/2 for an object, of whose body it takes no byte.
+func withoutWindow(c net.Conn, host, path string) error {
+	var b []byte
+	frame := func(kind, flags byte, stream uint32, payload []byte) {
+		b = append(b, byte(len(payload)>>16), byte(len(payload)>>8), byte(len(payload)), kind, flags)
+		b = append(binary.BigEndian.AppendUint32(b, stream), payload...)
+	}
+	b = append(b, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"...)
+	frame(4, 0, 0, []byte{0, 4, 0, 0, 0, 0}) // INITIAL_WINDOW_SIZE 0
+	frame(4, 1, 0, nil)
+	text := func(name byte, value string) []byte { return append([]byte{name, byte(len(value))}, value...) }
+	head := append([]byte{0x82, 0x86}, append(text(0x04, path), text(0x01, host)...)...) // GET, http, :path, :authority
+	for i := range uint32(100) {
+		frame(1, 5, 1+2*i, head)
+	}
+	if _, err := c.Write(b); err != nil {
+		return err
+	}
+	go io.Copy(io.Discard, c)
+	return nil
+}
+
+// idle sends a request on a connection and reads the answer.
+func idle(c net.Conn, host, path string) error {
+	fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: %s\r\n\r\n", path, host)
+	c.SetDeadline(time.Now().Add(time.Minute))
+	resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		return err
+	}
+	if io.Copy(io.Discard, resp.Body); resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s", resp.Status)
+	}
+	return nil
+}
+
+var reverse = []string{"run", "--name", "p1", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--gossip", "127.0.0.1:0"}
+
+// TestStreamsInLittleMemory checks that streams whose clients take nothing end neither a peer in
+// 256 MiB nor the service for others, and that the memory goes back within seconds of their end.
+func TestStreamsInLittleMemory(t *testing.T) {
+	origin := objectsOf(t, nil)
+	p := inMemory(t, 256, append(reverse, "--origin", origin.URL, "--store", t.TempDir())...)
+	other := fromAddress(t, p.listen, 2)
+	if err := idle(other, p.listen, "/1000000/x"); err != nil {
+		t.Fatal(err)
+	}
+	before, _ := p.memory()
+	var conns []net.Conn
+	for range 43 {
+		c := fromAddress(t, p.listen, 1)
+		conns = append(conns, c)
+		if err := withoutWindow(c, p.listen, "/1000000/x"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 50 {
+		if err := idle(other, p.listen, "/1000000/x"); err != nil {
+			t.Fatalf("another client: %v", err)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	held, peak := p.memory()
+	for _, c := range conns {
+		c.Close()
+	}
+	time.Sleep(5 * time.Second)
+	after, _ := p.memory()
+	t.Logf("resident: %d MB before, %d held, %d at most, %d five seconds after", before>>20, held>>20, peak>>20, after>>20)
+	if peak > 256<<20 {
+		t.Errorf("%d MiB resident at most", peak>>20)
+	}
+	if after > before+32<<20 {
+		t.Errorf("%d MiB resident five seconds after, %d before", after>>20, before>>20)
+	}
+}
+
+// TestIdleConnectionsInLittleMemory checks that 10,000 idle connections do not end a peer in 256 MiB,
+// which keeps at least 3,000 of them.
+func TestIdleConnectionsInLittleMemory(t *testing.T) {
+	origin := objectsOf(t, nil)
+	p := inMemory(t, 256, append(reverse, "--origin", origin.URL, "--store", t.TempDir())...)
+	other := fromAddress(t, p.listen, 2)
+	if err := idle(other, p.listen, "/1000/x"); err != nil {
+		t.Fatal(err)
+	}
+	before, _ := p.memory()
+	conns := make([]net.Conn, 10_000)
+	for i := range conns {
+		conns[i] = fromAddress(t, p.listen, 10+i%100)
+	}
+	var failed atomic.Int64
+	var all sync.WaitGroup
+	for part := range 50 {
+		all.Go(func() {
+			for i := part; i < len(conns); i += 50 {
+				if idle(conns[i], p.listen, "/1000/x") != nil {
+					failed.Add(1)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if err := idle(other, p.listen, "/1000/x"); err != nil {
+		t.Logf("the first connection: %v", err)
+	}
+	held, peak := p.memory()
+	open := p.status().Clients.Open
+	t.Logf("resident: %d MiB before, %d held, %d at most; %d connections are open, %d failed", before>>20, held>>20, peak>>20, open, failed.Load())
+	if open < 3000 {
+		t.Errorf("%d connections are open, want 3,000", open)
+	}
+	if peak > 256<<20 {
+		t.Errorf("%d MiB resident at most", peak>>20)
+	}
+}
