@@ -209,3 +209,78 @@ func TestIdleConnectionsInLittleMemory(t *testing.T) {
 		t.Errorf("%d MiB resident at most", peak>>20)
 	}
 }
+
+// keepAlive sends requests for paths over a few connections of one address, one after another on each.
+func keepAlive(t *testing.T, addr string, from, connections, n int, path func(i int) string) (failed int64) {
+	t.Helper()
+	var bad, next atomic.Int64
+	var all sync.WaitGroup
+	for range connections {
+		c := fromAddress(t, addr, from)
+		all.Go(func() {
+			in := bufio.NewReader(c)
+			c.SetDeadline(time.Now().Add(5 * time.Minute))
+			for i := next.Add(1) - 1; i < int64(n); i = next.Add(1) - 1 {
+				fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: %s\r\n\r\n", path(int(i)), addr)
+				resp, err := http.ReadResponse(in, nil)
+				if err != nil {
+					bad.Add(1)
+					return
+				}
+				if _, err := io.Copy(io.Discard, resp.Body); err != nil || resp.StatusCode != http.StatusOK {
+					bad.Add(1)
+				}
+			}
+		})
+	}
+	all.Wait()
+	return bad.Load()
+}
+
+// TestObjectsInLittleMemory checks what many small objects take in memory at the default --memory-size
+// of 64 MiB: their index, and after hits of most of them the popular ones.
+func TestObjectsInLittleMemory(t *testing.T) {
+	objects := 20_000
+	if *long {
+		objects = 100_000
+	}
+	origin := objectsOf(t, nil)
+	p := spawn(t, append(reverse, "--origin", origin.URL, "--store", t.TempDir())...)
+	path := func(i int) string { return fmt.Sprintf("/1024/object/%07d", i) }
+	rest := func() int64 {
+		time.Sleep(4 * time.Second)
+		now, _ := p.memory()
+		return now
+	}
+	if keepAlive(t, p.listen, 1, 4, 1000, func(i int) string { return "/1024/warm" }) > 0 {
+		t.Fatal("requests failed")
+	}
+	before := rest()
+	if n := keepAlive(t, p.listen, 1, 8, objects, path); n > 0 {
+		t.Fatalf("%d requests failed", n)
+	}
+	filled := rest()
+	cpu := p.cpu()
+	step := 7919 // prime, so that all differ
+	if n := keepAlive(t, p.listen, 1, 8, objects*6/10, func(i int) string { return path(i * step % objects) }); n > 0 {
+		t.Fatalf("%d hits failed", n)
+	}
+	cpu = p.cpu() - cpu
+	_, peak := p.memory()
+	hits := rest()
+	each := (filled - before) / int64(objects)
+	t.Logf("resident: %.1f MB before, %.1f with %d objects (%d B each), %.1f after %d hits (%v each), %.1f at most; %+v",
+		float64(before)/1e6, float64(filled)/1e6, objects, each, float64(hits)/1e6, objects*6/10, cpu/time.Duration(objects*6/10), float64(peak)/1e6, p.status().Store.MemoryBytes)
+}
+
+// cpu returns the processor time that p has used.
+func (p *process) cpu() time.Duration {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	f := strings.Fields(string(text[strings.LastIndexByte(string(text), ')'):]))
+	user, _ := strconv.Atoi(f[12])
+	system, _ := strconv.Atoi(f[13])
+	return time.Duration(user+system) * 10 * time.Millisecond
+}

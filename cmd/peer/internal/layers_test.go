@@ -55,7 +55,7 @@ var layers = []struct {
 	{dir: "cmd/peer/internal/budget", imports: "golang.org/x/sys/unix golang.org/x/sys/windows"},
 	// The store knows nothing of HTTP, siblings or digests.
 	{dir: "cmd/peer/internal/store/disktest", imports: "cmd/peer/internal/store"},
-	{dir: "cmd/peer/internal/store", imports: "cmd/peer/internal/health cmd/peer/internal/limitlog github.com/cespare/xxhash/v2 github.com/maypok86/otter/v2 golang.org/x/sys/unix"},
+	{dir: "cmd/peer/internal/store", imports: "cmd/peer/internal/budget cmd/peer/internal/health cmd/peer/internal/limitlog github.com/cespare/xxhash/v2 github.com/maypok86/otter/v2 golang.org/x/sys/unix"},
 	// How answers leave, whatever they are.
 	{dir: "cmd/peer/internal/conn", imports: "net cmd/peer/internal/budget golang.org/x/sys/unix"},
 	// Traces of requests, whoever answers them; nothing else sees OpenTelemetry.

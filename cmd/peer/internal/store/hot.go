@@ -95,9 +95,9 @@ func (h *hotSet) set(o *Object, v hotObject) {
 	}
 }
 
+// drop forgets an object that is marked as having left the store.
 func (h *hotSet) drop(o *Object) {
 	if h != nil {
-		o.set(objLeft)
 		h.cache.Invalidate(o.seq)
 	}
 }

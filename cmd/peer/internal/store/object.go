@@ -36,7 +36,7 @@ const (
 	objCopied                // another cache has a copy
 	objLabelled              // it is in Store.labels
 	objListed                // it is listed now
-	objLeft                  // it left the index
+	objLeft                  // it left the index, or has not entered it
 	objFound                 // Get has found it since it was stored, or since eviction last spared it; only for copies
 	objDiscarded             // its record is garbage
 )
@@ -136,12 +136,17 @@ func seconds(nanos int64) uint32 {
 	return uint32(min(max(nanos/1e9, 1), math.MaxUint32))
 }
 
-// insert puts o into the index if may agrees, and reports whether it did. may gets the object
-// that is there under the key, nil if there is none. The hooks are called before o can be found.
+// insert puts o into the index if may agrees and there is memory for its labels, and reports whether
+// it did. may gets the object that is there under the key, nil if there is none. The hooks are called
+// before o can be found.
 func (s *Store) insert(o *Object, labels []uint64, may func(cur *Object) bool) (done bool) {
 	s.entering.RLock()
 	defer s.entering.RUnlock()
-	s.enter(o, labels)
+	if !s.labels.enter(o, labels) {
+		s.discard(o)
+		return false
+	}
+	s.enter(o)
 	if o.is(objSmall) || o.file.n.Load() == 1 { // a new description of a file takes no more room
 		s.spare(o)
 	}
@@ -183,9 +188,8 @@ func (s *Store) dropped(e otter.DeletionEvent[uint64, *Object]) {
 const maxListed = 100 * 365 * 24 * time.Hour
 
 // enter calls the hooks for o, which can't be found yet, and queues its unlisting.
-func (s *Store) enter(o *Object, labels []uint64) {
+func (s *Store) enter(o *Object) {
 	s.opt.Hooks.Stored(o.key)
-	s.labels.enter(o, labels)
 	s.copies.enter(o)
 	after := min(o.ListUntil().Sub(s.opt.Now()), maxListed)
 	if after <= 0 {
@@ -199,6 +203,7 @@ func (s *Store) enter(o *Object, labels []uint64) {
 
 // leave undoes enter, and frees the object's room on disk. It is called once.
 func (s *Store) leave(o *Object) {
+	o.set(objLeft)
 	s.copies.leave(o)
 	s.labels.leave(o)
 	s.exp.remove(o)
@@ -207,6 +212,11 @@ func (s *Store) leave(o *Object) {
 	}
 	s.opt.Hooks.Evicted(o.key)
 	s.hot.drop(o)
+	s.discard(o)
+}
+
+// discard frees the room on disk of an object that is not in the index.
+func (s *Store) discard(o *Object) {
 	if o.is(objSmall) {
 		s.segments.discard(o)
 	} else {
@@ -254,6 +264,7 @@ func (s *Store) Update(o *Object, m Meta) (*Object, error) {
 	}
 	defer s.segments.unpin(pinned)
 	if !s.swap(o, fresh, s.labelsOf(m.Data)) {
+		s.DeleteObject(o) // it is there if there is no memory for the labels
 		return nil, ErrGone
 	}
 	return fresh, nil

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/summarycache/summarycache/cmd/peer/internal/budget"
 	"github.com/summarycache/summarycache/cmd/peer/internal/health"
 )
 
@@ -17,6 +18,8 @@ var (
 	ErrGone = errors.New("store: object is gone")
 	// ErrCorrupt is returned when bytes of an object differ from the stored ones, or can't be read.
 	ErrCorrupt = errors.New("store: object is corrupt")
+	// ErrNoMemory is returned when there is no memory for the labels of an object.
+	ErrNoMemory = errors.New("store: no memory for the object's labels")
 	// ErrClosed is returned by a store that was closed.
 	ErrClosed = errors.New("store: closed")
 )
@@ -38,9 +41,10 @@ type Hooks struct {
 
 // Options says how to open a store.
 type Options struct {
-	Dir         string // made if missing
-	MaxBytes    int64  // bytes on disk that the store may use, files being written included; at least 1 MiB; less where the disk has less; a body may take a quarter
-	MemoryBytes int64  // bytes of hot objects that are also kept in memory, copies to send from included; 0 = none
+	Dir         string          // made if missing
+	MaxBytes    int64           // bytes on disk that the store may use, files being written included; at least 1 MiB; less where the disk has less; a body may take a quarter
+	MemoryBytes int64           // bytes of hot objects that are also kept in memory, copies to send from included; 0 = none
+	LabelMemory *budget.Account // for the labels of objects; nil = no bound
 	Hooks       Hooks
 	// Decode turns an object's Meta.Data into the value that [View.Value] returns. Its result is
 	// kept while the object stays hot; it is shared and must not be changed. An error means that

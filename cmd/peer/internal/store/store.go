@@ -87,6 +87,7 @@ func Open(o Options) (*Store, error) {
 		Logger:           &otter.NoopLogger{},
 	})
 	s.hot = newHotSet(o.MemoryBytes)
+	s.labels.memory = o.LabelMemory
 	s.files = newOpenFiles()
 	s.trash = newRemover(o.FS, s.log)
 	s.exp = newExpiries(s.unlist)

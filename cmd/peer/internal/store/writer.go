@@ -318,8 +318,8 @@ func (w *Writer) End(err error) error {
 	return w.err
 }
 
-// Commit stores the complete body with the description m and returns the object. After an error it
-// is not stored, but followers still get the whole body if it is complete.
+// Commit stores the complete body with the description m and returns the object. After an error, such
+// as [ErrNoMemory], it is not stored, but followers still get the whole body if it is complete.
 func (w *Writer) Commit(m Meta) (*Object, error) {
 	if err := w.End(nil); err != nil {
 		w.Abort()
@@ -352,9 +352,13 @@ func (w *Writer) Commit(m Meta) (*Object, error) {
 	}
 	w.giveBack()
 	s.took()
-	s.inserts.Add(1)
-	s.insert(o, labels, func(*Object) bool { return true })
+	done := s.insert(o, labels, func(*Object) bool { return true })
 	s.segments.unpin(pinned)
+	if !done {
+		w.Abort()
+		return nil, ErrNoMemory
+	}
+	s.inserts.Add(1)
 	w.finish() // only now: until the object can be found, requests follow the body
 	return o, nil
 }
