@@ -240,10 +240,10 @@ func keepAlive(t *testing.T, addr string, from, connections, n int, path func(i 
 // TestObjectsInLittleMemory checks what many small objects take in memory at the default --memory-size
 // of 64 MiB: their index, and after hits of most of them the popular ones.
 func TestObjectsInLittleMemory(t *testing.T) {
-	objects := 20_000
-	if *long {
-		objects = 100_000
+	if !*long {
+		t.Skip("takes half a minute: use -long")
 	}
+	const objects = 100_000
 	origin := objectsOf(t, nil)
 	p := spawn(t, append(reverse, "--origin", origin.URL, "--store", t.TempDir())...)
 	path := func(i int) string { return fmt.Sprintf("/1024/object/%07d", i) }
@@ -266,11 +266,14 @@ func TestObjectsInLittleMemory(t *testing.T) {
 		t.Fatalf("%d hits failed", n)
 	}
 	cpu = p.cpu() - cpu
-	_, peak := p.memory()
+	_, peak := p.memory() // with garbage
 	hits := rest()
 	each := (filled - before) / int64(objects)
 	t.Logf("resident: %.1f MB before, %.1f with %d objects (%d B each), %.1f after %d hits (%v each), %.1f at most; %+v",
 		float64(before)/1e6, float64(filled)/1e6, objects, each, float64(hits)/1e6, objects*6/10, cpu/time.Duration(objects*6/10), float64(peak)/1e6, p.status().Store.MemoryBytes)
+	if each > 400 || hits > 130e6 {
+		t.Errorf("%d bytes an object, want 400; %d MB after the hits, want 130", each, hits/1e6)
+	}
 }
 
 // cpu returns the processor time that p has used.

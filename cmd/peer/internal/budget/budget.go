@@ -101,20 +101,52 @@ type Account struct {
 	reserve, most int64
 	held, peak    atomic.Int64
 	refused       atomic.Int64
+	yield         atomic.Pointer[func(bytes int64)]
 }
 
-// Take adds n bytes to what the part holds, if there is room, and reports whether there was.
+// OnShortage sets a function that gives back some of what the part could do without: it is called with
+// the bytes that another account lacks, by whoever takes them, and must not take anything itself.
+func (a *Account) OnShortage(yield func(bytes int64)) {
+	if a != nil {
+		a.yield.Store(&yield)
+	}
+}
+
+// Take adds n bytes to what the part holds, if there is room, and reports whether there was. Where
+// there is none, it asks others to yield some first.
 func (a *Account) Take(n int64) bool {
-	if a == nil {
+	switch {
+	case a == nil || a.take(n):
+		return true
+	case a.held.Load()+n <= a.most && a.ask(n) && a.take(n):
 		return true
 	}
+	a.refused.Add(1)
+	return false
+}
+
+// ask asks the other accounts to yield n bytes, and reports whether any of them can.
+func (a *Account) ask(n int64) (any bool) {
+	a.budget.mu.Lock()
+	others := a.budget.accounts // only ever appended to
+	a.budget.mu.Unlock()
+	for _, other := range others {
+		if yield := other.yield.Load(); other != a && yield != nil && other.held.Load() > other.reserve {
+			(*yield)(n)
+			any = true
+		}
+	}
+	return any
+}
+
+// take is Take from what there is.
+func (a *Account) take(n int64) bool {
 	held := a.Must(n)
 	if over := a.beyond(held) - a.beyond(held-n); over <= 0 && held <= a.most ||
 		held <= a.most && a.budget.common.Load() <= a.budget.open.Load() {
 		return true
 	}
 	a.Give(n)
-	a.refused.Add(1)
 	return false
 }
 
@@ -141,7 +173,7 @@ func (a *Account) Give(n int64) {
 	a.budget.common.Add(a.beyond(held) - a.beyond(held+n))
 }
 
-// Room returns how many bytes Take would grant at this moment.
+// Room returns how many bytes Take would grant at this moment, if nobody yields any.
 func (a *Account) Room() int64 {
 	if a == nil {
 		return 1<<63 - 1

@@ -71,6 +71,27 @@ func TestSmallBudget(t *testing.T) {
 	}
 }
 
+// TestYield checks that an account gives back what it can do without where another is short, but not
+// for its own sake, nor where the other may hold no more.
+func TestYield(t *testing.T) {
+	b := New(176 * mb)
+	spare, a, c := b.Open("spare", 10*mb, 0), b.Open("a", 0, 0), b.Open("c", 0, 5*mb)
+	asked := 0
+	spare.OnShortage(func(n int64) { asked++; spare.Give(min(n, spare.Held()-10*mb)) })
+	if !spare.Take(102*mb) || spare.Take(1) || asked != 0 {
+		t.Fatalf("%+v, asked %d times", b.Usage(), asked)
+	}
+	if !a.Take(40*mb) || asked != 1 || spare.Held() != 62*mb {
+		t.Errorf("%+v, asked %d times", b.Usage(), asked)
+	}
+	if c.Take(6*mb) || asked != 1 {
+		t.Errorf("asked for more than an account may hold")
+	}
+	if a.Take(60*mb) || asked != 2 || spare.Held() != 10*mb || !a.Take(52*mb) || a.Take(1) || asked != 2 {
+		t.Errorf("%+v, asked %d times", b.Usage(), asked)
+	}
+}
+
 // TestConcurrent checks that takers at the same time never hold more than the budget, and that
 // nothing is lost of it.
 func TestConcurrent(t *testing.T) {

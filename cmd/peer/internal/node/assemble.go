@@ -136,7 +136,7 @@ func (n *Node) proxyConfig(o Options) proxy.Config {
 			Name: n.cfg.Name, Cluster: n.invalidator, Others: n.living,
 			Store: store.Options{
 				Dir: n.cfg.Store, MaxBytes: n.cfg.StoreSize, MemoryBytes: n.cfg.MemorySize,
-				LabelMemory: n.budget.Open("tags", 0, 0), Scrub: n.cfg.Scrub,
+				Memory: n.budget.Open("objects", n.budget.Total()/8, 0), LabelMemory: n.budget.Open("tags", 0, 0), Scrub: n.cfg.Scrub,
 				Beat:   n.watchdog.Watch("store-writer"),
 				Logger: n.log, FS: o.FS,
 			},

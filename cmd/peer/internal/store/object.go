@@ -189,6 +189,7 @@ const maxListed = 100 * 365 * 24 * time.Hour
 
 // enter calls the hooks for o, which can't be found yet, and queues its unlisting.
 func (s *Store) enter(o *Object) {
+	s.charge(o)
 	s.opt.Hooks.Stored(o.key)
 	s.copies.enter(o)
 	after := min(o.ListUntil().Sub(s.opt.Now()), maxListed)
@@ -204,6 +205,7 @@ func (s *Store) enter(o *Object) {
 // leave undoes enter, and frees the object's room on disk. It is called once.
 func (s *Store) leave(o *Object) {
 	o.set(objLeft)
+	s.discharge(o)
 	s.copies.leave(o)
 	s.labels.leave(o)
 	s.exp.remove(o)

@@ -43,7 +43,8 @@ type Hooks struct {
 type Options struct {
 	Dir         string          // made if missing
 	MaxBytes    int64           // bytes on disk that the store may use, files being written included; at least 1 MiB; less where the disk has less; a body may take a quarter
-	MemoryBytes int64           // bytes of hot objects that are also kept in memory, copies to send from included; 0 = none
+	MemoryBytes int64           // bytes of memory for the index and copies of hot objects; a large index leaves these an eighth; 0 = no copies
+	Memory      *budget.Account // from which both are taken; nil = only MemoryBytes counts
 	LabelMemory *budget.Account // for the labels of objects; nil = no bound
 	Hooks       Hooks
 	// Decode turns an object's Meta.Data into the value that [View.Value] returns. Its result is
@@ -89,6 +90,7 @@ type Stats struct {
 	// directory; "" = nothing. It is a sentence without its full stop.
 	RoomLimit   string `json:"room_limit,omitempty"`
 	MemoryBytes int64  `json:"memory_bytes"` // bytes of hot objects in memory
+	IndexBytes  int64  `json:"index_bytes"`  // bytes of memory of the index of all objects
 
 	Reloaded    uint64 `json:"reloaded"`     // objects found at start
 	Removed     uint64 `json:"removed"`      // partial, broken or superseded files and objects removed at start

@@ -10,7 +10,7 @@ import (
 
 const (
 	measureEvery = 5 * time.Second  // how often the store looks how much room its disk has
-	refusedFor   = 10 * time.Minute // how long it uses less after the disk refused bytes that it seems to have
+	refusedFor   = 10 * time.Minute // how long it uses less after the disk refused bytes that it seems to have, or after memory was short
 	believed     = 8                // refusals in a row after which free bytes count for nothing
 	keptFree     = 64               // the store leaves one of so many bytes of its room on the disk free, for others
 	steady       = 128              // a change of the room by less than one of so many bytes is ignored
@@ -29,6 +29,8 @@ type room struct {
 	refused  int64     // bytes that the disk took before it refused more, although some were free
 	until    time.Time // how long refused counts
 	limit    string    // see Stats.RoomLimit
+	scarce   int64     // bytes of objects for whose index there is memory; 0 = no bound
+	shortAt  time.Time // when memory was last short
 }
 
 // maxObject returns the length of the longest body that the store takes.
@@ -76,6 +78,9 @@ func (s *Store) takenLocked() int64 {
 func (s *Store) applyLocked() {
 	s.room.applied = s.takenLocked()
 	most := max(s.bound.Load()-s.room.applied, unit) / grain
+	if s.room.scarce > 0 {
+		most = min(most, s.room.scarce/grain)
+	}
 	s.most.Store(most)
 	s.spare(nil)
 	s.index.SetMaximum(uint64(most))
@@ -123,7 +128,11 @@ func (s *Store) measure(refused bool) (fell bool) {
 		s.log.Info("the disk has room for the whole store again", "may use", s.room.max)
 	}
 	s.room.limit = limit
-	if is != was {
+	enough := s.room.scarce > 0 && now.Sub(s.room.shortAt) > refusedFor
+	if enough {
+		s.room.scarce = 0
+	}
+	if is != was || enough {
 		s.bound.Store(is)
 		s.applyLocked()
 	}

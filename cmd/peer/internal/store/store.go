@@ -60,6 +60,7 @@ type Store struct {
 	room    room
 
 	listed                                                     atomic.Int64
+	indexed                                                    atomic.Int64 // bytes of memory of the index
 	reloaded, removed, inserts, evictions, corrupt, writeError atomic.Uint64
 }
 
@@ -86,7 +87,7 @@ func Open(o Options) (*Store, error) {
 		OnAtomicDeletion: s.dropped,
 		Logger:           &otter.NoopLogger{},
 	})
-	s.hot = newHotSet(o.MemoryBytes)
+	s.hot = newHotSet(o.MemoryBytes, &s.indexed, o.Memory)
 	s.labels.memory = o.LabelMemory
 	s.files = newOpenFiles()
 	s.trash = newRemover(o.FS, s.log)
@@ -337,6 +338,7 @@ func (s *Store) Stats() Stats {
 		RoomBytes:    s.bound.Load(),
 		RoomLimit:    limit,
 		MemoryBytes:  s.hot.bytes(),
+		IndexBytes:   s.indexed.Load(),
 		Reloaded:     s.reloaded.Load(),
 		Removed:      s.removed.Load(),
 		Inserts:      s.inserts.Load(),
