@@ -84,6 +84,9 @@ func (a *acceptor) loop() {
 	}
 }
 
+// perStream is the memory of a connection in bytes: TLS, a buffer, goroutines.
+const perStream = 24 << 10
+
 // admit registers a connection, or closes it if there are too many. Beyond a limit, the oldest
 // connection that has sent nothing yet is closed to make room.
 func (a *acceptor) admit(c net.Conn) *accepted {
@@ -92,22 +95,27 @@ func (a *acceptor) admit(c net.Conn) *accepted {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	hostFull := a.perHost[from] >= limits.ConnsPerHost
-	if hostFull || len(a.conns) >= limits.Conns {
+	granted := limits.StreamMemory.Take(perStream)
+	if hostFull || len(a.conns) >= limits.Conns || !granted {
 		a.refused.Add(1)
 		if old := a.silent(func(c *accepted) bool { return !hostFull || c.from == from }); old != nil {
 			a.drop(old)
 			old.Conn.Close()
+			granted = granted || limits.StreamMemory.Take(perStream)
 		}
 	}
 	switch {
 	case a.n.ctx.Err() != nil: // see close
-	case len(a.conns) >= limits.Conns || a.perHost[from] >= limits.ConnsPerHost:
+	case len(a.conns) >= limits.Conns || a.perHost[from] >= limits.ConnsPerHost || !granted:
 		a.n.limited.log(slog.LevelWarn, "cap", "too many connections", "from", from, "connections", len(a.conns))
 	default:
 		a.accepted.Add(1)
 		a.conns[conn] = struct{}{}
 		a.perHost[from]++
 		return conn
+	}
+	if granted {
+		limits.StreamMemory.Give(perStream)
 	}
 	c.Close()
 	return nil
@@ -130,6 +138,7 @@ func (a *acceptor) drop(c *accepted) {
 		return
 	}
 	delete(a.conns, c)
+	a.n.cfg.Limits.StreamMemory.Give(perStream)
 	if a.perHost[c.from]--; a.perHost[c.from] == 0 {
 		delete(a.perHost, c.from)
 	}

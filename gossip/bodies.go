@@ -12,6 +12,8 @@ type bodies struct {
 	mu    sync.Mutex
 	known map[exchange.AnswerKey]func() []byte // encodes the frame at the first call
 	size  int                                  // bytes encoded
+
+	memory Memory
 }
 
 const (
@@ -32,8 +34,13 @@ func (c *bodies) frame(a exchange.Answer) []byte {
 			b := a.AppendTo(nil)
 			c.mu.Lock()
 			defer c.mu.Unlock()
-			if c.size += len(b); c.size > bodiesMax || len(c.known) > bodiesCount {
+			more := c.memory.Take(int64(len(b)))
+			if more {
+				c.size += len(b)
+			}
+			if !more || c.size > bodiesMax || len(c.known) > bodiesCount {
 				clear(c.known)
+				c.memory.Give(int64(c.size))
 				c.size = 0
 			}
 			return b

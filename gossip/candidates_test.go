@@ -165,29 +165,3 @@ func BenchmarkCandidates(b *testing.B) {
 		})
 	}
 }
-
-func TestIndexLimit(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newCluster(t)
-		defer c.close()
-		cfg := c.config("p1", "10.0.0.1")
-		cfg.Limits.IndexBytes = 1
-		small := c.start(cfg)
-		cfg = c.config("p2", "10.0.0.2")
-		cfg.Join = []string{"10.0.0.1:7946"}
-		large := c.start(cfg)
-		for _, n := range c.nodes {
-			n.cfg.Holdings.Filter().Add(key("x", 1))
-		}
-		time.Sleep(5 * time.Second)
-		if got := holders(small, key("x", 1)); len(got) != 0 {
-			t.Errorf("without memory for an index, candidates are %v", got)
-		}
-		if s := small.Stats(); s.Peers != 1 || s.Replicas != 0 || s.Behind != 1 {
-			t.Errorf("%d peers, %d replicas in use, %d behind, want 1, 0, 1", s.Peers, s.Replicas, s.Behind)
-		}
-		if s := large.Stats(); !holders(large, key("x", 1))["p1"] || s.IndexBytes == 0 {
-			t.Errorf("the other one finds %v in an index of %d bytes", holders(large, key("x", 1)), s.IndexBytes)
-		}
-	})
-}

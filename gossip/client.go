@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/summarycache/summarycache/digest"
 	"github.com/summarycache/summarycache/gossip/exchange"
 )
 
@@ -160,7 +161,9 @@ func (p *pool) empty() { p.prune(time.Now().Add(time.Second)) }
 // request sends a frame to the peer called name at addr and reads its answer. If the stream breaks,
 // it returns the part that arrived with the error. The other side may have closed a connection
 // from the pool: then request tries another.
-func (n *Node) request(name, addr string, frame []byte) (exchange.FrameType, []byte, error) {
+//
+// c claims the memory of the answer, which the caller releases.
+func (n *Node) request(name, addr string, frame []byte, c *incoming) (exchange.FrameType, []byte, error) {
 	for {
 		w := n.pool.take(addr)
 		kept := w != nil
@@ -176,34 +179,45 @@ func (n *Node) request(name, addr string, frame []byte) (exchange.FrameType, []b
 				return 0, nil, fmt.Errorf("%w: the peer at %s is %s", ErrUnreachable, addr, welcome.Name)
 			}
 		}
-		t, payload, err := n.roundTrip(w, frame)
+		t, payload, err := n.roundTrip(w, frame, c)
 		if err == nil {
 			n.pool.put(addr, w, n.ring.Load())
 			return t, payload, nil
 		}
 		w.Close()
-		if !kept || len(payload) > 0 || n.ctx.Err() != nil {
+		if !kept || len(payload) > 0 || n.ctx.Err() != nil || errors.Is(err, digest.ErrTooLarge) {
 			return t, payload, err
 		}
 	}
 }
 
-func (n *Node) roundTrip(w *wire, frame []byte) (exchange.FrameType, []byte, error) {
+func (n *Node) roundTrip(w *wire, frame []byte, c *incoming) (exchange.FrameType, []byte, error) {
 	stop := context.AfterFunc(n.ctx, func() { w.Close() })
 	defer stop()
 	if err := w.writeAll(frame); err != nil {
 		return 0, nil, err
 	}
+	w.room = c.room
+	defer func() { w.room = nil }()
 	return w.readFrame(answerWait, n.cfg.Limits.DigestBytes+exchange.MaxAdvert)
 }
 
 // fetch does a fetch for the engine.
 func (n *Node) fetch(f exchange.Fetch) {
-	r := n.get(f)
+	c := incoming{of: &n.digests}
+	r := n.get(f, &c)
+	if r.Err == nil && r.Filter != nil {
+		r.Err = n.digests.add(f.Base, r.Filter, c.bytes)
+		c.bytes = 0
+		if r.Err != nil {
+			r.Filter, r.Delta = nil, nil
+		}
+	}
+	c.release()
 	n.update(func(e *exchange.Engine) { e.FetchDone(time.Now(), f.Number, r) })
 }
 
-func (n *Node) get(f exchange.Fetch) exchange.Result {
+func (n *Node) get(f exchange.Fetch, c *incoming) exchange.Result {
 	if f.Step != nil {
 		return exchange.DecodeChange(f, n.digestLimits)
 	}
@@ -211,7 +225,7 @@ func (n *Node) get(f exchange.Fetch) exchange.Result {
 	if !ok {
 		return exchange.Result{Err: ErrUnreachable}
 	}
-	t, payload, err := n.request(f.Source, addr, f.Get.AppendTo(nil))
+	t, payload, err := n.request(f.Source, addr, f.Get.AppendTo(nil), c)
 	if err != nil && len(payload) > 0 {
 		return exchange.DecodeBroken(f, t, payload)
 	}
@@ -235,7 +249,9 @@ func (n *Node) vector(s exchange.Sync) ([]exchange.Head, error) {
 	if !ok {
 		return nil, ErrUnreachable
 	}
-	t, payload, err := n.request(s.Peer, addr, exchange.AppendVector(nil, exchange.FrameSync, s.Heads))
+	c := incoming{of: &n.digests}
+	defer c.release()
+	t, payload, err := n.request(s.Peer, addr, exchange.AppendVector(nil, exchange.FrameSync, s.Heads), &c)
 	if err != nil {
 		return nil, err
 	}

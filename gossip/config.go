@@ -116,10 +116,15 @@ type detection struct {
 // Limits bound the resources of a node. Zero values are sensible.
 type Limits struct {
 	DigestBytes  int // longest body fetched or served; zero means 64 MiB
-	IndexBytes   int // memory in bytes of the index over the replicas; a peer whose digest does not fit is no candidate; zero means unlimited
 	Conns        int // incoming connections; zero means 4096
 	ConnsPerHost int // of them from one address; zero means 512
 	Members      int // other peers, including those that died within a minute; zero means 4096
+
+	// DigestMemory grants the memory of the others' digests: replicas, the index over them, and answers
+	// that are being received. A digest for which there is none is not fetched, and its peer is no
+	// candidate or remains at its last version. StreamMemory grants that of incoming connections and of
+	// the answers kept for them. nil means that only the limits above hold.
+	DigestMemory, StreamMemory Memory
 }
 
 // Hooks are called one at a time, in order, from one goroutine of the node. Events wait while a
@@ -172,7 +177,7 @@ func (c Config) withDefaults() (Config, error) {
 	if err := c.hold(); err != nil {
 		bad("%w", err)
 	}
-	if l := c.Limits; min(l.DigestBytes, l.IndexBytes, l.Conns, l.ConnsPerHost, l.Members) < 0 {
+	if l := c.Limits; min(l.DigestBytes, l.Conns, l.ConnsPerHost, l.Members) < 0 {
 		bad("limits %+v: want none below 0", l)
 	}
 	if min(c.Publish.MinInterval, c.Publish.Interval) < 0 {
@@ -222,6 +227,12 @@ func (c *Config) fill() {
 	l.Conns = cmp.Or(l.Conns, 4096)
 	l.ConnsPerHost = cmp.Or(l.ConnsPerHost, 512)
 	l.Members = cmp.Or(l.Members, 4096)
+	if l.DigestMemory == nil {
+		l.DigestMemory = unbounded{}
+	}
+	if l.StreamMemory == nil {
+		l.StreamMemory = unbounded{}
+	}
 	if c.Network == nil {
 		c.Network = new(systemNetwork)
 	}

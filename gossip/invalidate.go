@@ -261,7 +261,9 @@ func (n *Node) recall(name string) error {
 		known := v.engine.Recall()
 		v.mu.Unlock()
 		frame := exchange.EndFrame(append(exchange.BeginFrame(nil, exchange.FrameRecall), known...), 0)
-		t, payload, err := n.request(name, addr, frame)
+		c := incoming{of: &n.digests}
+		t, payload, err := n.request(name, addr, frame, &c)
+		c.release() // it is read at once
 		if err == nil && t != exchange.FrameLogs {
 			err = fmt.Errorf("%w: %v in answer to recall", exchange.ErrMalformed, t)
 		}

@@ -65,6 +65,7 @@ func (n *Node) loop() {
 		if !now.Before(pruneAt) {
 			n.pool.prune(now.Add(-clientIdle))
 			n.forgetDead(now)
+			n.measure()
 			n.invalidations.with(func(e *invalidation.Engine) { e.Forget(now) })
 			pruneAt = now.Add(pruneInterval)
 		}

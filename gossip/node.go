@@ -38,6 +38,7 @@ type Node struct {
 	memberlist *memberlist.Memberlist
 	pool       pool
 	bodies     bodies
+	digests    digestLedger  // of the others
 	serving    chan struct{} // a place for each body being served
 
 	index       *index.Index             // of the others' digests
@@ -121,7 +122,8 @@ func newNode(cfg Config, advertise netip.AddrPort) *Node {
 		log:          cfg.Logger,
 		limited:      newLimiter(cfg.Logger),
 		digestLimits: digest.Limits{Bytes: cfg.Limits.DigestBytes, Memory: digestMemory},
-		bodies:       bodies{known: make(map[exchange.AnswerKey]func() []byte)},
+		bodies:       bodies{known: make(map[exchange.AnswerKey]func() []byte), memory: cfg.Limits.StreamMemory},
+		digests:      digestLedger{memory: cfg.Limits.DigestMemory},
 		index:        index.New(),
 		serving:      make(chan struct{}, servesMost),
 		datagrams:    make(chan []byte, datagramBacklog),
@@ -138,7 +140,6 @@ func newNode(cfg Config, advertise netip.AddrPort) *Node {
 	n.ownSeed = !slices.ContainsFunc(cfg.ring.secrets, func(s *secret) bool { return s.seed == cfg.seed })
 	seeds := n.seedsUnder(cfg.ring)
 	n.accepted.Store(&seeds)
-	n.index.SetMemoryLimit(cfg.Limits.IndexBytes)
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	n.members.Store(&memberTable{})
 	n.inbox.members = make(map[string]memberEvent)

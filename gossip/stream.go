@@ -29,6 +29,7 @@ type wire struct {
 	out   []byte
 	under *ring // the secrets when a client opened it
 	meter *meters
+	room  func(bytes int) error // asked before a payload is read; nil = there is room
 }
 
 func newWire(c net.Conn, m *meters) *wire {
@@ -54,6 +55,11 @@ func (w *wire) readFrame(wait time.Duration, limit int) (exchange.FrameType, []b
 		return 0, nil, err
 	}
 	w.meter.in.frame(t, exchange.FrameHeader)
+	if w.room != nil {
+		if err := w.room(n); err != nil {
+			return t, nil, err
+		}
+	}
 	payload := make([]byte, 0, min(n, progress))
 	defer func() { w.meter.in.frame(t, len(payload)) }()
 	for len(payload) < n {

@@ -47,6 +47,7 @@ func newTransport(n *Node, packets net.PacketConn) *transport {
 		screen:   newScreen(n.cfg.Name, n.advertise, n.cfg.Limits.Members, func() memberTable { return *n.members.Load() }),
 		packetCh: make(chan *memberlist.Packet, packetBacklog), streamCh: make(chan net.Conn),
 	}
+	t.screen.memory = n.cfg.Limits.StreamMemory
 	t.screen.entered = len(n.cfg.Join) == 0
 	t.screen.admit = func(message []byte) { t.deliver(message, net.UDPAddrFromAddrPort(n.advertise), time.Now()) }
 	t.screen.probe = func(b []byte, to netip.AddrPort) {

@@ -41,7 +41,7 @@ func TestMistakes(t *testing.T) {
 		"store below a file":    {[]string{"--store", filepath.Join(plain, "x")}, "cannot be made: " + plain + " is a file"},
 		"digests is not a file": {[]string{"--digests", filepath.Dir(plain)}, "is a directory"},
 		"digests below a file":  {[]string{"--digests", filepath.Join(plain, "x")}, "cannot be made: "},
-		"negative index":        {[]string{"--index-size=-1GiB"}, "is not a size"},
+		"negative memory":       {[]string{"--memory-limit=-1GiB"}, "is not a size"},
 		"no secret file":        {[]string{"--secret-file", plain + "x"}, "cannot be read: no such file or directory"},
 		"short secret":          {[]string{"--secret-file", short}, "holds 10 bytes, want at least 16"},
 		"no secret":             {[]string{"--secret-file", write(t, "empty", "\n\n")}, "holds 0 bytes, want at least 16"},

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"net"
 	"os"
 	"strings"
@@ -206,7 +205,8 @@ func (n *Node) gossipConfig(o Options) gossip.Config {
 		Secret: n.cfg.Secret, Service: n.service(), Holdings: n.holdings, StateFile: stateFile, Logger: n.log,
 		Advanced: gossip.Advanced{
 			AcceptSecrets: n.cfg.AcceptSecrets, Publish: exchange.Publishing{Interval: n.cfg.Publish}, HeldSince: heldSince,
-			Limits:  gossip.Limits{IndexBytes: int(min(n.cfg.IndexSize, math.MaxInt)), Conns: share.Conns, ConnsPerHost: share.PerHost},
+			Limits: gossip.Limits{Conns: share.Conns, ConnsPerHost: share.PerHost,
+				DigestMemory: n.budget.Open("digests", n.budget.Total()/5, 0), StreamMemory: n.budget.Open("gossip", n.budget.Total()/64, 0)},
 			Network: o.Network,
 			Hooks: gossip.Hooks{PeerDown: func(m gossip.Member) {
 				if n.proxy != nil {
