@@ -14,6 +14,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/summarycache/summarycache/cmd/peer/internal/budget"
 	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
 	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
 )
@@ -34,6 +35,7 @@ func example() Status {
 		},
 		Digest:   Digest{Keys: 1234, Planned: 32768, FalsePositiveRate: 0.00042, Epoch: 17, Sequence: 5, MemoryBytes: 4096},
 		Exchange: Exchange{AdvertsSent: 11, AdvertBytesSent: 600, DeltasReceived: 12, DeltaBytesReceived: 3000, Repairs: 1},
+		Memory:   Memory{Limit: 256 << 20, Budget: 152 << 20, Accounts: []budget.Usage{{Name: "connections", Held: 2 << 20, Peak: 3 << 20, Reserve: 57 << 20}, {Name: "requests", Held: 30 << 20, Peak: 40 << 20, Reserve: 9 << 20, Refused: 7}}},
 		Members: []Member{
 			{Name: "peer-2", State: "alive", Since: now.Add(-time.Hour), Service: "127.0.0.1:9", Current: true, Keys: 77, Record: Record{Hits: 5, FalseHits: 1, RoundTrip: 0.002, Throughput: 3e6}},
 			{Name: "peer-3", State: "dead", Since: now.Add(-90 * time.Second), Keys: 66, Age: 95, Record: Record{Failures: 2}},

@@ -9,6 +9,8 @@ import (
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
 	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/budget"
 )
 
 // values are the samples of a metric by the value of its label; "" if it has no label.
@@ -33,6 +35,16 @@ func each[N number](by map[string]N) values {
 		v[label] = float64(n)
 	}
 	return v
+}
+
+func perAccount(value func(budget.Usage) int64) func(Status) values {
+	return func(s Status) values {
+		v := make(values, len(s.Memory.Accounts))
+		for _, a := range s.Memory.Accounts {
+			v[a.Name] = float64(value(a))
+		}
+		return v
+	}
 }
 
 func perMember[N number](value func(Member) N) func(Status) values {
@@ -96,8 +108,12 @@ var families = []family{
 		return each(s.Traffic.NotStored)
 	}},
 	{"peer_connections", "", "Open connections of clients and siblings.", func(s Status) values { return one(s.Clients.Open) }},
-	{"peer_connections_dropped_total", "", "Idle connections closed to make room for new ones.", func(s Status) values { return one(s.Clients.Dropped) }},
-	{"peer_connections_refused_total", "", "New connections closed, and requests by HTTP/2 refused, because no connection could make room.", func(s Status) values { return one(s.Clients.Refused) }},
+	{"peer_connections_dropped_total", "", "Idle connections closed, and stalled requests cut, to make room for new ones.", func(s Status) values { return one(s.Clients.Dropped) }},
+	{"peer_connections_refused_total", "", "New connections closed, and requests refused, because none could make room.", func(s Status) values { return one(s.Clients.Refused) }},
+	{"peer_memory_limit_bytes", "", "Memory that the process may take, bytes.", func(s Status) values { return one(s.Memory.Limit) }},
+	{"peer_memory_budget_bytes", "", "Memory that all accounts may hold, bytes; the rest of the limit is for the program and garbage.", func(s Status) values { return one(s.Memory.Budget) }},
+	{"peer_memory_held_bytes", "account", "Memory that each account holds, bytes: OPERATING.md lists them.", perAccount(func(u budget.Usage) int64 { return u.Held })},
+	{"peer_memory_refused_total", "account", "How often an account was refused more memory, by account: a request, connection, digest or object was refused, or made room for another.", perAccount(func(u budget.Usage) int64 { return u.Refused })},
 	{"peer_broken_bodies_total", "", "Answers cut short after they began.", func(s Status) values { return one(s.Traffic.BrokenBodies) }},
 	{"peer_bodies_resumed_total", "", "Bodies that broke off and were finished by another source.", func(s Status) values { return one(s.Traffic.BodiesResumed) }},
 	{"peer_bodies_taken_over_total", "", "Bodies that stalled or were too slow, and were continued by another source.", func(s Status) values { return one(s.Traffic.BodiesTakenOver) }},

@@ -69,6 +69,8 @@ func TestMetrics(t *testing.T) {
 		`peer_member_up{member="peer-3"} 0`,
 		"peer_certificate_end_time_seconds 1.767409445e+09",
 		`peer_request_duration_seconds_count{outcome="local-hit"} 1`,
+		`peer_memory_held_bytes{account="requests"} 3.145728e+07`,
+		`peer_memory_refused_total{account="requests"} 7`,
 		"go_goroutines ",
 	} {
 		if !strings.Contains(text, want) {

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/summarycache/summarycache/cmd/peer/internal/budget"
 	"github.com/summarycache/summarycache/cmd/peer/internal/planted"
 	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
@@ -32,6 +33,7 @@ type Status struct {
 
 	Late     float64      `json:"late_seconds"` // delay of this process for lack of processor time
 	Clients  Connections  `json:"connections"`
+	Memory   Memory       `json:"memory"`
 	Siblings Siblings     `json:"siblings"`
 	Traffic  proxy.Counts `json:"traffic"`
 	Store    store.Stats  `json:"store"`
@@ -46,6 +48,21 @@ type Connections struct {
 	Open    int   `json:"open"`
 	Dropped int64 `json:"dropped"` // idle ones, for others
 	Refused int64 `json:"refused"` // because no connection could make room
+}
+
+// Memory is the budget of the process, in bytes.
+type Memory struct {
+	Limit    int64          `json:"limit"`  // of the process; 2^63-1 = none
+	Budget   int64          `json:"budget"` // of all accounts; the rest is for the program and garbage
+	Accounts []budget.Usage `json:"accounts"`
+}
+
+// Held returns the bytes that all accounts hold.
+func (m Memory) Held() (bytes int64) {
+	for _, a := range m.Accounts {
+		bytes += a.Held
+	}
+	return bytes
 }
 
 // Siblings is how well siblings answer now.

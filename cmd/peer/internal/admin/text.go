@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/summarycache/summarycache/cmd/peer/internal/budget"
 	"github.com/summarycache/summarycache/cmd/peer/internal/table"
 )
 
@@ -69,6 +71,7 @@ func StatusText(s Status) string {
 	rows = table.New("", "") // its header is an empty line
 	figures := func(name, format string, args ...any) { rows.Row(name, fmt.Sprintf(format, args...)) }
 	figures("store", "%s, %s of %s", table.Of(s.Store.Objects, "object"), table.Bytes(s.Store.Bytes), table.Bytes(s.Store.RoomBytes))
+	figures("memory", "%s", s.Memory.text())
 	figures("digest", "%s of %s planned, %s, false positives %s, version %d.%d",
 		table.Of(d.Keys, "object"), table.Count(d.Planned), table.Bytes(d.MemoryBytes), rate(d.FalsePositiveRate), d.Epoch, d.Sequence)
 	figures("sent", "%s: %s, %s, %s", table.Bytes(e.BytesSent()),
@@ -79,6 +82,30 @@ func StatusText(s Status) string {
 	figures("others", "%s, %d alive, %s current", table.Of(len(s.Members), "peer"), alive, table.Of(current, "digest"))
 	b.WriteString(rows.Text(""))
 	return b.String()
+}
+
+// text says what the accounts hold, those with the most first.
+func (m Memory) text() string {
+	accounts := slices.Clone(m.Accounts)
+	slices.SortStableFunc(accounts, func(a, b budget.Usage) int { return cmp.Compare(b.Held, a.Held) })
+	var parts []string
+	refused := int64(0)
+	for _, a := range accounts {
+		if refused += a.Refused; a.Held > 0 {
+			parts = append(parts, a.Name+" "+table.Bytes(a.Held))
+		}
+	}
+	text := table.Bytes(m.Held()) + " held"
+	if m.Limit < math.MaxInt64/2 {
+		text += " of " + table.Bytes(m.Budget)
+	}
+	if len(parts) > 0 {
+		text += ": " + strings.Join(parts, ", ")
+	}
+	if refused > 0 {
+		text += fmt.Sprintf("; %s refused", table.Count(refused))
+	}
+	return text
 }
 
 // obstacles lists the reasons why answers were not stored, the most frequent first. If that is the

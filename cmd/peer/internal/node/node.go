@@ -190,6 +190,7 @@ func (n *Node) serve() {
 	n.every(planCheck, n.replan)
 	n.every(time.Second, n.watchdog.Tick)
 	n.every(time.Second, n.hangReporter())
+	n.every(time.Second, n.shortageReporter())
 	n.serving.Go(func() { n.lateness.Run(n.stopped) })
 	if n.cfg.PeerTLS != nil {
 		n.every(certificateCheck, n.certificateWatcher())

@@ -19,6 +19,7 @@ func (n *Node) Status() admin.Status {
 		Health: n.Health(), Origins: n.proxy.FailingOrigins(), Traffic: n.proxy.Counters(),
 	}
 	s.Clients.Open, s.Clients.Dropped, s.Clients.Refused = n.gates.clients.Stats()
+	s.Memory = n.memory()
 	load := n.proxy.SiblingLoad()
 	s.Siblings = admin.Siblings{Deadline: load.Deadline.Seconds(), Lost: load.Lost}
 	s.Late = n.lateness.Now().Seconds()
