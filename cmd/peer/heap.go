@@ -70,12 +70,13 @@ const (
 	restCheck = 2 * time.Second // between two checks
 	restAlloc = 2 << 20         // bytes; a peer that allocates less between two checks is at rest
 	restSlack = 16 << 20        // bytes by which its memory must change before it is looked through
+	restLong  = 8               // checks at rest after which a quarter of that suffices, once
 )
 
 // giveBack calls free, which collects and returns memory to the system, when there may be much to
 // return: when the accounts hold less than they did, or when a peer at rest has more memory than after
 // the last call. A change counts from restSlack, or a quarter of the memory, so that a peer collects at
-// most twice for as much as that. It can't compare with the live heap of the last collection, which may
+// most twice for as much as that, and once more after a busy time. It can't compare with the live heap of the last collection, which may
 // have been at the peak: the next one comes when as much again was allocated, or after two minutes.
 func giveBack(ctx context.Context, held func() int64, free func()) {
 	tick := time.NewTicker(restCheck)
@@ -87,6 +88,7 @@ func giveBack(ctx context.Context, held func() int64, free func()) {
 	}
 	before, least := read() // least: the memory after the last call, or what it has fallen to since
 	most := held()          // that the accounts have held since the last call
+	rested := 0             // checks in a row at rest
 	for {
 		select {
 		case <-ctx.Done():
@@ -98,6 +100,12 @@ func giveBack(ctx context.Context, held func() int64, free func()) {
 		most = max(most, holds)
 		slack := max(restSlack, least/4)
 		atRest := allocated-before < restAlloc
+		if rested++; !atRest {
+			rested = 0
+		}
+		if rested == restLong {
+			slack = restSlack / 4
+		}
 		if least = min(least, memory); most-holds > slack || atRest && memory > least+slack {
 			free()
 			allocated, least = read()

@@ -56,6 +56,15 @@ func TestGivesBack(t *testing.T) {
 		held.Store(0)
 		rest(3)
 		check(3, "after the accounts gave back")
+		for range 2 { // little more memory than before
+			ballast = append(ballast, make([]byte, 4<<20))
+		}
+		rest(3)
+		check(3, "with little to give")
+		rest(restLong)
+		check(4, "at rest for long")
+		rest(restLong)
+		check(4, "at rest for longer")
 		cancel()
 		synctest.Wait()
 	})

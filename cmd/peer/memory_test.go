@@ -4,21 +4,29 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"encoding/binary"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/summarycache/summarycache/digest"
+	"github.com/summarycache/summarycache/gossip"
 )
 
 // inMemory starts a peer in a control group with so many MiB, or, where none can be made, with
@@ -286,4 +294,238 @@ func (p *process) cpu() time.Duration {
 	user, _ := strconv.Atoi(f[12])
 	system, _ := strconv.Atoi(f[13])
 	return time.Duration(user+system) * 10 * time.Millisecond
+}
+
+// tagged gives objects below /1/tagged/ 1,000 tags that no other object has.
+func tagged(h http.Header, r *http.Request) {
+	if name, ok := strings.CutPrefix(r.URL.Path, "/1/tagged/"); ok {
+		var tags strings.Builder
+		for k := range 1000 {
+			fmt.Fprintf(&tags, "%s-%d ", name, k)
+		}
+		h.Set("Surrogate-Key", tags.String())
+	}
+}
+
+// TestTagsInLittleMemory checks that an origin which gives each of 2,000 objects 1,000 tags of its own
+// does not end a peer in 256 MiB, which answers for all, stores those for whose tags it has memory, and purges by them.
+func TestTagsInLittleMemory(t *testing.T) {
+	if !*long {
+		t.Skip("takes a quarter of a minute: use -long")
+	}
+	origin := objectsOf(t, tagged)
+	p := inMemory(t, 256, append(reverse, "--origin", origin.URL, "--store", t.TempDir())...)
+	if n := keepAlive(t, p.listen, 1, 4, 2000, func(i int) string { return fmt.Sprint("/1/tagged/", i) }); n > 0 {
+		t.Errorf("%d requests failed", n)
+	}
+	time.Sleep(3 * time.Second)
+	now, peak := p.memory()
+	s := p.status()
+	t.Logf("resident: %d MiB, %d at most; %d objects; accounts: %+v", now>>20, peak>>20, s.Store.Objects, s.Memory.Accounts)
+	if peak > 256<<20 || s.Store.Objects < 700 {
+		t.Errorf("%d MiB resident at most, %d objects stored", peak>>20, s.Store.Objects)
+	}
+	for _, tag := range []string{"5-0", "700-999"} {
+		holds(t, words(t, 0, "purge", "--tag", tag, "--admin", p.admin, "--json"), `"removed": 1`)
+	}
+}
+
+// memberOf joins a cluster as a member with so many keys.
+func memberOf(t *testing.T, p *process, name string, keys uint64) {
+	holdings, err := gossip.PlanHoldings(keys, 0.001, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	filter := holdings.Filter()
+	for i := range keys {
+		filter.Add(digest.Key(xxhash.Sum64String(fmt.Sprint(name, i))))
+	}
+	n, err := gossip.New(gossip.Config{Name: name, Bind: "127.0.0.1:0", Join: []string{p.gossip}, Holdings: holdings, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { n.Close() })
+	if err := n.Join(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestMembersInLittleMemory checks that two members with eight million keys each do not end a peer in
+// 256 MiB, which keeps a digest of four million that it had before.
+func TestMembersInLittleMemory(t *testing.T) {
+	if !*long {
+		t.Skip("takes half a minute: use -long")
+	}
+	p := inMemory(t, 256, append(reverse, "--store", t.TempDir())...)
+	memberOf(t, p, "m1", 4_000_000)
+	current := func() (keys uint64) {
+		for _, m := range p.status().Members {
+			if m.MemoryBytes > 0 {
+				keys += m.Keys
+			}
+		}
+		return keys
+	}
+	eventually(t, time.Minute, "the first digest", func() bool { return current() >= 4_000_000 })
+	memberOf(t, p, "m2", 8_000_000)
+	memberOf(t, p, "m3", 8_000_000)
+	time.Sleep(15 * time.Second)
+	now, peak := p.memory()
+	t.Logf("resident: %d MiB, %d at most; %d keys of digests; accounts: %+v", now>>20, peak>>20, current(), p.status().Memory.Accounts)
+	if peak > 256<<20 || current() < 4_000_000 {
+		t.Errorf("%d MiB resident at most, %d keys of digests", peak>>20, current())
+	}
+}
+
+// ordinary is the load of clients that do nothing unusual.
+type ordinary struct {
+	failed, hits, all int
+	p50, p99          time.Duration
+	reasons           map[string]int
+}
+
+// ordinaryLoad asks for 200 objects over and over, 200 times a second, from an address of its own.
+func ordinaryLoad(addr string, lasts time.Duration) (o ordinary) {
+	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
+	transport := &http.Transport{DialContext: dialer.DialContext, MaxIdleConnsPerHost: 16}
+	defer transport.CloseIdleConnections()
+	client := &http.Client{Transport: transport, Timeout: 30 * time.Second}
+	o.reasons = make(map[string]int)
+	var mu sync.Mutex
+	var took []time.Duration
+	var all sync.WaitGroup
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	places := make(chan struct{}, 64)
+	for i, begun := 0, time.Now(); time.Since(begun) < lasts; i++ {
+		<-tick.C
+		places <- struct{}{}
+		all.Go(func() {
+			defer func() { <-places }()
+			start := time.Now()
+			resp, err := client.Get(fmt.Sprintf("http://%s/20000/ordinary/%d", addr, i%200))
+			reason, hit := "", false
+			if err != nil {
+				reason = err.Error()
+			} else {
+				n, err := io.Copy(io.Discard, resp.Body)
+				resp.Body.Close()
+				if resp.StatusCode != http.StatusOK || err != nil || n != 20000 {
+					reason = fmt.Sprint(resp.Status, n, err)
+				}
+				hit = strings.Contains(resp.Header.Get("Cache-Status"), "hit")
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			o.all++
+			if took = append(took, time.Since(start)); reason != "" {
+				o.failed++
+				o.reasons[reason]++
+			} else if hit {
+				o.hits++
+			}
+		})
+	}
+	all.Wait()
+	slices.Sort(took)
+	o.p50, o.p99 = took[len(took)/2], took[len(took)*99/100]
+	return o
+}
+
+// TestEverythingInLittleMemory checks that all of this at once, and ten times as many attackers from
+// many addresses, leaves a peer in 256 MiB alive, with the connections, the digest and the ordinary load
+// that it had before.
+func TestEverythingInLittleMemory(t *testing.T) {
+	if !*long {
+		t.Skip("takes more than a minute: use -long")
+	}
+	origin := objectsOf(t, tagged)
+	p := inMemory(t, 256, append(reverse, "--origin", origin.URL, "--store", t.TempDir())...)
+	memberOf(t, p, "m1", 4_000_000)
+	eventually(t, time.Minute, "the first digest", func() bool { return len(p.status().Members) == 1 && p.status().Members[0].MemoryBytes > 0 })
+	ordinaryLoad(p.listen, 2*time.Second)
+	before := ordinaryLoad(p.listen, 5*time.Second)
+	for i := range 2 { // digests, which take this process long to make
+		memberOf(t, p, fmt.Sprint("big", i), 8_000_000)
+	}
+
+	ctx, cancel := context.WithCancel(t.Context())
+	var attackers sync.WaitGroup
+	attack := func(f func(i int)) {
+		attackers.Go(func() {
+			for i := 0; ctx.Err() == nil; i++ {
+				f(i)
+			}
+		})
+	}
+	dial := func(i int) (net.Conn, error) {
+		d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 1, byte(1+i%250))}, Timeout: 5 * time.Second}
+		return d.DialContext(ctx, "tcp", p.listen)
+	}
+	var connections atomic.Int64
+	attack(func(i int) { // connections that do nothing after a request
+		conns := make([]net.Conn, 0, 5000)
+		for k := range cap(conns) {
+			c, err := dial(k)
+			if err != nil {
+				break
+			}
+			fmt.Fprintf(c, "GET /20000/ordinary/1 HTTP/1.1\r\nHost: x\r\nConnection: keep-alive\r\n\r\n")
+			conns = append(conns, c)
+			connections.Add(1)
+		}
+		<-ctx.Done()
+		for _, c := range conns {
+			c.Close()
+		}
+	})
+	attack(func(i int) { // streams without a window
+		conns := make([]net.Conn, 0, 430)
+		for k := range cap(conns) {
+			c, err := dial(k)
+			if err != nil {
+				break
+			}
+			withoutWindow(c, p.listen, "/1000000/x")
+			conns = append(conns, c)
+		}
+		sleep(ctx, 5*time.Second)
+		for _, c := range conns {
+			c.Close()
+		}
+	})
+	var tags atomic.Int64
+	attack(func(i int) { // tags
+		c, err := dial(i)
+		if err != nil {
+			return
+		}
+		defer c.Close()
+		if idle(c, p.listen, fmt.Sprint("/1/tagged/", i)) == nil {
+			tags.Add(1)
+		}
+	})
+	during := ordinaryLoad(p.listen, 20*time.Second)
+	s := p.status()
+	var keys uint64
+	for _, m := range s.Members {
+		if m.MemoryBytes > 0 {
+			keys += m.Keys
+		}
+	}
+	cancel()
+	attackers.Wait()
+	now, peak := p.memory()
+	time.Sleep(5 * time.Second)
+	after, _ := p.memory()
+	t.Logf("ordinary load: before %+v, during %+v", before, during)
+	t.Logf("resident: %d MiB, %d at most, %d five seconds after; %d connections open of %d, %d tagged objects of %d, %d keys of digests; accounts: %+v",
+		now>>20, peak>>20, after>>20, s.Clients.Open, connections.Load(), s.Store.Objects, tags.Load(), keys, s.Memory.Accounts)
+	if peak > 256<<20 || s.Clients.Open < 3000 || keys < 4_000_000 {
+		t.Errorf("%d MiB at most, %d connections, %d keys", peak>>20, s.Clients.Open, keys)
+	}
+	// Attackers from many addresses at once cost some of the ordinary requests, for moments.
+	if during.failed*4 > during.all || during.hits+during.failed < during.all*98/100 {
+		t.Errorf("ordinary load: %d failed; %d hits of %d, before %d of %d", during.failed, during.hits, during.all, before.hits, before.all)
+	}
 }

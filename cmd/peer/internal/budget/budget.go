@@ -141,27 +141,33 @@ func (a *Account) ask(n int64) (any bool) {
 
 // take is Take from what there is.
 func (a *Account) take(n int64) bool {
-	held := a.Must(n)
-	if over := a.beyond(held) - a.beyond(held-n); over <= 0 && held <= a.most ||
-		held <= a.most && a.budget.common.Load() <= a.budget.open.Load() {
+	held := a.add(n)
+	if over := a.beyond(held) - a.beyond(held-n); held <= a.most && (over <= 0 || a.budget.common.Load() <= a.budget.open.Load()) {
+		a.raise(held)
 		return true
 	}
 	a.Give(n)
 	return false
 }
 
-// Must adds n bytes, also where there is no room: they are held already. It returns what the part
-// holds now.
-func (a *Account) Must(n int64) (held int64) {
-	if a == nil {
-		return 0
+// Must adds n bytes, also where there is no room: they are held already.
+func (a *Account) Must(n int64) {
+	if a != nil {
+		a.raise(a.add(n))
 	}
+}
+
+func (a *Account) add(n int64) (held int64) {
 	held = a.held.Add(n)
 	a.budget.common.Add(a.beyond(held) - a.beyond(held-n))
+	return held
+}
+
+// raise notes that the part holds so much.
+func (a *Account) raise(held int64) {
 	for peak := a.peak.Load(); held > peak && !a.peak.CompareAndSwap(peak, held); { // each round finds that another has raised it
 		peak = a.peak.Load()
 	}
-	return held
 }
 
 // Give subtracts n bytes that were taken.

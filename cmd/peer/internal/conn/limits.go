@@ -27,7 +27,7 @@ type Limits struct {
 
 // What connections and requests take in memory, as measured, in bytes.
 const (
-	perConn    = 20 << 10  // at rest: two goroutines, two buffers of 4 KiB
+	perConn    = 24 << 10  // a goroutine or two, whose stacks have grown, two buffers of 4 KiB
 	perRequest = 96 << 10  // under way: a block of the body, a buffer to its source or client, goroutines
 	perTunnel  = 48 << 10  // instead, by CONNECT
 	perUpload  = 64 << 10  // more if it has a body, which goes through buffers

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/budget"
 )
 
 // A request is one under way that a gate counts. Its fields are guarded by the gate's mu.
@@ -22,13 +24,16 @@ type request struct {
 }
 
 // HTTP2 returns the limits of an HTTP/2 connection: what it may send of the bodies of its requests before
-// they are read, and how many requests it may have.
-func HTTP2() *http.HTTP2Config {
-	return &http.HTTP2Config{MaxConcurrentStreams: 100, MaxReceiveBufferPerConnection: perWindow, MaxReceiveBufferPerStream: perWindow}
+// they are read, and how many requests it may have. A request that the gate will refuse has taken some
+// memory by then, so a peer with little has fewer: 38 in 256 MiB, 100 from 700 MiB on.
+func HTTP2(b *budget.Budget) *http.HTTP2Config {
+	streams := int(max(10, min(100, b.Total()>>22)))
+	return &http.HTTP2Config{MaxConcurrentStreams: streams, MaxReceiveBufferPerConnection: perWindow, MaxReceiveBufferPerStream: perWindow}
 }
 
-// stalled is how long a client takes nothing of an answer before that may be cut for another's sake.
-const stalled = time.Second
+// stalled is how long a client takes nothing of an answer before that may be cut for another's sake. It
+// is a round trip or two, since the longest wait ends first.
+const stalled = time.Second / 4
 
 // Requests returns a handler that admits requests only while there is memory for them. If there is
 // none, the one whose client has taken nothing of its answer for longest is cut, or else the new one

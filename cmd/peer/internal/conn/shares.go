@@ -19,19 +19,13 @@ const (
 	mostIdle    = 1024
 )
 
-// The shares of the process's memory that connections and requests can always have.
-const (
-	connsMemory    = 3 // eighths
-	requestsMemory = 1 // sixteenths
-)
-
 // Share divides the descriptors and the memory of the process. A client's request may need a second
 // descriptor, for an origin, a sibling or a file. clients is the limit of client connections;
 // 0 = as many as there are descriptors for.
 func Share(clients int, b *budget.Budget) Shares {
 	s := share(clients, descriptors())
-	s.Clients.Connections = b.Open("connections", b.Total()/8*connsMemory, 0)
-	s.Clients.Requests = b.Open("requests", b.Total()/16*requestsMemory, 0)
+	s.Clients.Connections = b.Open("connections", b.Total()/2, b.Total()/2) // and no more: others need the rest
+	s.Clients.Requests = b.Open("requests", b.Total()/16, 0)
 	s.Admin.Requests = b.Open("admin", 0, adminMemory)
 	return s
 }

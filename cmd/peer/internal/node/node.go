@@ -239,7 +239,7 @@ func (n *Node) serveOn(l net.Listener, h http.Handler, serve func(*http.Server) 
 	server := &http.Server{
 		Handler: withBodyDeadline(h, n.cfg.ClientBodyTimeout), ReadHeaderTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute,
 		MaxHeaderBytes: max(64<<10, 2*int(n.cfg.MaxHeaderSize)), // of siblings, too: package proxy has the limit for clients
-		HTTP2:          conn.HTTP2(),
+		HTTP2:          conn.HTTP2(n.budget),
 		ConnContext:    conn.Context,
 		ConnState:      func(c net.Conn, s http.ConnState) { conn.Idle(c, s == http.StateNew || s == http.StateIdle) },
 		ErrorLog:       slog.NewLogLogger(n.log.Handler(), slog.LevelDebug),
