@@ -73,6 +73,9 @@ func overloaded(t *testing.T, clients, each int, late func() time.Duration) (s S
 // continue to answer, and the origin is spared.
 func TestOverload(t *testing.T) {
 	for clients, mostOrigin := range map[int]float64{20: 0, 120: 0.2, 200: 0.2} {
+		if clients > 120 && testing.Short() {
+			continue // with the race detector
+		}
 		t.Run(fmt.Sprint("clients=", clients), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				const each = 20

@@ -25,6 +25,10 @@ func (w *caches) sent() (toOwners, lookups uint64) {
 // an owner and one to a sibling.
 func TestWalk(t *testing.T) {
 	const caches, keys, most = 3, 100, 102
+	rounds := 3
+	if testing.Short() { // with the race detector
+		rounds = 1
+	}
 	for name, tt := range map[string]struct {
 		takes, between time.Duration // of a load; between two keys
 		together       bool          // all caches at the same time
@@ -45,7 +49,7 @@ func TestWalk(t *testing.T) {
 				w.net.SetConditions(memnet.Conditions{Latency: 100 * time.Microsecond})
 				w.takes = tt.takes
 				w.loads = 0
-				for round := range 3 {
+				for round := range rounds {
 					before, took := w.loads, make([]time.Duration, 0, caches*keys)
 					owners, lookups := w.sent()
 					var mu sync.Mutex

@@ -124,8 +124,11 @@ func (v *virtual) knowing() (pairs int) {
 }
 
 func TestTwentyPeers(t *testing.T) {
+	peers := 20
+	if testing.Short() { // with the race detector
+		peers = 8
+	}
 	synctest.Test(t, func(t *testing.T) {
-		const peers = 20
 		trace := workload.Synthetic(workload.Model{Requests: 1000, Objects: 200, Exponent: 0.9, Seed: 3})
 		v := newVirtual(t, peers, trace.Sizes)
 		defer v.stop()

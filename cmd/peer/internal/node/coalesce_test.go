@@ -100,8 +100,12 @@ func TestCrowdAtOnce(t *testing.T) {
 // message to an owner.
 func TestWalk(t *testing.T) {
 	const peers, objects, most = 3, 100, 102
+	rounds := 3
+	if testing.Short() { // with the race detector
+		rounds = 1
+	}
 	sizes := make(map[string]int64)
-	for i := range 3 * objects {
+	for i := range rounds * objects {
 		sizes[fmt.Sprint("/", i)] = 1000
 	}
 	for name, tt := range map[string]struct {
@@ -120,7 +124,7 @@ func TestWalk(t *testing.T) {
 				v.origin.Fetched = func(*http.Request) { pause(tt.think) }
 				v.net.SetConditions(memnet.Conditions{Latency: 100 * time.Microsecond})
 				pause(5 * time.Second)
-				for round := range 3 {
+				for round := range rounds {
 					var mu sync.Mutex
 					var took []time.Duration
 					get := func(peer, i int) {

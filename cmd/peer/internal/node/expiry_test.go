@@ -11,6 +11,9 @@ import (
 
 // Copies of a response go stale at all peers at the same moment: then no peer asks another for one.
 func TestCopiesThatExpireTogether(t *testing.T) {
+	if testing.Short() {
+		t.Skip("measures a rate; with the race detector, TestTwentyPeers has requests at many peers")
+	}
 	synctest.Test(t, func(t *testing.T) {
 		const peers, rate = 6, 30
 		trace := workload.Synthetic(workload.Model{Requests: 60 * rate, Objects: 100, Exponent: 0.9, Seed: 3})

@@ -14,6 +14,9 @@ import (
 // still serve stale, and with no other. The number of requests between peers is bounded.
 func TestOriginDown(t *testing.T) {
 	for _, peers := range []int{2, 5, 20} {
+		if peers > 5 && testing.Short() {
+			continue // with the race detector
+		}
 		synctest.Test(t, func(t *testing.T) {
 			v := newVirtual(t, peers, nil)
 			defer v.stop()

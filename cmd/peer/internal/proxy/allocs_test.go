@@ -14,6 +14,9 @@ import (
 
 // TestTracingOffCostsNothing checks that a hit without tracing allocates nothing for it.
 func TestTracingOffCostsNothing(t *testing.T) {
+	if testing.Short() {
+		t.Skip("counts allocations, in one goroutine")
+	}
 	const before = 9
 	if got := leastAllocs(hit(t)); got > before {
 		t.Errorf("a hit takes %v allocations, want %v as before tracing", got, before)
@@ -27,6 +30,9 @@ func TestTracingOffCostsNothing(t *testing.T) {
 // recorder and the origin's response. Background work makes the number vary by about ten if the
 // response is stored.
 func TestMissAllocations(t *testing.T) {
+	if testing.Short() {
+		t.Skip("counts allocations, in one goroutine")
+	}
 	n := 0
 	request := func() (*httptest.ResponseRecorder, string) {
 		n++

@@ -71,6 +71,9 @@ func (l *lossy) Write(p []byte) (int, error) {
 // arrive within 2 s.
 func TestLossBetweenPeers(t *testing.T) {
 	requests := 600
+	if testing.Short() { // with the race detector
+		requests = 200
+	}
 	if *allFaults {
 		requests = 5000
 	}

@@ -54,6 +54,10 @@ func TestSpoiledDisk(t *testing.T) {
 		got, err = io.ReadAll(resp.Body)
 		return got, resp.StatusCode, err
 	}
+	objects := 15
+	if testing.Short() { // with the race detector
+		objects = 3
+	}
 	for _, sibling := range []bool{false, true} {
 		for _, cut := range []bool{false, true} {
 			dir := t.TempDir()
@@ -65,7 +69,6 @@ func TestSpoiledDisk(t *testing.T) {
 			peer.Config.ConnContext = conn.Context // as package node serves
 			peer.Listener = conn.Listen(peer.Listener, 0, nil)
 			peer.Start()
-			const objects = 15
 			for i := range objects {
 				for range 2 { // a miss, and a hit from then on
 					path := fmt.Sprintf("/%03d", i)
@@ -74,7 +77,7 @@ func TestSpoiledDisk(t *testing.T) {
 					}
 				}
 			}
-			for h.Counters().Stored < objects { // the last answer may be there before its file has its name
+			for h.Counters().Stored < uint64(objects) { // the last answer may be there before its file has its name
 				runtime.Gosched()
 			}
 			files, _ := filepath.Glob(filepath.Join(dir, "objects", "*", "*"))
@@ -96,7 +99,7 @@ func TestSpoiledDisk(t *testing.T) {
 					t.Errorf("sibling=%v cut=%v %s: %d of %d bytes and no error", sibling, cut, path, len(got), len(want))
 				}
 			}
-			if got := h.Store().Stats().Corrupt; got != objects {
+			if got := h.Store().Stats().Corrupt; got != uint64(objects) {
 				t.Errorf("sibling=%v cut=%v: %d of %d were found corrupt", sibling, cut, got, objects)
 			}
 			for i := range objects {

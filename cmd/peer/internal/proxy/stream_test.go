@@ -19,9 +19,6 @@ import (
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
-// bigBody is so long that a copy of it in memory would be noticed.
-const bigBody = 256 << 20
-
 // fixed is a Locator that always returns one peer.
 type fixed struct{ addr string }
 
@@ -36,6 +33,10 @@ func (f *fixed) Distrust(string) {}
 // TestBigBody passes on a body that is much longer than the memory that it may use: from the origin
 // to two clients at once, from a sibling, and from the store.
 func TestBigBody(t *testing.T) {
+	bigBody := 256 << 20 // so long that a copy of it in memory would be noticed
+	if testing.Short() { // with the race detector
+		bigBody = 32 << 20
+	}
 	block := make([]byte, 1<<20)
 	for i := range block {
 		block[i] = byte(i * i >> 8)
@@ -80,7 +81,7 @@ func TestBigBody(t *testing.T) {
 		defer resp.Body.Close()
 		got := sha256.New()
 		n, err := io.Copy(got, resp.Body)
-		if err != nil || n != bigBody || !sameSum(got, want) {
+		if err != nil || n != int64(bigBody) || !sameSum(got, want) {
 			t.Errorf("%d bytes, %v, Cache-Status %q", n, err, resp.Header["Cache-Status"])
 		}
 	}
@@ -112,7 +113,11 @@ func TestBodyFasterThanItsClient(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer h.Close()
-	for i := range 5 {
+	bodies := 5
+	if testing.Short() { // with the race detector
+		bodies = 1
+	}
+	for i := range bodies {
 		r := httptest.NewRequest(http.MethodGet, "http://origin.test/"+strconv.Itoa(i), nil)
 		w := &counter{ResponseRecorder: *httptest.NewRecorder()}
 		func() {

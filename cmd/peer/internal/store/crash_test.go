@@ -172,8 +172,11 @@ func TestKilled(t *testing.T) {
 		writeForever(t, dir)
 		return
 	}
-	dir := t.TempDir()
-	for round := range 4 {
+	dir, rounds := t.TempDir(), 4
+	if testing.Short() { // with the race detector
+		rounds = 2
+	}
+	for round := range rounds {
 		cmd := exec.Command(os.Args[0], "-test.run=^TestKilled$")
 		cmd.Env = append(os.Environ(), "STORE_KILL_DIR="+dir)
 		out, err := cmd.StdoutPipe()

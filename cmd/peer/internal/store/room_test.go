@@ -48,8 +48,11 @@ func TestShrink(t *testing.T) {
 func TestRoomForFiles(t *testing.T) {
 	const limit = 8 << 20
 	s := open(t, Options{MaxBytes: limit})
-	n := 0
-	for round := range 12 {
+	n, rounds := 0, 12
+	if testing.Short() { // with the race detector
+		rounds = 3
+	}
+	for round := range rounds {
 		for range limit / 1200 / (1 + round%3) {
 			put(t, s, fmt.Sprint(n), body(uint64(n), 1000), Meta{})
 			n++

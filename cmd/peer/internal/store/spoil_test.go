@@ -116,6 +116,9 @@ var ways = map[string]func(v *View, off, n int64) ([]byte, error){
 // and drops the pages, so that the disk is read again. All flips are found, whichever way the bytes
 // leave, and no byte of a bad block is returned.
 func TestFlips(t *testing.T) {
+	if testing.Short() {
+		t.Skip("reads in one goroutine")
+	}
 	for _, memory := range []int64{0, 64 << 10} {
 		for _, access := range []Access{Serve, Share} {
 			for way, read := range ways {

@@ -96,7 +96,11 @@ func get(t *testing.T, s *store.Store, key string) int {
 // served, every follower gets its body, and the store works when the disk does.
 func TestFaults(t *testing.T) {
 	failed := map[Op]int{}
-	for seed := range uint64(40) {
+	seeds := uint64(40)
+	if testing.Short() { // with the race detector
+		seeds = 10
+	}
+	for seed := range seeds {
 		synctest.Test(t, func(t *testing.T) { testFaults(t, seed, failed) })
 	}
 	for _, op := range []Op{Open, Create, Rename, Remove, Read, Write, Size} {
@@ -168,6 +172,9 @@ func testFaults(t *testing.T, seed uint64, failed map[Op]int) {
 // Objects that were written back before, and neither changed nor moved since, are there. Each
 // object has one of the versions that it had since.
 func TestPowerCut(t *testing.T) {
+	if testing.Short() {
+		t.Skip("writes and reads in one goroutine")
+	}
 	turnedOver := 0
 	for seed := range uint64(100) {
 		rng := rand.New(rand.NewPCG(seed, 2))
