@@ -173,6 +173,9 @@ func tens(n int) (ips []string) {
 func TestOneNameOneCluster(t *testing.T) {
 	for _, tc := range []struct{ peers, runs, most int }{{2, 16, 0}, {10, 3, 0}, {10, 3, 1}} {
 		t.Run(fmt.Sprintf("peers=%d/most=%d", tc.peers, tc.most), func(t *testing.T) {
+			if testing.Short() { // with the race detector
+				tc.runs = 1 + tc.runs/8
+			}
 			split, longest := 0, time.Duration(0)
 			for run := range tc.runs {
 				synctest.Test(t, func(t *testing.T) {

@@ -35,7 +35,10 @@ func TestReplan(t *testing.T) {
 			t.Fatalf("the digest before: %+v", before)
 		}
 		var missed, looked atomic.Int64
-		done := make(chan struct{})
+		done, every := make(chan struct{}), 10*time.Millisecond
+		if testing.Short() { // with the race detector
+			every *= 10
+		}
 		watching := make(chan struct{})
 		go func() {
 			defer close(watching)
@@ -43,7 +46,7 @@ func TestReplan(t *testing.T) {
 				select {
 				case <-done:
 					return
-				case <-time.After(10 * time.Millisecond):
+				case <-time.After(every):
 				}
 				for i := range few {
 					looked.Add(1)

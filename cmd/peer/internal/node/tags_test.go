@@ -40,6 +40,10 @@ var objects = flag.Int("tagged", 1000, "how many objects TestPurgeTag has at eac
 // TestPurgeTag: one message to each of three peers removes all objects with a tag within a second,
 // including those stored by an earlier process, and those of a peer that is away.
 func TestPurgeTag(t *testing.T) {
+	each := *objects
+	if testing.Short() { // with the race detector
+		each = 200
+	}
 	synctest.Test(t, func(t *testing.T) {
 		v := newVirtual(t, 0, nil)
 		defer v.stop()
@@ -53,7 +57,7 @@ func TestPurgeTag(t *testing.T) {
 		pause(3 * time.Second)
 		fill := func() {
 			for _, n := range v.nodes {
-				for k := range *objects {
+				for k := range each {
 					w := httptest.NewRecorder()
 					n.proxy.ServeHTTP(w, httptest.NewRequest("GET", fmt.Sprintf("/%d/%d", k%2, k), nil))
 					if w.Code != http.StatusOK {
@@ -73,7 +77,7 @@ func TestPurgeTag(t *testing.T) {
 		v.start(2, at(2)) // its index has the objects found on its disk
 		pause(10 * time.Second)
 		for i := range v.nodes {
-			if held(i) != *objects {
+			if held(i) != each {
 				t.Fatalf("p%d holds %d objects", i, held(i))
 			}
 		}
@@ -91,13 +95,13 @@ func TestPurgeTag(t *testing.T) {
 		}
 		purge(0, admin.PurgeRequest{Tags: []string{"none"}, Everywhere: true}, 0, 0)
 		purge(0, admin.PurgeRequest{Tags: []string{"/1/7"}, Everywhere: true}, 1, 0)
-		purge(0, admin.PurgeRequest{Tags: []string{"0"}, Everywhere: true, Soft: true}, *objects/2, 0)
+		purge(0, admin.PurgeRequest{Tags: []string{"0"}, Everywhere: true, Soft: true}, each/2, 0)
 		for i := range v.nodes {
-			if s := v.nodes[i].proxy.Store().Stats(); int(s.Objects) != *objects-1 || s.Listed != *objects/2-1 {
+			if s := v.nodes[i].proxy.Store().Stats(); int(s.Objects) != each-1 || s.Listed != each/2-1 {
 				t.Errorf("p%d holds %d objects, %d of them fresh", i, s.Objects, s.Listed)
 			}
 		}
-		purge(1, admin.PurgeRequest{Tags: []string{"all"}, Everywhere: true}, *objects-1, 0)
+		purge(1, admin.PurgeRequest{Tags: []string{"all"}, Everywhere: true}, each-1, 0)
 		for i := range v.nodes {
 			if held(i) != 0 {
 				t.Errorf("p%d holds %d objects", i, held(i))
