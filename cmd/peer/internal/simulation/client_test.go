@@ -43,8 +43,34 @@ func (w *world) ask(r request) (res result) {
 	}
 	defer c.Close()
 	c.SetDeadline(time.Now().Add(patience))
+	method, text := w.text(r)
+	if _, res.err = io.WriteString(c, text); res.err != nil {
+		return res
+	}
+	in := bufio.NewReader(c)
+	answer, err := http.ReadResponse(in, &http.Request{Method: method})
+	if err != nil {
+		res.err = err
+		return res
+	}
+	res.status, res.header, res.answered = answer.StatusCode, answer.Header, time.Now()
+	res.version, _ = parseVersion(answer.Header.Get("X-Version"))
+	w.read(&res, answer)
+	return res
+}
+
+// text returns a request as it is sent, and its method.
+func (w *world) text(r request) (method, text string) {
 	method, fields, body := "GET", "", ""
 	switch r.Kind {
+	case "odd":
+		return method, w.askOddly(r)
+	case "hop":
+		return method, fmt.Sprintf("GET %s HTTP/1.1\r\nHost: %s\r\n%s\r\n", w.pathOf(r.URL), w.hostOf(r.URL), connectionOfClient)
+	case "cookie":
+		fields = fmt.Sprintf("Cookie: id=session-%d\r\n", r.N)
+	case "authorized":
+		fields = fmt.Sprintf("Authorization: Bearer session-%d\r\n", r.N)
 	case "head":
 		method = "HEAD"
 	case "range":
@@ -75,19 +101,24 @@ func (w *world) ask(r request) (res result) {
 	if r.Kind != "conditional" && r.Sort > 0 {
 		fields += fmt.Sprintf("X-Sort: %s\r\nAccept-Encoding: %s\r\n", strings.Repeat("s", r.Sort), strings.Repeat("g", r.Sort))
 	}
-	if _, res.err = fmt.Fprintf(c, "%s /o/%d HTTP/1.1\r\nHost: site\r\n%s\r\n%s", method, r.URL, fields, body); res.err != nil {
-		return res
+	return method, fmt.Sprintf("%s %s HTTP/1.1\r\nHost: %s\r\n%s\r\n%s", method, w.pathOf(r.URL), w.hostOf(r.URL), fields, body)
+}
+
+// pathOf, hostOf and urlOf name a page: in requests, and to an operator.
+func (w *world) pathOf(url int) string { return fmt.Sprintf("/o/%d", url) }
+
+func (w *world) hostOf(url int) string {
+	if url >= coldURL && url < walkURL {
+		return "cold"
 	}
-	in := bufio.NewReader(c)
-	answer, err := http.ReadResponse(in, &http.Request{Method: method})
-	if err != nil {
-		res.err = err
-		return res
+	return "site"
+}
+
+func (w *world) urlOf(url int) string {
+	if w.s.Sites {
+		return "http://" + w.hostOf(url) + w.pathOf(url)
 	}
-	res.status, res.header, res.answered = answer.StatusCode, answer.Header, time.Now()
-	res.version, _ = parseVersion(answer.Header.Get("X-Version"))
-	w.read(&res, answer)
-	return res
+	return w.pathOf(url)
 }
 
 // churn requests N new URLs, one after another on one connection, and returns the result of the
@@ -136,7 +167,7 @@ func (w *world) read(res *result, answer *http.Response) {
 			res.bad = fmt.Sprintf("a 206 with %q", answer.Header.Get("Content-Range"))
 		}
 	}
-	body := (res.status == http.StatusOK || res.status == http.StatusPartialContent) && res.Kind != "post" && res.Kind != "post-stop"
+	body := (res.status == http.StatusOK || res.status == http.StatusPartialContent) && res.Kind != "post" && res.Kind != "post-stop" && res.Kind != "odd"
 	buf := make([]byte, 16<<10)
 	if res.Kind == "slow" {
 		buf = buf[:4<<10]

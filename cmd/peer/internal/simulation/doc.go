@@ -33,6 +33,14 @@
 //   - Age is no less than the time since the origin last sent that version.
 //   - After a write or purge at a peer, this peer answers with nothing older, nor does any peer that
 //     has received the invalidation.
+//     A purge is of a URL or of a tag, hard or soft. What is answered afterwards the origin has given or
+//     confirmed since the purge began, also if it is asked for within the same second. Only a soft purge
+//     lets a copy stand in for an origin that fails.
+//   - An answer that the origin gives one client, by its cookie or credentials, reaches no other.
+//   - No field of a connection passes: neither those that Connection names nor Keep-Alive, TE and others,
+//     to the origin as to clients. What a request names there counts as absent, also for Vary.
+//   - What an odd request provoked at a strict origin reaches nobody else: one with a large field, an
+//     unusual range, another spelling, fields by which proxies and frameworks are misled, and others.
 //   - The answer is neither cut short nor an error while the origin could be asked.
 //   - The answer ends within 5 s if no fault affects the request, and within a bound in any case. The
 //     peer gives up clients that stop reading or sending.

@@ -1,12 +1,9 @@
 package simulation
 
 import (
-	"context"
-	"fmt"
 	"slices"
 	"time"
 
-	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
 	"github.com/summarycache/summarycache/gossip/memnet"
 )
 
@@ -136,7 +133,7 @@ func (w *world) befall(f fault) {
 		over := w.trouble(f.Kind, anyone, anyone, recovery)
 		w.net.Host(originIP).Kill()
 		w.wait(f.For)
-		w.origin.listen()
+		w.origin.listen(originIP)
 		over()
 	case "origin-hang", "origin-error":
 		over := w.trouble(f.Kind, anyone, anyone, recovery)
@@ -170,7 +167,7 @@ func (w *world) befall(f fault) {
 		p.skew.Store(f.N * int64(time.Millisecond))
 		w.wait(f.For)
 		p.skew.Store(0)
-	case "purge", "purge-everywhere":
+	case "purge", "purge-everywhere", "purge-tag", "purge-tag-everywhere":
 		w.purge(p, f)
 	default:
 		panic("no such fault: " + f.Kind)
@@ -207,33 +204,4 @@ func (p *peer) again() {
 func (w *world) heal() {
 	w.net.Heal()
 	w.calmLinks()
-}
-
-// purge removes a URL at one peer, or everywhere.
-func (w *world) purge(p *peer, f fault) {
-	n := p.now()
-	if n == nil {
-		return
-	}
-	u := fmt.Sprintf("/o/%d", f.URL)
-	everywhere := f.Kind == "purge-everywhere"
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	defer cancel()
-	start := time.Now()
-	number := w.origin.version(pageOf(f.URL), start)
-	lives := make([]int, len(w.peers))
-	for i, q := range w.peers {
-		lives[i] = q.lives()
-	}
-	report, err := n.Purge(ctx, admin.PurgeRequest{URL: u, Everywhere: everywhere})
-	if err != nil {
-		w.log("purge: %v", err)
-		return
-	}
-	for _, done := range report.Peers {
-		var i int
-		if _, err := fmt.Sscanf(done.Peer, "p%d", &i); err == nil && done.Error == "" {
-			w.barrier(barrier{node: i, life: lives[i], url: f.URL, number: number, from: time.Now()})
-		}
-	}
 }

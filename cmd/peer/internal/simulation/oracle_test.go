@@ -46,6 +46,8 @@ func (w *world) describe(list []trouble) (s []string) {
 type barrier struct {
 	node, life, url, number int
 	from                    time.Time
+	purged                  time.Time // when the purge began; zero = it was a write
+	soft                    bool
 }
 
 func (w *world) barrier(b barrier) {
@@ -120,6 +122,16 @@ func (w *world) judge(r result) {
 	if r.bad != "" {
 		w.fail("body", &r, "%s", r.bad)
 	}
+	w.judgeConnection(r.header, &r, "an answer")
+	w.judgePrivate(&r)
+	if r.Kind == "odd" {
+		w.sometimes("an odd request")
+		return
+	}
+	if r.Kind == "hop" && r.status == http.StatusOK {
+		w.sometimes("a client names fields of its connection")
+	}
+	w.judgeOdd(&r)
 	switch {
 	case r.gone || r.Kind == "post-stop":
 	case r.status == 0:
@@ -210,7 +222,7 @@ func (w *world) keeps(r *result) bool {
 	if n == nil || r.Kind != "get" || !pageOf(r.URL).rule.tag || slices.ContainsFunc(w.s.Faults, func(f fault) bool { return f.Node == r.Node && spoils(f.Kind) }) {
 		return false
 	}
-	e, err := n.Why(admin.WhyRequest{URL: fmt.Sprintf("/o/%d", r.URL)})
+	e, err := n.Why(admin.WhyRequest{URL: w.urlOf(r.URL)})
 	return err == nil && slices.ContainsFunc(e.Stored, func(s cache.Stored) bool {
 		return s.ETag == r.version.tag() && time.Duration(s.Age*float64(time.Second)) > time.Since(r.start)+rounding
 	})
@@ -246,14 +258,7 @@ func (w *world) judgeVersion(r *result, status string, whole bool) {
 	if age, err := strconv.Atoi(r.header.Get("Age")); err == nil && !frozen && time.Duration(age)*time.Second+rounding+w.putBack() < r.answered.Sub(given) {
 		w.fail("age", r, "the origin gave that version last %v before the header came", r.answered.Sub(given))
 	}
-	w.mu.Lock()
-	barriers := w.barriers
-	w.mu.Unlock()
-	for _, b := range barriers {
-		if b.node == r.Node && b.life == r.life && b.url == r.URL && b.from.Before(r.start) && r.version.number < b.number {
-			w.fail("stale", r, "version %d after %d was written or purged at %.3f", r.version.number, b.number, b.from.Sub(w.began).Seconds())
-		}
-	}
+	w.judgeBarriers(r, strings.Contains(status, "detail=stale-if-error"))
 }
 
 // putBack is by how much a peer may underestimate the age of a copy after a restart, because the
@@ -389,17 +394,13 @@ func (w *world) digests() (wrong []string) {
 // listed returns the identities that a node lists. It looks up every URL and variant.
 func (w *world) listed(p *peer) (ids []string) {
 	n := p.now()
-	urls := slices.Clone(w.s.Extra)
-	for u := range w.s.URLs {
-		urls = append(urls, w.s.First+u)
-	}
-	for _, u := range urls {
+	for _, u := range w.urls() {
 		for sort := range 3 {
 			h := http.Header{}
 			if sort > 0 {
 				h = http.Header{"X-Sort": {strings.Repeat("s", sort)}, "Accept-Encoding": {strings.Repeat("g", sort)}}
 			}
-			e, err := n.Why(admin.WhyRequest{URL: fmt.Sprintf("/o/%d", u), Header: h})
+			e, err := n.Why(admin.WhyRequest{URL: w.urlOf(u), Header: h})
 			if err != nil {
 				w.fail("digest", nil, "p%d: %v", p.index, err)
 			}

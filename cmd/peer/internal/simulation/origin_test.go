@@ -6,8 +6,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 )
@@ -15,10 +13,10 @@ import (
 // The origin writes HTTP to its connections without package net/http, whose server could not
 // misbehave.
 type origin struct {
-	w        *world
-	listener net.Listener
-	closed   chan struct{} // at the end of all
-	changing gate          // held while the origin is down
+	w         *world
+	listeners map[string]net.Listener // by host
+	closed    chan struct{}           // at the end of all
+	changing  gate                    // held while the origin is down
 
 	mu       sync.Mutex
 	writes   map[int][]time.Time   // by URL: when it changed besides by its period
@@ -32,16 +30,18 @@ type origin struct {
 
 func newOrigin(w *world) *origin {
 	return &origin{w: w, changing: make(gate, 1), closed: make(chan struct{}), writes: map[int][]time.Time{}, given: map[version]time.Time{}, short: map[version]int64{},
-		wrong: map[int][]fault{}, stubborn: map[int]*fault{}, conns: map[net.Conn]bool{}}
+		wrong: map[int][]fault{}, stubborn: map[int]*fault{}, conns: map[net.Conn]bool{},
+		listeners: map[string]net.Listener{}}
 }
 
-func (o *origin) listen() {
-	l, err := o.w.net.Host(originIP).Listen(originIP + ":8080")
+// listen accepts connections at a host that does not do so yet, or any more.
+func (o *origin) listen(ip string) {
+	l, err := o.w.net.Host(ip).Listen(ip + ":8080")
 	if err != nil {
 		panic(err)
 	}
 	o.mu.Lock()
-	o.listener = l
+	o.listeners[ip] = l
 	o.mu.Unlock()
 	go func() {
 		for {
@@ -114,11 +114,9 @@ func (o *origin) serve(c net.Conn) {
 
 // answer reports whether the connection can be used for another request.
 func (o *origin) answer(c net.Conn, r *http.Request) bool {
-	url, err := strconv.Atoi(strings.TrimPrefix(r.URL.Path, "/o/"))
-	if err != nil {
-		fmt.Fprintf(c, "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
-		return true
-	}
+	o.w.judgeConnection(r.Header, nil, "a request to the origin")
+	var url int
+	fmt.Sscanf(r.URL.Path, "/o/%d", &url)
 	p := pageOf(url)
 	switch state := o.w.originState(); state {
 	case "origin-hang":
@@ -132,6 +130,12 @@ func (o *origin) answer(c net.Conn, r *http.Request) bool {
 		io.Copy(io.Discard, r.Body)
 		fmt.Fprintf(c, "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 4\r\n\r\nbusy")
 		return true
+	}
+	if status := o.refuses(r); status != 0 {
+		o.w.sometimes("the origin refuses an odd request")
+		io.Copy(io.Discard, r.Body)
+		_, err := io.WriteString(c, refusal(status, time.Now()))
+		return err == nil && r.Method != http.MethodHead
 	}
 	if r.Method == http.MethodPost {
 		if _, err := io.Copy(io.Discard, r.Body); err != nil {
@@ -185,7 +189,7 @@ func (o *origin) answer(c net.Conn, r *http.Request) bool {
 
 // give writes an answer that a fault may damage.
 func (o *origin) give(c net.Conn, r *http.Request, p *page, v version, f fault, now time.Time) bool {
-	header := p.header(v, now)
+	header := o.personal(p, r, p.header(v, now))
 	if f.Kind != "stubborn" && (p.rule.tag && r.Header.Get("If-None-Match") == v.tag() ||
 		!p.rule.tag && p.rule.mod && r.Header.Get("If-Modified-Since") == v.modified().Format(http.TimeFormat)) {
 		_, err := fmt.Fprintf(c, "HTTP/1.1 304 Not Modified\r\n%s\r\n", header)

@@ -1,24 +1,27 @@
 package simulation
 
-import (
-	"math/rand/v2"
-	"slices"
-)
+import "math/rand/v2"
 
 // A schedule is a run as data: the requests of clients and the faults. Everything
 // else follows from it, from the seed of the network and from the Go scheduler.
 type schedule struct {
-	Seed     uint64    `json:"seed"`
-	Peers    int       `json:"peers"`
-	First    int       `json:"first"` // URL: what pages there are follows from their numbers
-	URLs     int       `json:"urls"`
-	Extra    []int     `json:"extra,omitempty"` // URLs besides
-	Seconds  int       `json:"seconds"`         // under load
-	Store    int64     `json:"store"`           // bytes
-	Memory   int64     `json:"memory"`          // bytes
-	Publish  int       `json:"publish"`         // milliseconds; 0 = the default
-	Objects  uint64    `json:"objects"`         // that digests are planned for
-	False    float64   `json:"false"`           // rate of false positives that they are planned for
+	Seed    uint64  `json:"seed"`
+	Peers   int     `json:"peers"`
+	First   int     `json:"first"` // URL: what pages there are follows from their numbers
+	URLs    int     `json:"urls"`
+	Extra   []int   `json:"extra,omitempty"` // URLs besides
+	Seconds int     `json:"seconds"`         // under load
+	Store   int64   `json:"store"`           // bytes
+	Memory  int64   `json:"memory"`          // bytes
+	Publish int     `json:"publish"`         // milliseconds; 0 = the default
+	Objects uint64  `json:"objects"`         // that digests are planned for
+	False   float64 `json:"false"`           // rate of false positives that they are planned for
+
+	Sites       bool `json:"sites,omitempty"`       // there are two origins, each of its own host
+	Connections int  `json:"connections,omitempty"` // the most that a peer has with clients; 0 = the default
+	Given       int  `json:"given,omitempty"`       // seconds for which what a sibling gave is served; 0 = without limit
+	Compare     int  `json:"compare,omitempty"`     // one in so many answers of siblings is compared with the origin's; 0 = none
+
 	Faults   []fault   `json:"faults"`
 	Requests []request `json:"requests"`
 }
@@ -33,6 +36,7 @@ type fault struct {
 	URL  int     `json:"url,omitempty"` // of an origin's answer
 	N    int64   `json:"n,omitempty"`
 	P    float64 `json:"p,omitempty"`
+	Soft bool    `json:"soft,omitempty"` // of a purge
 }
 
 // A request is one of a client.
@@ -139,8 +143,7 @@ func generate(seed uint64) schedule {
 	if rng.IntN(8) == 0 {
 		s.lateOrigin(rng)
 	}
-	slices.SortStableFunc(s.Faults, func(a, b fault) int { return a.At - b.At })
-	slices.SortStableFunc(s.Requests, func(a, b request) int { return a.At - b.At })
+	s.adversary()
 	return s
 }
 

@@ -123,7 +123,9 @@ var expected = func() []string {
 		"a late header", "a slow body", "the origin answers nothing", "the origin answers 503", "the origin answers a range",
 		"the origin lies about the length", "an answer of the origin ends by cut", "an answer of the origin ends by origin-reset",
 		"an answer of the origin ends by stall", "counter evictions", "counter corrupt", "counter write errors", "counter reloaded",
-		"counter revalidations", "counter sibling errors", "counter background", "fault stubborn", "a copy goes on where the origin breaks off", "status 206", "status 304", "status 416", "status 502",
+		"counter revalidations", "counter sibling errors", "counter background", "fault stubborn",
+		"fault purge-tag", "fault purge-tag-everywhere", "an answer within a second after a purge", "an answer for one client", "an odd request",
+		"the origin refuses an odd request", "a client names fields of its connection", "an answer after an odd request", "a copy goes on where the origin breaks off", "status 206", "status 304", "status 416", "status 502",
 	}
 	for _, k := range faultKinds {
 		if !slices.Contains([]string{"stall", "cut", "origin-reset", "lie", "slow", "late"}, k.kind) {

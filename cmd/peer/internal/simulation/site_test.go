@@ -53,17 +53,25 @@ var rules = []rule{
 var sizes = []int64{0, 1, 300, 1000, 1000, 4000, 8192, 20_000, 65_535, 65_536, 65_537, 100_000, 100_000, 300_000, 700_000}
 
 const (
-	tinyURL = 1_000_000 // the first of pages that are small and never change
-	hugeURL = 2_000_000 // the first of pages that differ from older versions only at their ends
-	goneURL = 3_000_000 // the first of pages that are soon stale, and must be validated
-	longURL = 4_000_000 // the first of long pages that stay fresh and never change
-	deepURL = 5_000_000 // the first of pages so large that ranges are asked for in part
-	dullURL = 6_000_000 // the first of long pages that stay fresh and have no validator
-	lateURL = 7_000_000 // the first of pages that are soon stale, and may be served so while the origin is down
+	tinyURL = 1_000_000  // the first of pages that are small and never change
+	hugeURL = 2_000_000  // the first of pages that differ from older versions only at their ends
+	goneURL = 3_000_000  // the first of pages that are soon stale, and must be validated
+	longURL = 4_000_000  // the first of long pages that stay fresh and never change
+	deepURL = 5_000_000  // the first of pages so large that ranges are asked for in part
+	dullURL = 6_000_000  // the first of long pages that stay fresh and have no validator
+	lateURL = 7_000_000  // the first of pages that are soon stale, and may be served so while the origin is down
+	coldURL = 8_000_000  // the first of pages of another origin, which never change
+	walkURL = 9_000_000  // the first of pages that stay fresh and that several peers are asked for in turn
+	lastURL = 10_000_000 // the first of pages that are asked for when all is over
 )
 
 func pageOf(url int) *page {
 	switch {
+	case url >= walkURL:
+		return &page{url: url, rule: rules[1], size: 400}
+	case url >= coldURL:
+		h := mix(uint64(url))
+		return &page{url: url, rule: rules[[]int{1, 6}[h%2]], size: []int64{1000, 100_000, 700_000}[h>>1%3], chunked: h&64 != 0, ranges: h&128 != 0}
 	case url >= lateURL:
 		return &page{url: url, rule: rules[5], size: 4000}
 	case url >= dullURL:
@@ -169,6 +177,8 @@ func (p *page) header(v version, now time.Time) string {
 	if p.rule.mod {
 		b.WriteString("Last-Modified: " + v.modified().Format(http.TimeFormat) + "\r\n")
 	}
+	b.WriteString(p.tagField())
+	b.WriteString(p.connectionFields())
 	return b.String()
 }
 

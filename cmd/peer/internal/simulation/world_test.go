@@ -12,12 +12,14 @@ import (
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/config"
 	"github.com/summarycache/summarycache/cmd/peer/internal/node"
+	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
 	"github.com/summarycache/summarycache/cmd/peer/internal/store/disktest"
 	"github.com/summarycache/summarycache/gossip/memnet"
 )
 
 const (
 	originIP  = "10.9.9.9"
+	coldIP    = "10.9.9.8" // of another origin, that of the host cold
 	clientsIP = "10.8.8.8"
 )
 
@@ -91,7 +93,8 @@ func run(t *testing.T, s schedule, logger *slog.Logger, seconds *atomic.Int64) *
 	w := &world{s: s, net: memnet.New(s.Seed), began: time.Now(), logger: logger, seen: map[string]int{}, over: make(chan struct{})}
 	w.calm()
 	w.origin = newOrigin(w)
-	w.origin.listen()
+	w.origin.listen(originIP)
+	w.origin.listen(coldIP)
 	for i := range s.Peers {
 		ip := fmt.Sprintf("10.0.0.%d", i+1)
 		p := &peer{w: w, index: i, ip: ip, host: w.net.Host(ip), changing: make(gate, 1)}
@@ -160,8 +163,13 @@ func (p *peer) start() error {
 	p.mu.Unlock()
 	cfg := config.Config{
 		Name: fmt.Sprintf("p%d", p.index), Listen: p.ip + ":80", Admin: p.ip + ":81", Gossip: p.ip + ":7946", Origin: base,
+		SiblingMaxAge: time.Duration(p.w.s.Given) * time.Second, SiblingCompare: p.w.s.Compare, MaxConnections: p.w.s.Connections,
 		Secret: p.w.secret(), Store: storeDir, StoreSize: p.w.s.Store, MemorySize: p.w.s.Memory,
 		Objects: p.w.s.Objects, FalsePositives: p.w.s.False, Publish: time.Duration(p.w.s.Publish) * time.Millisecond,
+	}
+	if p.w.s.Sites {
+		cold, _ := url.Parse("http://" + coldIP + ":8080")
+		cfg.Origin, cfg.Sites = nil, []proxy.Site{{Origins: []*url.URL{base}}, {Hosts: []string{"cold"}, Origins: []*url.URL{cold}}}
 	}
 	for i := range p.w.s.Peers {
 		if i != p.index {
@@ -249,7 +257,9 @@ func (w *world) stop() {
 	}
 	close(w.origin.closed)
 	w.origin.mu.Lock()
-	w.origin.listener.Close()
+	for _, l := range w.origin.listeners {
+		l.Close()
+	}
 	for c := range w.origin.conns {
 		c.Close()
 	}
