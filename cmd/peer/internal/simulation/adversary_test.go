@@ -15,6 +15,7 @@ func (s *schedule) adversary() {
 		of  func(*rand.Rand)
 	}{
 		{2, s.purges}, {2, s.purgedAgain}, {2, s.oddRequests}, {2, s.personalPages}, {3, s.connections},
+		{5, s.liar},
 	} {
 		if rng.IntN(add.one) == 0 {
 			add.of(rng)
@@ -88,4 +89,11 @@ func (s *schedule) connections(rng *rand.Rand) {
 	for range 10 {
 		s.Requests = append(s.Requests, request{At: rng.IntN(s.Seconds * 1000), Node: rng.IntN(s.Peers), URL: s.ordinary(rng), Kind: "hop"})
 	}
+}
+
+// liar adds a member that lies for a while, in half of the cases about bodies.
+func (s *schedule) liar(rng *rand.Rand) {
+	s.Given, s.Compare = 15, []int{0, 1, 4}[rng.IntN(3)]
+	s.Faults = append(s.Faults, fault{Kind: "liar", At: rng.IntN(s.Seconds * 300), For: 5000 + rng.IntN(s.Seconds*500), To: theOrigin,
+		N: int64(rng.IntN(200)), P: []float64{0.1, 0.3}[rng.IntN(2)]})
 }

@@ -167,6 +167,8 @@ func (w *world) befall(f fault) {
 		p.skew.Store(f.N * int64(time.Millisecond))
 		w.wait(f.For)
 		p.skew.Store(0)
+	case "liar":
+		w.liar(f)
 	case "purge", "purge-everywhere", "purge-tag", "purge-tag-everywhere":
 		w.purge(p, f)
 	default:

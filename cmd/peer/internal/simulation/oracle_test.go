@@ -101,7 +101,7 @@ func (w *world) judge(r result) {
 			whole = true
 		}
 	}
-	once, superseded := spoilt > 0, w.superseded(&r)
+	once, superseded, lied := spoilt > 0, w.superseded(&r), w.lied(&r)
 	own := 30 * time.Second // what a client takes by itself
 	switch {
 	case r.Kind == "post-stop" && took >= patience && !host:
@@ -116,10 +116,10 @@ func (w *world) judge(r result) {
 	case took > goesOn && r.Kind != "slow" && len(troubles) == 1 && troubles[0].kind == "stall" && r.complete && pageOf(r.URL).rule.tag && w.resumable(&r) &&
 		w.origin.version(pageOf(r.URL), r.start) == r.version.number: // and not one with which it had to begin again
 		w.fail("slow", &r, "no end before %v, of an answer whose rest could be asked for", took)
-	case took > quick && r.Kind != "slow" && troubles == nil && !superseded && !w.crawls(&r):
+	case took > quick && r.Kind != "slow" && troubles == nil && !superseded && !w.crawls(&r) && !(lied && took < 2*quick): // at 128 KiB/s
 		w.fail("slow", &r, "no end before %v", took)
 	}
-	if r.bad != "" {
+	if r.bad != "" && !lied {
 		w.fail("body", &r, "%s", r.bad)
 	}
 	w.judgeConnection(r.header, &r, "an answer")
@@ -145,7 +145,7 @@ func (w *world) judge(r result) {
 	case !r.complete && r.err != nil && !errors.Is(r.err, os.ErrDeadlineExceeded):
 		// What only-if-cached asks for is to come from the store, and a bad disk may end it.
 		alone := r.Kind == "only-if-cached" && slices.ContainsFunc(w.s.Faults, func(f fault) bool { return f.Node == r.Node && spoils(f.Kind) })
-		if !whole && !host && !superseded && !alone && !(once && !w.resumable(&r)) {
+		if !whole && !host && !superseded && !alone && !lied && !(once && !w.resumable(&r)) {
 			w.fail("cut", &r, "an answer was cut: %v", r.err)
 		}
 	}
@@ -158,7 +158,9 @@ func (w *world) judge(r result) {
 		w.barrierEverywhere(&r)
 	}
 	if (r.status == http.StatusOK || r.status == http.StatusPartialContent || r.status == http.StatusNotModified) && r.Kind != "post" && r.Kind != "post-stop" {
-		w.judgeVersion(&r, status, whole)
+		if w.judgeLie(&r); !lied {
+			w.judgeVersion(&r, status, whole)
+		}
 	}
 }
 
@@ -258,7 +260,7 @@ func (w *world) judgeVersion(r *result, status string, whole bool) {
 	if age, err := strconv.Atoi(r.header.Get("Age")); err == nil && !frozen && time.Duration(age)*time.Second+rounding+w.putBack() < r.answered.Sub(given) {
 		w.fail("age", r, "the origin gave that version last %v before the header came", r.answered.Sub(given))
 	}
-	w.judgeBarriers(r, strings.Contains(status, "detail=stale-if-error"))
+	w.judgeBarriers(r, strings.Contains(status, "detail=stale-if-error") || strings.Contains(status, "ttl=-"))
 }
 
 // putBack is by how much a peer may underestimate the age of a copy after a restart, because the

@@ -73,7 +73,7 @@ func (w *world) purge(p *peer, f fault) {
 const again = time.Second
 
 // judgeBarriers checks that an answer is not older than what was written or purged at its peer
-// before. What was purged softly may stand in for an origin that fails.
+// before. What was purged softly may be served as stale.
 func (w *world) judgeBarriers(r *result, standsIn bool) {
 	w.origin.mu.Lock()
 	given := w.origin.given[r.version]

@@ -37,6 +37,7 @@ type world struct {
 	seen     map[string]int // what happened, for sweeps: see sometimes
 	troubles []trouble
 	barriers []barrier
+	lies     map[int][]lie // by URL
 	wrong    []violation
 
 	clients sync.WaitGroup
@@ -90,7 +91,7 @@ func run(t *testing.T, s schedule, logger *slog.Logger, seconds *atomic.Int64) *
 			}
 		}
 	}()
-	w := &world{s: s, net: memnet.New(s.Seed), began: time.Now(), logger: logger, seen: map[string]int{}, over: make(chan struct{})}
+	w := &world{s: s, net: memnet.New(s.Seed), began: time.Now(), logger: logger, seen: map[string]int{}, lies: map[int][]lie{}, over: make(chan struct{})}
 	w.calm()
 	w.origin = newOrigin(w)
 	w.origin.listen(originIP)
