@@ -95,6 +95,29 @@ func TestNewResponse(t *testing.T) {
 	}
 }
 
+// A private or no-store that a 304 brings anew counts, unless the 304 itself has a targeted field.
+func TestFreshenedPrivately(t *testing.T) {
+	for _, c := range []struct {
+		stored, of string
+		storable   bool
+	}{
+		{"Cache-Control: max-age=5", "Cache-Control: max-age=6", true},
+		{"Cache-Control: max-age=5", "Cache-Control: private", false},
+		{"Cdn-Cache-Control: max-age=5", "", true},
+		{"Cdn-Cache-Control: max-age=5", "Cache-Control: private", false},
+		{"Cdn-Cache-Control: max-age=5", "Cache-Control: no-store", false},
+		{"Cdn-Cache-Control: max-age=5 | Cache-Control: private", "Cache-Control: private", true},
+		{"Cdn-Cache-Control: max-age=5 | Cache-Control: no-store", "Cache-Control: no-store", true},
+		{"Cdn-Cache-Control: max-age=5", "Cache-Control: private | Cdn-Cache-Control: max-age=6", true},
+		{"Cdn-Cache-Control: max-age=5", "Cdn-Cache-Control: private", false},
+	} {
+		fresh := NewResponse(200, header(c.stored), 0, noon).Freshened(header(c.of), 0, noon)
+		if got := fresh.Storable(nil, false); got != c.storable {
+			t.Errorf("%q after a 304 with %q: Storable = %v", c.stored, c.of, got)
+		}
+	}
+}
+
 func TestHasRest(t *testing.T) {
 	r := NewResponse(200, header(`Etag: "e" | Content-Encoding: gzip`), 0, noon)
 	for fields, want := range map[string]bool{

@@ -36,8 +36,9 @@ func (r *Response) ConfirmedBy(h http.Header) bool {
 
 // Freshened returns the stored response updated by the header of a 304, or of the answer to a
 // HEAD (RFC 9111 sections 3.2 and 4.3.4). The answer's fields replace the stored ones, except
-// those that depend on the stored bytes. delay and arrived are the answer's, as in
-// [NewResponse].
+// those that depend on the stored bytes. A private or no-store that is new in the answer counts even
+// if a targeted field, which only the stored response has, takes precedence. delay and arrived are the
+// answer's, as in [NewResponse].
 func (r *Response) Freshened(h http.Header, delay time.Duration, arrived time.Time) *Response {
 	merged := maps.Clone(r.Header)
 	for name, lines := range h {
@@ -47,7 +48,13 @@ func (r *Response) Freshened(h http.Header, delay time.Duration, arrived time.Ti
 			merged[name] = lines
 		}
 	}
-	return Restore(r.Status, merged, initialAge(h, dateOf(h, arrived), delay, arrived), arrived)
+	fresh := Restore(r.Status, merged, initialAge(h, dateOf(h, arrived), delay, arrived), arrived)
+	if own, targeted := responseDirectives(h); !targeted && (own.Private || own.NoStore) {
+		was := parseDirectives(r.Header["Cache-Control"])
+		fresh.Control.Private = fresh.Control.Private || own.Private && !was.Private
+		fresh.Control.NoStore = fresh.Control.NoStore || own.NoStore && !was.NoStore
+	}
+	return fresh
 }
 
 // MatchesHead reports whether h, the header of a 200 in answer to a HEAD, is about the stored

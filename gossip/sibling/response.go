@@ -121,7 +121,6 @@ func (o *Object) age() time.Duration { return o.response.Age(time.Since(o.arrive
 
 func (o *Object) freshened(h http.Header, delay time.Duration, now time.Time) *Object {
 	f := newObject(o.response.Freshened(h, delay, now), now)
-	delete(f.Header, "Set-Cookie") // it is for one client
 	f.Body, f.id = o.Body, o.id
 	if o.Copied {
 		f.believe(o.believed)

@@ -64,10 +64,11 @@ type result struct {
 	length    int64         // of the body; -1 = unknown
 	obj       *found        // in the store, in place of body: validated, or stale in place of an error
 	confirmed bool
+	alone     bool     // the header is for the leader alone
 	derived   *derived // from another response; nil = it is not
 	stale     bool
 	storing   bool
-	obstacle  rfc9111.Obstacle // why the origin's answer is not stored; 0 = it is, or a write prevents it
+	obstacle  rfc9111.Obstacle // why the origin's answer or 304 is not stored; 0 = it is, or a write prevents it
 
 	fwdStatus                       int
 	peer                            string   // the sibling that answered
@@ -201,7 +202,8 @@ func (r *result) from(a *answer) {
 }
 
 // confirmed returns the result of a successful validation: the stored response with an updated
-// header.
+// header. Like an answer, a 304 may be for the leader alone. Then the stored response stays as it was
+// if others may still validate it, and is otherwise removed once the leader has its body.
 func (c *Cache) confirmed(f *fetch, src *sources, a *answer) *result {
 	old := f.stored
 	e := c.freshened(old.entry, a)
@@ -211,10 +213,17 @@ func (c *Cache) confirmed(f *fetch, src *sources, a *answer) *result {
 	res.from(a)
 	res.obj = &found{obj: old.obj, entry: e}
 	c.noteReuse(f, e)
-	if c.outdated(f, old.entry.Response) || c.outdated(f, e.Response) || !f.r.mayStore(e.Response) {
-		if !e.Storable(nil, false) { // the waiting requests get it, but it must not be kept
+	if why := f.r.unshared(old.entry, e); why != 0 {
+		if !f.r.cc.NoStore {
+			c.hitForMiss.add(f.r.url, c.now(), hitForMissTime)
+		}
+		if why == rfc9111.VaryObstacle || why != rfc9111.CookieObstacle && !e.Storable(nil, false) {
 			f.waiters.ended.Store(old.obj)
 		}
+		res.obstacle, res.alone = why, true
+		return res
+	}
+	if c.outdated(f, old.entry.Response) || c.outdated(f, e.Response) {
 		return res
 	}
 	if obj, err := c.store.Update(old.obj, c.metaOf(res, e, new(bytes.Buffer))); err == nil {

@@ -42,6 +42,18 @@ func (r *request) mayStore(resp *rfc9111.Response) bool {
 	return resp.Storable(&r.cc, r.Header["Authorization"] != nil)
 }
 
+// unshared returns why what a 304 to r made of a stored response is for r alone; 0 = it is not. If
+// it varies otherwise than before, its identity is another.
+func (r *request) unshared(before, e *entry) rfc9111.Obstacle {
+	switch {
+	case !r.mayStore(e.Response):
+		return r.obstacle(e.Response)
+	case !slices.Equal(rfc9111.VaryFields(e.Header), rfc9111.VaryFields(before.Header)):
+		return rfc9111.VaryObstacle
+	}
+	return 0
+}
+
 // found is a stored response.
 type found struct {
 	obj   *store.Object

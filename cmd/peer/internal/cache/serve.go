@@ -195,7 +195,7 @@ func (c *Cache) fetchKey(r *request, stored *found, fields []string) string {
 // unfit returns how a follower continues that can't use the result; nil = it can.
 func (c *Cache) unfit(r *request, f *fetch) *again {
 	switch got := f.result; {
-	case got.answer != nil:
+	case got.answer != nil, got.alone:
 		return &again{alone: true}
 	case got.err == context.Canceled, IsClients(got.err), got.err == errPart && r.Header["Range"] == nil:
 		return &again{}

@@ -106,9 +106,15 @@ func cacheableByDefault(resp *rfc9111.Response) bool {
 // status and type, which a 304 does not have. That decision stands, unless the 304 forbids storing,
 // or no rule for lifetimes matches the request any more.
 func (s Set) confirm(q *http.Request, h http.Header) {
-	rule := s.deciding(q, &rfc9111.Response{Status: http.StatusOK, Header: h}, func(r *Rule) (has, restricts bool) { return r.SetCookie == Store, false })
-	if rule == nil {
-		delete(h, "Set-Cookie")
+	if h["Set-Cookie"] != nil {
+		switch s.cookieOf304(q, h) {
+		case Refuse:
+			if cc := rfc9111.NewResponse(http.StatusOK, h, 0, time.Time{}).Control; !cc.Private && !cc.NoStore {
+				h[rfc9111.ClusterControl] = []string{"no-store"}
+			}
+		case Drop:
+			delete(h, "Set-Cookie")
+		}
 	}
 	if h["Cache-Control"] == nil && h["Expires"] == nil && h["Cdn-Cache-Control"] == nil || h[rfc9111.ClusterControl] != nil {
 		return
@@ -127,6 +133,23 @@ func (s Set) confirm(q *http.Request, h http.Header) {
 		}
 	}
 	h[rfc9111.ClusterControl] = []string{""} // cancels the decision of an earlier rule
+}
+
+// cookieOf304 returns what happens to a Set-Cookie in the header of a 304. A rule for some types does
+// not store it, since the type is not known.
+func (s Set) cookieOf304(q *http.Request, h http.Header) string {
+	ambiguous := canonical.Ambiguous(q.URL)
+	for i := range s {
+		r := &s[i]
+		switch {
+		case r.SetCookie == "" || !r.matchesRequest(q, ambiguous, r.SetCookie == Refuse):
+		case r.SetCookie == Store && !r.matchesResponse(http.StatusOK, h):
+			return Drop
+		default:
+			return r.SetCookie
+		}
+	}
+	return Refuse
 }
 
 // targeted returns directives with another lifetime, as a structured dictionary.

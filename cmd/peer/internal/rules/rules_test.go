@@ -252,14 +252,40 @@ func TestConfirmation(t *testing.T) {
 		{set, "private", 0, false},
 		{nil, "max-age=7", 7 * time.Second, true},
 	} {
+		h := http.Header{}
+		if c.field != "" {
+			h["Cache-Control"] = []string{c.field}
+		}
+		c.set.Response(q, 304, h, now)
+		r := rfc9111.NewResponse(200, stored, 0, now).Freshened(h, 0, now)
+		if kept := r.Storable(nil, false); kept != c.kept || kept && r.Lifetime != c.life {
+			t.Errorf("after a 304 with %q: kept %v for %v, %v", c.field, kept, r.Lifetime, r.Header)
+		}
+	}
+	typed := []string{"image/*"}
+	for name, c := range map[string]struct {
+		set          Set
+		field        string
+		kept, cookie bool
+	}{
+		"no rule":             {nil, "max-age=7", false, true},
+		"no rule, no field":   {nil, "", false, true},
+		"no rule, private":    {nil, "private", false, true},
+		"refused":             {Set{{SetCookie: Refuse}, {SetCookie: Drop}}, "max-age=7", false, true},
+		"dropped":             {Set{{SetCookie: Drop}, {SetCookie: Refuse}}, "max-age=7", true, false},
+		"dropped for a type":  {Set{{SetCookie: Drop, Types: typed}}, "", true, false},
+		"stored":              {Set{{SetCookie: Store}}, "max-age=7", true, true},
+		"stored for a type":   {Set{{SetCookie: Store, Types: typed}}, "max-age=7", true, false},
+		"stored for a status": {Set{{SetCookie: Store, Statuses: []Range{{200, 299}}}}, "", true, true},
+	} {
 		h := http.Header{"Set-Cookie": {"a=b"}}
 		if c.field != "" {
 			h["Cache-Control"] = []string{c.field}
 		}
 		c.set.Response(q, 304, h, now)
 		r := rfc9111.NewResponse(200, stored, 0, now).Freshened(h, 0, now)
-		if kept := r.Storable(nil, false); kept != c.kept || kept && r.Lifetime != c.life || r.Header["Set-Cookie"] != nil {
-			t.Errorf("after a 304 with %q: kept %v for %v, %v", c.field, kept, r.Lifetime, r.Header)
+		if kept, cookie := r.Storable(nil, false), r.Header["Set-Cookie"] != nil; kept != c.kept || cookie != c.cookie {
+			t.Errorf("%s: after a 304 with Set-Cookie and %q: kept %v with cookie %v, want %v, %v", name, c.field, kept, cookie, c.kept, c.cookie)
 		}
 	}
 }

@@ -123,10 +123,6 @@
 //
 // # What is known
 //
-// A 304 that the origin gives one client, by private or Set-Cookie, updates the header that requests
-// waiting with it get. In seeds 126, 170 and 175 an origin that sent X-For with a 304 showed it, on 25
-// November 2026: in origin.give, personal before the 304 shows it again.
-//
 // After a soft purge an answer may come that the origin has not confirmed since: seed 204, everywhere,
 // by a 304 of a sibling, and seed 209, at one peer. Whether that is an error is open; -soft judges it.
 //

@@ -189,13 +189,12 @@ func (o *origin) answer(c net.Conn, r *http.Request) bool {
 
 // give writes an answer that a fault may damage.
 func (o *origin) give(c net.Conn, r *http.Request, p *page, v version, f fault, now time.Time) bool {
-	header := p.header(v, now)
+	header := o.personal(p, r, p.header(v, now))
 	if f.Kind != "stubborn" && (p.rule.tag && r.Header.Get("If-None-Match") == v.tag() ||
 		!p.rule.tag && p.rule.mod && r.Header.Get("If-Modified-Since") == v.modified().Format(http.TimeFormat)) {
 		_, err := fmt.Fprintf(c, "HTTP/1.1 304 Not Modified\r\n%s\r\n", header)
 		return err == nil
 	}
-	header = o.personal(p, r, header) // not of a 304: see "What is known" in doc.go
 	status, length, first := "200 OK", p.length(v), int64(0)
 	end := length
 	if from, to, ok := p.rangeOf(r, v); ok && f.Kind != "stubborn" {
