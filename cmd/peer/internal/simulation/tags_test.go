@@ -82,7 +82,7 @@ func (w *world) judgeBarriers(r *result, standsIn bool) {
 	barriers := w.barriers
 	w.mu.Unlock()
 	for _, b := range barriers {
-		if b.node != r.Node || b.life != r.life || b.url != r.URL || !b.from.Before(r.start) || b.soft && (standsIn || !*softly) {
+		if b.node != r.Node || b.life != r.life || b.url != r.URL || !b.from.Before(r.start) || b.soft && standsIn {
 			continue
 		}
 		at := b.from.Sub(w.began).Seconds()
