@@ -15,7 +15,7 @@ func (s *schedule) adversary() {
 		of  func(*rand.Rand)
 	}{
 		{2, s.purges}, {2, s.purgedAgain}, {2, s.oddRequests}, {2, s.personalPages}, {3, s.connections},
-		{5, s.liar},
+		{5, s.liar}, {6, s.cold}, {12, s.smallDisk}, {4, s.lateWindows}, {12, s.walk},
 	} {
 		if rng.IntN(add.one) == 0 {
 			add.of(rng)

@@ -32,6 +32,9 @@ type result struct {
 
 // ask sends a request and returns its result.
 func (w *world) ask(r request) (res result) {
+	if r.Kind == "window" {
+		return w.askByHTTP2(r)
+	}
 	res = result{request: r, life: w.peers[r.Node].lives(), start: time.Now()}
 	defer func() { res.end = time.Now() }()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)

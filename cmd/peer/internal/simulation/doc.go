@@ -46,6 +46,11 @@
 //     breaks off, crawls, does not match its checksums or claims everything changes no answer at all.
 //     Its removals and what it says as the owner of keys only cost time: nothing takes longer than 5 s,
 //     or 10 s of what it sends itself.
+//   - When all is over, each peer has a new page, and each that was lied about, as the origin has it.
+//   - Of pages that all peers are asked for in turn, the origin sends each about once: a tenth more at most
+//     of all. In these runs nothing happens that costs hits.
+//   - That an origin is asked for the first time, late in a run, and that a store is smaller than a
+//     segment, makes no difference to any of this. Neither does a client by HTTP/2 that opens its window seconds late.
 //   - The answer is neither cut short nor an error while the origin could be asked.
 //   - The answer ends within 5 s if no fault affects the request, and within a bound in any case. The
 //     peer gives up clients that stop reading or sending.

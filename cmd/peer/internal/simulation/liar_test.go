@@ -123,9 +123,17 @@ func (l *liar) claims() (*gossip.Holdings, error) {
 		return nil, err
 	}
 	for u := 0; u < l.w.s.URLs; u += 3 {
-		h.Add(fmt.Sprintf("GET http://%s:8080/o/%d", originIP, l.w.s.First+u))
+		h.Add(l.w.identityOf(l.w.s.First + u))
 	}
 	return h, nil
+}
+
+// identityOf is how peers name a page among each other.
+func (w *world) identityOf(url int) string {
+	if w.s.Sites {
+		return "GET " + w.urlOf(url)
+	}
+	return fmt.Sprintf("GET http://%s:8080/o/%d", originIP, url)
 }
 
 func (l *liar) draw(n int) int {
@@ -140,7 +148,7 @@ func (l *liar) invalidate() {
 		return
 	}
 	url := l.w.s.First + l.draw(l.w.s.URLs)
-	t := invalidation.Target{Kind: invalidation.Identity, Name: fmt.Sprintf("GET http://%s:8080/o/%d", originIP, url)}
+	t := invalidation.Target{Kind: invalidation.Identity, Name: l.w.identityOf(url)}
 	if l.draw(2) == 0 {
 		t = invalidation.Target{Kind: invalidation.Tag, Name: sharedTag(url), Soft: l.draw(2) == 0}
 	}

@@ -121,7 +121,7 @@ func (w *world) judgeOdd(r *result) {
 	}) {
 		w.sometimes("an answer after an odd request")
 	}
-	plain := []string{"get", "head", "no-cache", "slow", "stop", "leave", "hop", "cookie", "authorized", "conditional"}
+	plain := []string{"get", "head", "no-cache", "slow", "stop", "leave", "hop", "window", "cookie", "authorized", "conditional"}
 	if r.status >= 400 && r.status < 500 && slices.Contains(plain, r.Kind) {
 		w.fail("error", r, "status %d", r.status)
 	}

@@ -103,6 +103,7 @@ func (w *world) judge(r result) {
 	}
 	once, superseded, lied := spoilt > 0, w.superseded(&r), w.lied(&r)
 	own := 30 * time.Second // what a client takes by itself
+	atLeisure := r.Kind == "slow" || r.Kind == "window"
 	switch {
 	case r.Kind == "post-stop" && took >= patience && !host:
 		w.fail("held", &r, "a client that stopped sending was waited for for %v", took)
@@ -113,10 +114,10 @@ func (w *world) judge(r result) {
 		w.fail("slow", &r, "no end before %v", took)
 	case took > overtakes && r.Kind == "get" && len(troubles) == 1 && troubles[0].kind == "stall" && r.start.Sub(troubles[0].from) > 3*time.Second:
 		w.fail("slow", &r, "no end before %v, of a request that came when the answer had stalled for long", took)
-	case took > goesOn && r.Kind != "slow" && len(troubles) == 1 && troubles[0].kind == "stall" && r.complete && pageOf(r.URL).rule.tag && w.resumable(&r) &&
+	case took > goesOn && !atLeisure && len(troubles) == 1 && troubles[0].kind == "stall" && r.complete && pageOf(r.URL).rule.tag && w.resumable(&r) &&
 		w.origin.version(pageOf(r.URL), r.start) == r.version.number: // and not one with which it had to begin again
 		w.fail("slow", &r, "no end before %v, of an answer whose rest could be asked for", took)
-	case took > quick && r.Kind != "slow" && troubles == nil && !superseded && !w.crawls(&r) && !(lied && took < 2*quick): // at 128 KiB/s
+	case took > quick && !atLeisure && troubles == nil && !superseded && !w.crawls(&r) && !(lied && took < 2*quick): // at 128 KiB/s
 		w.fail("slow", &r, "no end before %v", took)
 	}
 	if r.bad != "" && !lied {
@@ -293,6 +294,7 @@ func (w *world) cover(r *result, status string) {
 	if r.status != 0 {
 		w.sometimes(fmt.Sprintf("status %d", r.status))
 	}
+	w.coverPlaces(r, status)
 }
 
 // rest waits until there is no more activity, and compares every digest and its replicas with the

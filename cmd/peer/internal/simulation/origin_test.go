@@ -24,13 +24,14 @@ type origin struct {
 	short    map[version]int64     // what the origin once said its length was, though it was more
 	wrong    map[int][]fault       // by URL: what is to go wrong with its next answers
 	spoilt   []trouble             // answers that went wrong
+	loads    map[int]int           // by URL of a walk: requests
 	stubborn map[int]*fault        // by URL: it knows neither conditions nor ranges, and breaks off each time
 	conns    map[net.Conn]bool
 }
 
 func newOrigin(w *world) *origin {
 	return &origin{w: w, changing: make(gate, 1), closed: make(chan struct{}), writes: map[int][]time.Time{}, given: map[version]time.Time{}, short: map[version]int64{},
-		wrong: map[int][]fault{}, stubborn: map[int]*fault{}, conns: map[net.Conn]bool{},
+		wrong: map[int][]fault{}, stubborn: map[int]*fault{}, loads: map[int]int{}, conns: map[net.Conn]bool{},
 		listeners: map[string]net.Listener{}}
 }
 
@@ -147,6 +148,9 @@ func (o *origin) answer(c net.Conn, r *http.Request) bool {
 		return err == nil
 	}
 	o.mu.Lock()
+	if url >= walkURL && url < lastURL {
+		o.loads[url]++
+	}
 	var f fault
 	var spoilt int
 	if list := o.wrong[url]; len(list) > 0 {

@@ -17,10 +17,9 @@ type schedule struct {
 	Objects uint64  `json:"objects"`         // that digests are planned for
 	False   float64 `json:"false"`           // rate of false positives that they are planned for
 
-	Sites       bool `json:"sites,omitempty"`       // there are two origins, each of its own host
-	Connections int  `json:"connections,omitempty"` // the most that a peer has with clients; 0 = the default
-	Given       int  `json:"given,omitempty"`       // seconds for which what a sibling gave is served; 0 = without limit
-	Compare     int  `json:"compare,omitempty"`     // one in so many answers of siblings is compared with the origin's; 0 = none
+	Sites   bool `json:"sites,omitempty"`   // there are two origins, each of its own host
+	Given   int  `json:"given,omitempty"`   // seconds for which what a sibling gave is served; 0 = without limit
+	Compare int  `json:"compare,omitempty"` // one in so many answers of siblings is compared with the origin's; 0 = none
 
 	Faults   []fault   `json:"faults"`
 	Requests []request `json:"requests"`

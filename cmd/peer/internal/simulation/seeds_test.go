@@ -124,7 +124,8 @@ var expected = func() []string {
 		"the origin lies about the length", "an answer of the origin ends by cut", "an answer of the origin ends by origin-reset",
 		"an answer of the origin ends by stall", "counter evictions", "counter corrupt", "counter write errors", "counter reloaded",
 		"counter revalidations", "counter sibling errors", "counter background", "fault stubborn",
-		"a liar joins", "a liar answers", "a liar lies", "a client gets a lie", "a liar invalidates", "fault liar",
+		"a liar joins", "a liar answers", "a liar lies", "a client gets a lie", "a liar invalidates", "fault liar", "a page after a lie about it",
+		"a walk", "a page of a cold origin from a sibling", "a page of a cold origin from itself", "an answer on a small disk", "a client opens its window late",
 		"fault purge-tag", "fault purge-tag-everywhere", "an answer within a second after a purge", "an answer for one client", "an odd request",
 		"the origin refuses an odd request", "a client names fields of its connection", "an answer after an odd request", "a copy goes on where the origin breaks off", "status 206", "status 304", "status 416", "status 502",
 	}

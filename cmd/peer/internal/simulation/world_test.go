@@ -128,7 +128,9 @@ func run(t *testing.T, s schedule, logger *slog.Logger, seconds *atomic.Int64) *
 	w.faults.Wait()
 	w.heal()
 	w.clients.Wait()
+	w.judgeWalk()
 	w.rest()
+	w.last()
 	w.stop()
 	return w
 }
@@ -164,7 +166,7 @@ func (p *peer) start() error {
 	p.mu.Unlock()
 	cfg := config.Config{
 		Name: fmt.Sprintf("p%d", p.index), Listen: p.ip + ":80", Admin: p.ip + ":81", Gossip: p.ip + ":7946", Origin: base,
-		SiblingMaxAge: time.Duration(p.w.s.Given) * time.Second, SiblingCompare: p.w.s.Compare, MaxConnections: p.w.s.Connections,
+		SiblingMaxAge: time.Duration(p.w.s.Given) * time.Second, SiblingCompare: p.w.s.Compare,
 		Secret: p.w.secret(), Store: storeDir, StoreSize: p.w.s.Store, MemorySize: p.w.s.Memory,
 		Objects: p.w.s.Objects, FalsePositives: p.w.s.False, Publish: time.Duration(p.w.s.Publish) * time.Millisecond,
 	}
