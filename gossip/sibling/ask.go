@@ -163,7 +163,7 @@ func (t *transfer) Read(p []byte) (int, error) {
 	if err != nil && err != io.EOF && !t.broken && !t.closed.Load() && t.faulty() {
 		t.broken = true
 		t.c.count(&t.c.stats.n.Errors)
-		t.c.record(t.from.Candidate, failed)
+		t.c.cfg.Health.note(t.from.Peer, failed)
 	}
 	return n, err
 }

@@ -54,9 +54,9 @@
 //	the header of an answer                Client          round trip, 95 % quantile, deadline; ends a suspension
 //	a body                                 Client          throughput, which decides if the origin goes first
 //	the object                             Client          probability of a hit
-//	504, a false hit                       Client          probability of a hit; 32 of them, of which the digest's error
-//	                                                       rate explains less than a quarter, and more than the hits:
-//	                                                       quarantine for 1 min, doubling to 30 min, and Locator.Distrust
+//	504, a false hit                       Client          probability of a hit; credit, see below
+//	an answer that can't be used           Client          the same, unless the client asked for a fresher one than others
+//	a wrong answer ([Client.Accuse])       its caller      quarantine for 1 min, doubling to 30 min
 //	refused, failed, broken body           Client          suspension for 0.5 s, doubling to 30 s until it answers
 //	no answer within the deadline          Client          the same, unless this process is late or most siblings are
 //	overtaken after half of the deadline,  Client          the same
@@ -65,6 +65,13 @@
 //	                                                       ends a suspension
 //	a new Incarnation                      Client.Plan     ends a suspension, resets the probability, keeps quarantine
 //	membership reports its death           [Client.Gone]   requests to it are canceled; the Locator stops naming it
+//
+// A false hit costs a sibling one unit of its credit, and a hit gives it eight, up to 64. So a sibling is asked
+// while more than one in nine of its digest's claims are true. One that has not had a hit has a credit of four on trust,
+// less if its digest expects many false hits, and none from about one in five on; it gets back what the error rate of
+// its digest explains, up to one false hit in 50 lookups. All siblings that are asked on trust may together have a false
+// hit in one lookup of 32, so that many names cost no more than a few. A sibling without credit is quarantined: it is asked once after a second, and
+// if that is a false hit, after twice that, up to 30 min; a hit ends it. From a minute on, Locator.Distrust is called.
 //
 // A sibling that was asked although no digest names it ([Lookup.Only], LookupRequest.InFlight) promised
 // nothing: if it does not have the object, that is not recorded.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -17,12 +16,12 @@ import (
 // It remembers at most 4,096 names. Then each new name replaces an old one: of eight
 // picked at random, the one that answered longest ago. Looking up a name does not add it.
 type Health struct {
-	lookups atomic.Int64 // of identities in digests
-
-	mu     sync.Mutex
-	byName map[string]*record
-	all    average // round trips of all, in seconds
-	size   average // of bodies, in bytes
+	mu      sync.Mutex
+	byName  map[string]*record
+	all     average // round trips of all, in seconds
+	size    average // of bodies, in bytes
+	lookups int64   // of identities in digests
+	onTrust float64 // recent requests that no hits pay for; see credit.go
 }
 
 const (
@@ -40,7 +39,7 @@ type Record struct {
 	RoundTrip   time.Duration
 	Throughput  float64 // of recent bodies, in bytes a second; 0 = unknown
 	Suspended   bool    // not asked for a while because it failed
-	Quarantined bool    // not asked for a while because it has far more false hits than its digest promises
+	Quarantined bool    // not asked for a while because it sent a wrong answer, or too little of what its digest claims is there
 }
 
 // Of returns what is known about a sibling; zero values if nothing is.
@@ -48,7 +47,7 @@ func (h *Health) Of(name string) Record {
 	r, all := h.look(name)
 	now := time.Now()
 	out := Record{Hits: r.hits, FalseHits: r.falseHits, Failures: r.failures,
-		Suspended: now.Before(r.suspendedUntil), Quarantined: now.Before(r.quarantinedUntil)}
+		Suspended: now.Before(r.suspendedUntil), Quarantined: now.Before(r.quarantinedUntil) || r.trust-r.debt < 1 && now.Before(r.mistrustedUntil)}
 	if r.trip.known {
 		out.RoundTrip = r.roundTrip(all, now)
 	}
@@ -84,20 +83,18 @@ func (h *Health) accuse(name string, proven bool) {
 	}
 }
 
-// note records the outcome of a request to a candidate, and reports whether the candidate is now
-// quarantined.
-func (h *Health) note(c Candidate, o outcome) (quarantined bool) {
+// note records the outcome of a request to a sibling.
+func (h *Health) note(name string, o outcome) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	switch r := h.of(c.Peer); o {
+	switch r := h.of(name); o {
 	case hit, unusable: // the digest was right
 		r.hit(o == hit)
 	case falseHit:
-		return r.falseHit(h.lookups.Load(), c.FalsePositiveRate, time.Now())
+		r.falseHit()
 	case timedOut, failed:
 		r.failed(time.Now())
 	}
-	return false
 }
 
 // shared counts an object that a sibling sent while it was fetching it. No digest advertised the

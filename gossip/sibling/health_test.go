@@ -41,12 +41,12 @@ func TestSuspension(t *testing.T) {
 			}
 		}
 		for range 10 {
-			h.note(w.known[0], failed)
+			h.note(w.known[0].Peer, failed)
 		}
 		if took := away(); took != lastSuspension {
 			t.Errorf("after many failures it was away for %v, want %v", took, lastSuspension)
 		}
-		h.note(w.known[0], hit)
+		h.note(w.known[0].Peer, hit)
 		w.learn(1)
 		if took := away(); took != firstSuspension {
 			t.Errorf("a hit did not end the doubling: away for %v", took)
@@ -60,56 +60,6 @@ func TestSuspension(t *testing.T) {
 			t.Errorf("in a new life: asks %v, %+v", w.plan(), h.Of(p))
 		}
 	})
-}
-
-// A sibling that does not have what its digest advertises is quarantined, and Distrust is called
-// once. A new life does not end the quarantine.
-func TestQuarantine(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, Config{})
-		defer w.close()
-		p := w.sibling(lacks)
-		for range quarantineLeast - 1 {
-			w.learn(1)
-		}
-		if w.distrusted != 0 || len(w.plan()) != 1 {
-			t.Fatalf("after %d false hits: distrusted %d times, asks %v", quarantineLeast-1, w.distrusted, w.plan())
-		}
-		w.learn(1)
-		w.known[0].Incarnation = 2
-		if s := w.client.cfg.Health.Of(p); w.distrusted != 1 || len(w.plan()) != 0 || !s.Quarantined || s.Suspended || s.FalseHits != quarantineLeast {
-			t.Errorf("after %d: distrusted %d times, asks %v, %+v", quarantineLeast, w.distrusted, w.plan(), s)
-		}
-		time.Sleep(firstQuarantine)
-		if len(w.plan()) != 1 {
-			t.Errorf("after %v it is still not asked", firstQuarantine)
-		}
-		for range quarantineLeast {
-			w.learn(1)
-		}
-		time.Sleep(2*firstQuarantine - time.Second)
-		if w.distrusted != 2 || len(w.plan()) != 0 {
-			t.Errorf("the second quarantine is no longer than the first")
-		}
-	})
-}
-
-// There is no quarantine if the digest's error rate explains the false hits, or if there are more hits.
-func TestFewFalseHitsAreExplained(t *testing.T) {
-	now := time.Unix(0, 0)
-	var r record
-	for i := range 10_000 {
-		if r.falseHit(int64(i*1000), 0.001, now) {
-			t.Fatalf("quarantined after %d false hits in %d lookups at an error rate of 0.001", i+1, i*1000)
-		}
-	}
-	r = record{}
-	for i := range 10_000 {
-		r.hit(true)
-		if r.falseHit(int64(i), 0, now) {
-			t.Fatalf("quarantined after %d false hits and as many hits", i+1)
-		}
-	}
 }
 
 // Messages other than lookup requests count: an error suspends at once, silence at the third time
@@ -152,7 +102,7 @@ func TestOthersAreRankedWithMembers(t *testing.T) {
 				t.Errorf("a Squid at %v: asks %v, want %v", squid, got, want)
 			}
 		}
-		c.cfg.Health.note(Candidate{Peer: "squid"}, timedOut)
+		c.cfg.Health.note("squid", timedOut)
 		if got := fmt.Sprint(w.plan()); got != "[p1]" {
 			t.Errorf("a Squid that failed: asks %v", got)
 		}

@@ -15,8 +15,8 @@ type Locator interface {
 	// object; its hash under the cluster's seed is the digest key.
 	Candidates(dst []Candidate, identity string) []Candidate
 
-	// Distrust reports that a peer was quarantined: its digest has far more false hits
-	// than it promises, and should be fetched again.
+	// Distrust reports that a peer is quarantined for a minute or more, since too little of what
+	// its digest claims is there. The digest should be fetched again.
 	Distrust(peer string)
 }
 

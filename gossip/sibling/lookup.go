@@ -131,6 +131,13 @@ const (
 // settle counts the outcome of a request to a sibling, and records it in the Health.
 func (l *Lookup) settle(to Ranked, o outcome, started time.Time) {
 	c, n, now := l.c, &l.c.stats.n, time.Now()
+	worth := o
+	if o == unusable && !l.wantsFresh() {
+		worth = falseHit // it cost as much
+	}
+	if c.cfg.Health.settle(to.Candidate, to.stake, worth) {
+		c.cfg.Locator.Distrust(to.Peer)
+	}
 	took := now.Sub(started)
 	if to.wait > 0 && o != failed { // it depends on the origin how long the sibling's fetch takes
 		if o == hit {
@@ -179,12 +186,5 @@ func (l *Lookup) settle(to Ranked, o outcome, started time.Time) {
 			return
 		}
 	}
-	c.record(to.Candidate, o)
-}
-
-// record records the outcome of a request to a candidate in the Health.
-func (c *Client) record(to Candidate, o outcome) {
-	if c.cfg.Health.note(to, o) {
-		c.cfg.Locator.Distrust(to.Peer)
-	}
+	c.cfg.Health.note(to.Peer, o)
 }

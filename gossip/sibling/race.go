@@ -87,8 +87,7 @@ func (r *race) start(hedge bool) bool {
 	}
 	one := &attempt{started: time.Now(), hedge: hedge}
 	switch {
-	case len(l.candidates) > 0 && r.ctx.Err() == nil:
-		one.to, l.candidates = l.candidates[0], l.candidates[1:]
+	case r.ctx.Err() == nil && l.take(&one.to):
 		l.Asked++
 	case l.req.Origin != nil && !r.origin:
 		r.origin = true
@@ -107,6 +106,20 @@ func (r *race) start(hedge bool) bool {
 		}()
 	}
 	return true
+}
+
+// take takes the next candidate that is still worth a request.
+func (l *Lookup) take(to *Ranked) (ok bool) {
+	for !ok && len(l.candidates) > 0 {
+		*to, l.candidates = l.candidates[0], l.candidates[1:]
+		if ok = to.unlisted; !ok {
+			to.stake, ok = l.c.cfg.Health.stake(to.Candidate)
+		}
+	}
+	if !ok {
+		*to = Ranked{}
+	}
+	return ok
 }
 
 // run carries out an attempt.

@@ -19,6 +19,7 @@ type Ranked struct {
 	outside  bool          // it is not a member of the cluster: see OutsideLocator
 	unlisted bool          // no digest advertises the object there
 	wait     time.Duration // added to its deadline, since it is fetching the object
+	stake    stake         // taken from its credit when it is asked
 }
 
 // An origin is asked before the siblings that are expected to take farSlower times as long as it,
@@ -40,9 +41,9 @@ func (c *Client) plan(r *LookupRequest) (first, later []Ranked) {
 	if c.cfg.Locator == nil { // the zero Client
 		return nil, nil
 	}
+	c.cfg.Health.lookedUp(len(r.Identities))
 	var all, found []Ranked
 	for i, id := range r.Identities {
-		c.cfg.Health.lookups.Add(1)
 		found = c.rank(found[:0], c.cfg.Locator.Candidates(nil, id), Ranked{Identity: id})
 		if more, ok := c.cfg.Locator.(OutsideLocator); ok && i == 0 {
 			found = c.rank(found, more.CandidatesFor(nil, r), Ranked{outside: true})
@@ -74,7 +75,7 @@ func (c *Client) rank(dst []Ranked, found []Candidate, a Ranked) []Ranked {
 	defer h.mu.Unlock()
 	for _, a.Candidate = range found {
 		r := h.of(a.Peer)
-		if !r.available(a.Incarnation, now) {
+		if !r.available(a.Incarnation, now) || !h.worthAsking(r, a.FalsePositiveRate, now) {
 			continue
 		}
 		a.trip, a.Odds = r.roundTrip(h.all, now), r.odds(a.FalsePositiveRate, a.Age)
@@ -93,7 +94,8 @@ func (c *Client) originRoundTrip(host string) time.Duration {
 }
 
 // originIsFaster reports whether the origin of a host should be asked before a sibling: both are
-// known, and the origin is far faster with a body of average length.
+// known, and with a body of average length the origin costs far less time than the sibling, whose
+// false hits count.
 func (c *Client) originIsFaster(host string, s Ranked) bool {
 	there, _ := c.origins.look(host)
 	here, _ := c.cfg.Health.look(s.Peer)
@@ -103,7 +105,7 @@ func (c *Client) originIsFaster(host string, s Ranked) bool {
 	c.origins.mu.Lock()
 	size := c.origins.size.value
 	c.origins.mu.Unlock()
-	sibling := s.trip.Seconds() + size*here.pace.value
+	sibling := s.Cost.Seconds() + size*here.pace.value
 	origin := there.trip.value + size*there.pace.value
 	return sibling > farSlower*origin && sibling > origin+leastSlower.Seconds()
 }

@@ -20,14 +20,13 @@ type record struct {
 	failedInRow      int // failures since it last answered
 	suspendedUntil   time.Time
 	quarantinedUntil time.Time
-	quarantines      int
-	window           window
-}
+	quarantines      int // for wrong answers
 
-// A window has the counts that decide about a quarantine.
-type window struct {
-	lookups         int64 // Health.lookups at the beginning of the window
-	hits, falseHits int
+	debt            float64 // false hits less what hits and time have made up for; negative = its hits pay for more
+	trust           float64 // debt that was allowed when it was last a candidate
+	explained       int64   // Health.lookups when debt was last reduced by what the digest's error rate explains
+	mistrusted      int     // requests since its last hit for which it had no credit
+	mistrustedUntil time.Time
 }
 
 const (
@@ -46,13 +45,8 @@ const (
 	firstSuspension = 500 * time.Millisecond
 	lastSuspension  = 30 * time.Second
 
-	// A sibling is quarantined after quarantineLeast false hits in a window, if they are more
-	// than the hits, and quarantineExcess times as many as the digest's error rate explains.
-	quarantineLeast  = 32
-	quarantineExcess = 4
-	firstQuarantine  = time.Minute
-	lastQuarantine   = 30 * time.Minute
-	windowFull       = 1024 // hits and false hits at which a window ends
+	firstAccused = time.Minute // quarantine for a wrong answer
+	lastAccused  = 30 * time.Minute
 )
 
 // answered adds the round trip of an answer.
@@ -91,31 +85,19 @@ func (r *record) count(good bool) {
 // hit counts an object that the digest advertised, usable or not.
 func (r *record) hit(useful bool) {
 	r.hits++
-	r.window.hits++
 	r.count(useful)
 	r.restore()
 }
 
-// falseHit counts a false hit of a digest with that error rate. lookups are those of the Health.
-// It reports whether the sibling is now quarantined.
-func (r *record) falseHit(lookups int64, falsePositives float64, now time.Time) (quarantined bool) {
+// falseHit counts a false hit.
+func (r *record) falseHit() {
 	r.falseHits++
-	r.window.falseHits++
 	r.count(false)
 	r.restore()
-	w := r.window
-	explained := falsePositives * float64(lookups-w.lookups)
-	if quarantined = w.falseHits >= quarantineLeast && w.falseHits > w.hits && float64(w.falseHits) > quarantineExcess*explained; quarantined {
-		r.quarantine(now)
-	}
-	if quarantined || w.hits+w.falseHits >= windowFull {
-		r.window = window{lookups: lookups}
-	}
-	return quarantined
 }
 
 func (r *record) quarantine(now time.Time) {
-	r.quarantinedUntil = now.Add(min(firstQuarantine<<min(r.quarantines, 10), lastQuarantine))
+	r.quarantinedUntil = now.Add(min(firstAccused<<min(r.quarantines, 10), lastAccused))
 	r.quarantines++
 }
 
@@ -143,9 +125,12 @@ func (r *record) available(life uint64, now time.Time) bool {
 // odds returns the probability that the sibling has an object that its digest advertises. age is
 // the time since the digest was last confirmed.
 func (r *record) odds(falsePositives float64, age time.Duration) float64 {
-	prior := 1 / (1 + falsePositives/priorYes) / (1 + age.Seconds()/halfTrue.Seconds())
+	prior := promised(falsePositives) / (1 + age.Seconds()/halfTrue.Seconds())
 	return (r.good + priorWeight*prior) / (r.good + r.bad + priorWeight)
 }
+
+// promised returns the probability that a claim of a digest with that error rate is true.
+func promised(falsePositives float64) float64 { return 1 / (1 + falsePositives/priorYes) }
 
 // roundTrip returns the expected time to an answer. It is the recent average, which drifts to the
 // average of all siblings while there are no answers; 0 if neither is known.
