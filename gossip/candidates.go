@@ -106,9 +106,9 @@ func mix(x uint64) uint64 {
 	return x ^ x>>32
 }
 
-// Distrust fetches a peer's digest anew. Call it if the peer lacks objects that its digest claims,
-// far more often than the digest's error rate explains.
+// Distrust fetches a peer's digest anew. Call it if the peer lacks so many of the objects that its
+// digest claims that it is not asked any more.
 func (n *Node) Distrust(peer string) {
-	n.log.LogAttrs(n.ctx, slog.LevelWarn, "quarantined a peer: far more false hits than its digest promises", slog.String("member", peer))
+	n.log.LogAttrs(n.ctx, slog.LevelWarn, "quarantined a peer: it lacks most of what its digest claims", slog.String("member", peer))
 	n.update(func(e *exchange.Engine) { e.Distrust(peer) })
 }

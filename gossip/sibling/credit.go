@@ -12,11 +12,11 @@ const (
 	hitWorth   = 8  // false hits: claims are worth a request if more than one in nine is true
 	mostCredit = 64 // so that a good sibling is asked on, although much of what it claims has just been removed
 
-	trustAtFirst = 4 // credit on trust, if the digest has no false positives
+	trustAtFirst = 6 // credit on trust, if the digest has no false positives
 	explainedBy  = 4 // times the false hits that the digest's error rate leads to are explained
 	mostExplain  = 1.0 / 50
 	trustShare   = 1.0 / 32 // of the lookups may end in a false hit of a sibling that is asked on trust
-	mostOnTrust  = 16       // of these at once
+	mostOnTrust  = 32       // of these at once
 
 	firstQuarantine = time.Second
 	lastQuarantine  = 30 * time.Minute

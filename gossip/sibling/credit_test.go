@@ -1,8 +1,10 @@
 package sibling
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"slices"
@@ -10,6 +12,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/summarycache/summarycache/digest"
+	"github.com/summarycache/summarycache/gossip"
 )
 
 // claimants are the siblings of one client, and the network to them, in virtual time.
@@ -160,4 +165,177 @@ func TestLyingDigests(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestHonestDigests: members whose digests are as wrong as digests are lose almost no hits.
+func TestHonestDigests(t *testing.T) {
+	const misses = 6000
+	for name, tt := range map[string]struct {
+		members int
+		rate    float64       // of false positives
+		has     float64       // share of the keys asked for, of each
+		wrong   float64       // share of what they have that was evicted since
+		purged  time.Duration // every so often all that they have is removed, and listed for another second
+		between time.Duration // two misses; 0 = 50 ms
+	}{
+		"few":                             {members: 4, rate: 0.001, has: 0.1},
+		"few, small caches":               {members: 4, rate: 0.01, has: 0.002},
+		"a hundred newcomers":             {members: 100, rate: 0.01, has: 0.005},
+		"a hundred newcomers, as planned": {members: 100, rate: 0.0001, has: 0.001},
+		"they evict fast":                 {members: 10, rate: 0.001, has: 0.05, wrong: 0.5},
+		"purges":                          {members: 4, rate: 0.001, has: 0.2, purged: 20 * time.Second},
+		"a purge of what is hot":          {members: 2, rate: 0.001, has: 0.3, purged: 25 * time.Second, between: 5 * time.Millisecond},
+		"newcomers, purged at once":       {members: 100, rate: 0.01, has: 0.01, purged: 30 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newClaimants(t)
+				start := time.Now()
+				gone := func() bool {
+					return tt.purged > 0 && (time.Since(start)+tt.purged-time.Second)%tt.purged < time.Second
+				}
+				for i := range tt.members {
+					lists, wrong, evicted := some(tt.has, uint64(3*i)), some(tt.rate, uint64(3*i+1)), some(tt.wrong, uint64(3*i+2))
+					w.add(claimant{rate: tt.rate, claims: func(k uint64) bool { return lists(k) || wrong(k) },
+						has: func(k uint64) bool { return lists(k) && !evicted(k) && !gone() }})
+				}
+				for key := range uint64(misses) {
+					w.miss(t, key)
+					time.Sleep(cmp.Or(tt.between, 50*time.Millisecond))
+				}
+				asked := 0
+				for _, c := range w.list {
+					asked += c.asked
+				}
+				t.Logf("%d requests, %d hits, %d lost", asked, w.hits, w.lost)
+				if w.hits < 40 || float64(w.lost) > 0.001*float64(w.hits) {
+					t.Errorf("%d hits lost of %d, want at most 0.1 %%", w.lost, w.hits+w.lost)
+				}
+			})
+		})
+	}
+}
+
+// TestMistrustEnds: a sibling that lacked what its digest claims, and has it again, is asked within
+// half an hour, and with its first hit as before.
+func TestMistrustEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newClaimants(t)
+		honest := all
+		p := w.add(claimant{claims: all, has: func(k uint64) bool { return honest(k) }})
+		key := uint64(0)
+		for range 100 {
+			w.miss(t, key)
+			key++
+		}
+		if w.hits != 100 {
+			t.Fatalf("%d hits of 100", w.hits)
+		}
+		honest, p.asked = none, 0
+		for range 3 * 3600 {
+			w.miss(t, key)
+			key++
+			time.Sleep(time.Second)
+		}
+		if p.asked > 100 || !w.client.cfg.Health.Of(p.name).Quarantined {
+			t.Errorf("asked %d times in three hours, %+v", p.asked, w.client.cfg.Health.Of(p.name))
+		}
+		honest, w.hits = all, 0
+		start := time.Now()
+		for ; w.hits == 0 && time.Since(start) < time.Hour; key++ {
+			w.miss(t, key)
+			time.Sleep(time.Second)
+		}
+		if took := time.Since(start); took > 31*time.Minute || w.client.cfg.Health.Of(p.name).Quarantined {
+			t.Errorf("honest again, it is asked after %v; %+v", took, w.client.cfg.Health.Of(p.name))
+		}
+		w.hits = 0
+		for range 100 {
+			w.miss(t, key)
+			key++
+		}
+		if w.hits != 100 {
+			t.Errorf("%d hits of 100 of a sibling that is honest again", w.hits)
+		}
+	})
+}
+
+// TestQuarantineIsReported: Distrust is called once a quarantine takes a minute, and a new life does
+// not end it.
+func TestQuarantineIsReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, Config{})
+		defer w.close()
+		p := w.sibling(lacks)
+		start := time.Now()
+		for w.distrusted == 0 && time.Since(start) < time.Hour {
+			w.learn(1)
+			time.Sleep(time.Second)
+		}
+		took := time.Since(start)
+		w.known[0].Incarnation = 2
+		if s := w.client.cfg.Health.Of(p); w.distrusted != 1 || took > 2*time.Minute+10*time.Second || !s.Quarantined || s.Suspended || len(w.plan()) != 0 {
+			t.Errorf("distrusted %d times after %v, asks %v, %+v", w.distrusted, took, w.plan(), s)
+		}
+	})
+}
+
+// TestLyingMember: a member of a whole cluster whose digest has all ones is hardly asked, and the
+// objects of another are found.
+func TestLyingMember(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const misses, shared = 3000, 300
+		w := newCaches(t, 2)
+		defer w.close()
+		host := w.net.Host("10.0.0.99")
+		filter, err := digest.NewCountingFilter(digest.Geometry{Bits: 4096, Hashes: 1, Seed: w.nodes[0].Seed()}, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		holdings := gossip.NewHoldings(filter)
+		for i := range 60_000 {
+			holdings.Add(fmt.Sprint("claim ", i))
+		}
+		liar, err := gossip.New(gossip.Config{Name: "liar", Bind: "10.0.0.99:7946", Service: "10.0.0.99:80", Holdings: holdings, Join: []string{"10.0.0.1:7946"},
+			Secret: []byte("a secret of 16 bytes"), Advanced: gossip.Advanced{Network: host}, Logger: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer liar.Close()
+		l, err := host.Listen("10.0.0.99:80")
+		if err != nil {
+			t.Fatal(err)
+		}
+		server := &http.Server{Handler: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == CoalescePath {
+				rw.WriteHeader(http.StatusNoContent)
+				return
+			}
+			answerMiss(rw, "liar")
+		})}
+		go server.Serve(l)
+		defer server.Close()
+		if err := liar.Join(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for i := range shared {
+			w.get(1, fmt.Sprint("shared ", i))
+		}
+		time.Sleep(5 * time.Second)
+		if n := len(w.nodes[0].Candidates(nil, "nobody's")); n != 1 {
+			t.Fatalf("%d peers claim to have what nobody has, want 1", n)
+		}
+		for i := range misses {
+			w.get(0, fmt.Sprint("mine ", i))
+			if i < shared {
+				w.get(0, fmt.Sprint("shared ", i))
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+		r, s := w.all[0].Siblings.cfg.Health.Of("liar"), w.all[0].Stats()
+		t.Logf("%d false hits in %d misses; %d of %d shared objects from the sibling", r.FalseHits, misses, s.Siblings, shared)
+		if r.FalseHits > 100 || r.FalseHits == 0 || !r.Quarantined || s.Siblings != shared {
+			t.Errorf("%+v; %d of %d shared objects from the sibling", r, s.Siblings, shared)
+		}
+	})
 }

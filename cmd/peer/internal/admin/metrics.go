@@ -233,6 +233,7 @@ var families = []family{
 	{"peer_member_hits_total", "member", "Requests that the member answered with the object.", perMember(func(m Member) int64 { return m.Hits })},
 	{"peer_member_round_trip_seconds", "member", "Recent time from a request to the member until its answer; 0 if it never answered.", perMember(func(m Member) float64 { return m.RoundTrip })},
 	{"peer_member_false_hits_total", "member", "Requests for objects that the member did not have.", perMember(func(m Member) int64 { return m.FalseHits })},
+	{"peer_member_quarantined", "member", "1 if the member is quarantined: it lacks most of what its digest claims, or sent a wrong answer.", perMember(func(m Member) float64 { return truth(m.State == "quarantined") })},
 	{"peer_member_failures_total", "member", "Requests that the member did not answer.", perMember(func(m Member) int64 { return m.Failures })},
 }
 
