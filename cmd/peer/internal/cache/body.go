@@ -53,10 +53,11 @@ type closing struct {
 // An upload is the body of a client's request on its way to the origin. The client's delays and
 // errors do not count against the origin. The origin's delays are limited for each upload, not for
 // the connection: many requests may share that (HTTP/2). While it is short it can be sent again from
-// its beginning. Only the server that received it closes it.
+// its beginning.
 type upload struct {
-	body   io.Reader
-	failed atomic.Pointer[clientError] // how reading it failed
+	body      io.Reader
+	interrupt io.Closer                   // what Close closes; nil = nothing
+	failed    atomic.Pointer[clientError] // how reading it failed
 
 	reading sync.Mutex // held while body is read
 
@@ -84,7 +85,16 @@ func (u *upload) Read(p []byte) (int, error) { return u.read(p, 0) }
 
 func (u *uploadAgain) Read(p []byte) (int, error) { return u.read(p, u.attempt) }
 
-func (u *upload) Close() error { return nil }
+// Close ends the body if only that interrupts a reader, and otherwise leaves it for another attempt.
+func (u *upload) Close() error {
+	if u.interrupt == nil {
+		return nil
+	}
+	u.mu.Lock()
+	u.long = u.long || u.ended == nil
+	u.mu.Unlock()
+	return u.interrupt.Close()
+}
 
 // again returns the body from its beginning for another attempt, and ends the attempt before. It is the
 // request's GetBody.

@@ -44,6 +44,9 @@ func (c *Cache) pass(w http.ResponseWriter, r *http.Request, reason string, see 
 			body = &trailed{body, r.Trailer, out.Trailer}
 		}
 		up := &upload{body: body}
+		if r.ProtoMajor > 1 && (r.ContentLength < 0 || r.ContentLength > keptOfUpload) {
+			up.interrupt = body // a stream may last for hours; by HTTP/1, closing waits for the reader
+		}
 		out.Body, out.GetBody = up, up.again
 	}
 	start := time.Now()
