@@ -110,9 +110,15 @@ func (c *Cache) refuse(w http.ResponseWriter, r *http.Request, code int, st rfc9
 	h.Set("Cache-Control", "no-store")
 	c.addStatus(h, st)
 	h["Via"] = []string{"1.1 " + c.cfg.Name}
+	late := st.Detail == "client-deadline" && strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc")
+	if late { // gRPC's clients take any error of HTTP for one of the server
+		h.Set("Content-Type", "application/grpc")
+		h.Set("Grpc-Status", "4") // DEADLINE_EXCEEDED
+		code = http.StatusOK
+	}
 	w.WriteHeader(code)
 	n := 0
-	if r.Method != http.MethodHead {
+	if r.Method != http.MethodHead && !late {
 		n, _ = w.Write([]byte(body))
 	}
 	return Result{Status: code, Bytes: int64(n)}
