@@ -23,9 +23,6 @@ var (
 
 // piece reads the next bytes.
 func (s *codedScan) piece(p []byte) {
-	if len(s.head) == 0 {
-		p = bytes.TrimLeft(p, "\r\n") // empty lines before the request
-	}
 	if s.past || len(p) == 0 {
 		return
 	}

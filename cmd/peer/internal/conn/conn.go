@@ -69,6 +69,8 @@ type Conn struct {
 	patience patience
 	pass     pass
 
+	emptyLines int // bytes of empty lines that may still be dropped; Read's
+
 	replace bool   // send head in place of what the server writes next
 	head    []byte // of an answer that is still to be sent, or lent by Buffer
 }

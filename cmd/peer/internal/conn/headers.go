@@ -15,9 +15,25 @@ const (
 
 var errHeaders = errors.New("conn: no memory left for so long a header")
 
-// Read implements [net.Conn]. It fails for a header for which there is no memory.
+// maxEmptyLines is how many bytes of empty lines are dropped before a connection's first request.
+// What TLS and HTTP/2 begin with is none.
+const maxEmptyLines = 8
+
+// Read implements [net.Conn]. It fails for a header for which there is no memory. It drops empty lines
+// before the first request, as RFC 9112 section 2.2 asks; the server would answer 400. Before later
+// requests of a connection the server may have read them already, and they stay.
 func (c *Conn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
+	for c.emptyLines > 0 && n > 0 && err == nil { // each round drops at least a byte
+		rest := bytes.TrimLeft(p[:min(n, c.emptyLines)], "\r\n")
+		if len(rest) > 0 || n > c.emptyLines {
+			n = copy(p, p[min(n, c.emptyLines)-len(rest):n])
+			c.emptyLines = 0
+			break
+		}
+		c.emptyLines -= n
+		n, err = c.Conn.Read(p)
+	}
 	if n > 0 && c.pass.unheard.Load() {
 		if !c.pass.gate.keep(c, p[:n]) {
 			return 0, errHeaders

@@ -2,6 +2,9 @@ package conn
 
 import (
 	"bytes"
+	"io"
+	"net"
+	"slices"
 	"testing"
 	"time"
 
@@ -51,5 +54,39 @@ func TestHeadersHaveABudget(t *testing.T) {
 	}
 	if requests.Held() != 0 || len(g.hosts) != 0 || g.used != 0 {
 		t.Errorf("at the end %d bytes are held, %d addresses and %d places are in use", requests.Held(), len(g.hosts), g.used)
+	}
+}
+
+// TestEmptyLinesBeforeTheRequest checks that a few are dropped, in whatever pieces they come, and that
+// everything after them passes.
+func TestEmptyLinesBeforeTheRequest(t *testing.T) {
+	tests := []struct {
+		name, sent, want string
+		pieces           int
+	}{
+		{"none", "GET / HTTP/1.1\r\n\r\n", "GET / HTTP/1.1\r\n\r\n", 100},
+		{"one", "\r\nGET /\r\n\r\n", "GET /\r\n\r\n", 100},
+		{"one in pieces", "\r\nGET /\r\n\r\n", "GET /\r\n\r\n", 1},
+		{"four, without carriage returns too", "\r\n\n\n\r\nGET /\r\n", "GET /\r\n", 3},
+		{"as many as are dropped", "\r\n\r\n\r\n\r\nGET /\r\n", "GET /\r\n", 5},
+		{"too many", "\r\n\r\n\r\n\r\n\r\nGET /\r\n", "\r\nGET /\r\n", 100},
+		{"too many in pieces", "\r\n\r\n\r\n\r\n\r\nGET /\r\n", "\r\nGET /\r\n", 1},
+		{"TLS", "\x16\r\n\r\n", "\x16\r\n\r\n", 1},
+		{"nothing else", "\r\n", "", 100},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			client, server := net.Pipe()
+			go func() {
+				for b := range slices.Chunk([]byte(test.sent), test.pieces) {
+					client.Write(b)
+				}
+				client.Close()
+			}()
+			got, err := io.ReadAll(Patient(server, 0))
+			if string(got) != test.want || err != nil {
+				t.Errorf("after %q Read gives %q, %v, want %q", test.sent, got, err, test.want)
+			}
+		})
 	}
 }

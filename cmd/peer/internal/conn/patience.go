@@ -26,7 +26,7 @@ type patience struct {
 // Patient returns c as a [Conn] whose writes fail when the other end has taken nothing for the
 // time limit; see [Listen].
 func Patient(c net.Conn, limit time.Duration) *Conn {
-	wrapped := &Conn{Conn: c}
+	wrapped := &Conn{Conn: c, emptyLines: maxEmptyLines}
 	wrapped.patience.limit = limit
 	if tcp, ok := c.(*net.TCPConn); ok {
 		wrapped.raw, _ = tcp.SyscallConn()
