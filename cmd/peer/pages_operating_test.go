@@ -48,6 +48,13 @@ func TestPagesConsoles(t *testing.T) {
 				}
 				n++
 				code, got, stderr := call(t, args...)
+				for range 100 { // on a busy machine a peer says for some seconds that it is degraded, which no page shows
+					if !strings.Contains(got, "machine: this process runs") {
+						break
+					}
+					time.Sleep(100 * time.Millisecond)
+					code, got, stderr = call(t, args...)
+				}
 				if code != 0 || !matches(got, want) {
 					t.Errorf("%s:%d: %s = %d, prints\n%s%s\nand not\n%s", p.path, b.line, line, code, got, stderr, want)
 				}
