@@ -166,6 +166,8 @@ func TestUnchangedDigestIsNotSentAgain(t *testing.T) {
 func TestTerseConfirmation(t *testing.T) {
 	beside(t, Config{MinInterval: 30 * time.Second}, &mimic{terse: true}, func(m *mimic, n *Neighbours) {
 		pause(2*time.Minute + 10*time.Second)
+		m.mu.Lock()
+		defer m.mu.Unlock()
 		if got := fmt.Sprint(m.answered); got != "[200 304 304 304 304]" {
 			t.Errorf("answered %s", got)
 		}
