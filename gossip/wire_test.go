@@ -229,8 +229,8 @@ func (c *cluster) counted() (sum Traffic) {
 // the bytes relative to ICP.
 func TestBytesOnTheWire(t *testing.T) {
 	zipf := zipfRequests(20_000, 5_000)
-	log := tracedRequests(t, "../sim/testdata/elastic-apache.ptrace.gz")
-	web := tracedRequests(t, "../sim/testdata/cache2k-web07.ptrace.gz")
+	log := tracedRequests(t, "../sim/systems/testdata/elastic-apache.ptrace.gz")
+	web := tracedRequests(t, "../sim/systems/testdata/cache2k-web07.ptrace.gz")
 	var out strings.Builder
 	fmt.Fprintf(&out, "| workload | requests/s | ")
 	for k := range TrafficKinds {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"flag"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -169,6 +170,8 @@ func namesOf(t *testing.T, dir string) (names []string) {
 	return names
 }
 
+var editions = flag.String("papers", "", "directory with the text editions of the documents, to compare DOCUMENTS.md with")
+
 // documentFiles are the text editions, with the pattern at the beginning of a table, figure,
 // numbered formula, theorem or section.
 var documentFiles = []struct {
@@ -185,13 +188,13 @@ var documentFiles = []struct {
 // TestDocumentsAgainstPapers finds the words of every item in its document, and an item for
 // everything that the document numbers.
 func TestDocumentsAgainstPapers(t *testing.T) {
-	if *papers == "" {
+	if *editions == "" {
 		t.Skip("no -papers")
 	}
 	items := documentItems(t)
 	plain := func(s string) string { return strings.Join(strings.Fields(s), " ") }
 	for _, d := range documentFiles {
-		data, err := os.ReadFile(filepath.Join(*papers, d.file))
+		data, err := os.ReadFile(filepath.Join(*editions, d.file))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/summarycache/summarycache/sim/lab"
 )
 
-var _ = experiments.add(Experiment{
+var _ = experiments.Add(lab.Experiment{
 	Name:    "figures",
 	Summary: "draws the documents' figures and ours, as SVG and PNG, into figures/ below --out",
 	Writes:  true,
@@ -15,9 +17,9 @@ var _ = experiments.add(Experiment{
 	Run:     runFigures,
 })
 
-func runFigures(ctx context.Context, job *Job) error {
+func runFigures(ctx context.Context, job *lab.Job) error {
 	if _, err := os.Stat(job.Out); err != nil {
-		return usagef("--out %s: %w", job.Out, err)
+		return lab.Usagef("--out %s: %w", job.Out, err)
 	}
 	figures, err := allFigures(ctx, job)
 	if err != nil {
@@ -27,9 +29,9 @@ func runFigures(ctx context.Context, job *Job) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	table := job.Table("Figures", Column{Name: "file"}, Column{Name: "title"}, Column{Name: "curves"})
+	table := job.Table("Figures", lab.Column{Name: "file"}, lab.Column{Name: "title"}, lab.Column{Name: "curves"})
 	for _, f := range figures {
-		svg, png, err := f.draw()
+		svg, png, err := f.Draw()
 		if err != nil {
 			return err
 		}
@@ -37,10 +39,10 @@ func runFigures(ctx context.Context, job *Job) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := writeFile(filepath.Join(dir, f.File+".svg"), svg); err != nil {
+		if err := lab.WriteFile(filepath.Join(dir, f.File+".svg"), svg); err != nil {
 			return err
 		}
-		if err := writeFile(filepath.Join(dir, f.File+".png"), png); err != nil {
+		if err := lab.WriteFile(filepath.Join(dir, f.File+".png"), png); err != nil {
 			return err
 		}
 		table.Row("figures/"+f.File, f.Title, len(f.Curves))
@@ -51,18 +53,15 @@ func runFigures(ctx context.Context, job *Job) error {
 }
 
 // allFigures computes every curve.
-func allFigures(ctx context.Context, job *Job) ([]Figure, error) {
-	sizes, err := sizesFigure(ctx, job)
-	if err != nil {
-		return nil, fmt.Errorf("sizes: %w", err)
+func allFigures(ctx context.Context, job *lab.Job) (all []lab.Figure, err error) {
+	for _, room := range rooms {
+		for _, make := range room.Figures {
+			f, err := make(ctx, job)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", f.File, err)
+			}
+			all = append(all, f)
+		}
 	}
-	deltas, err := deltasFigure(ctx, job)
-	if err != nil {
-		return nil, fmt.Errorf("deltas: %w", err)
-	}
-	structures, err := structuresFigure(job)
-	if err != nil {
-		return nil, err
-	}
-	return []Figure{hashesFigure(1, 8), hashesFigure(2, 16), ratioFigure(), sizes, deltas, structures}, nil
+	return all, nil
 }

@@ -8,14 +8,13 @@ import (
 	"errors"
 	"image/png"
 	"io"
-	"maps"
 	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"testing"
 
-	"github.com/summarycache/summarycache/digest"
+	"github.com/summarycache/summarycache/sim/lab"
 )
 
 func TestFigures(t *testing.T) {
@@ -24,7 +23,7 @@ func TestFigures(t *testing.T) {
 	if code != 0 {
 		t.Fatal(errs)
 	}
-	var drawn []Figure
+	var drawn []lab.Figure
 	if err := json.Unmarshal([]byte(out), &drawn); err != nil || len(drawn) != 6 {
 		t.Fatalf("figures --json prints %d figures: %v", len(drawn), err)
 	}
@@ -56,19 +55,10 @@ func TestFigures(t *testing.T) {
 			}
 		}
 	}
-	// The figure of structures shows what was counted, at the rate of their chapter.
-	keys, _ := rivalSets(testJob(1).Rand(31), structureKeys, structureKeys*rivalShare)
-	for _, c := range drawn[5].Curves {
-		for _, r := range rivals {
-			if built, err := r.build(rivalBits, keys, nil); r.name == c.Name && (err != nil || math.Abs(at(c.Points, rateOf(rivalBits))+rivalBits-float64(built.message)/structureKeys) > 0.05) {
-				t.Errorf("%s: %v above the bound at f = 2^-13, as a message %v in all: %v", c.Name, at(c.Points, rateOf(rivalBits)), float64(built.message)/structureKeys, err)
-			}
-		}
-	}
 	// The sizes that package arith reaches for real keys are on the curves.
 	sizes, deltas := drawn[3].Curves, drawn[4].Curves
 	for _, c := range []struct {
-		curve, marks []Point
+		curve, marks []lab.Point
 		tolerance    float64 // bits per key: two bytes, and random variation
 	}{{sizes[2].Points, sizes[6].Points, 0.03}, {sizes[3].Points, sizes[7].Points, 0.03}, {deltas[2].Points, deltas[7].Points, 0.3}} {
 		for _, mark := range c.marks {
@@ -80,8 +70,8 @@ func TestFigures(t *testing.T) {
 }
 
 // at interpolates a curve, in the logarithm of x.
-func at(curve []Point, x float64) float64 {
-	i, found := slices.BinarySearchFunc(curve, x, func(p Point, x float64) int {
+func at(curve []lab.Point, x float64) float64 {
+	i, found := slices.BinarySearchFunc(curve, x, func(p lab.Point, x float64) int {
 		switch {
 		case p.X < x*(1-1e-9):
 			return -1
@@ -139,71 +129,10 @@ func TestFiguresRefuses(t *testing.T) {
 	dir := t.TempDir()
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	job := testJob(1)
+	job := lab.Quiet(1)
 	job.Out = dir
 	err := runFigures(ctx, job)
 	if files, _ := os.ReadDir(dir); !errors.Is(err, context.Canceled) || len(files) > 0 {
 		t.Errorf("interrupted figures: %v, and left %v", err, files)
-	}
-}
-
-func TestWriteFile(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "a.txt")
-	for _, text := range []string{"one", "another"} {
-		if err := writeFile(path, []byte(text)); err != nil {
-			t.Fatal(err)
-		}
-		if got, err := os.ReadFile(path); err != nil || string(got) != text {
-			t.Errorf("writeFile(%q) leaves %q, %v", text, got, err)
-		}
-	}
-	if files, _ := os.ReadDir(filepath.Dir(path)); len(files) != 1 {
-		t.Errorf("writeFile leaves %v", files)
-	}
-	if err := writeFile(filepath.Join(path, "b"), nil); err == nil {
-		t.Error("writeFile below a file succeeds")
-	}
-}
-
-// TestRiceBits codes a set in a Rice code, bit by bit.
-func TestRiceBits(t *testing.T) {
-	const n, f = 4_000, 0.003
-	m := uint64(arrayAt(f, 1) * n)
-	rng := testJob(2).source(0)
-	set := map[uint64]bool{}
-	for range n {
-		set[below(rng, m)] = true
-	}
-	sorted := slices.Sorted(maps.Keys(set))
-	least := math.Inf(1)
-	for low := range 20 {
-		bits, next := uint64(0), uint64(0)
-		for _, p := range sorted {
-			bits += (p-next)>>low + 1 + uint64(low)
-			next = p + 1
-		}
-		least = min(least, float64(bits)/n)
-	}
-	if got := riceBits(f); math.Abs(got/least-1) > 0.01 {
-		t.Errorf("riceBits(%v) = %v, and such a set took %v", f, got, least)
-	}
-}
-
-// TestGivenBits compares the formula with the entropies of the two sets that a delta is
-// made of.
-func TestGivenBits(t *testing.T) {
-	const n, mn, k, c = 10_000, 30, 2, 0.1
-	rng := testJob(4).source(0)
-	held, keys, base, err := filled(digest.Geometry{Bits: mn * n, Hashes: k}, rng, n)
-	if err != nil {
-		t.Fatal(err)
-	}
-	replaceKeys(held, rng, keys[:int(c*n)])
-	next, d := held.AdvanceDelta()
-	old, is := base.Ones(), next.Ones()
-	clears := (uint64(d.Len()) + old - is) / 2
-	bits := log2Choose(mn*n-old, uint64(d.Len())-clears) + log2Choose(old, clears)
-	if want := givenBits(mn, k, c) * n; math.Abs(bits/want-1) > 0.02 {
-		t.Errorf("givenBits says %v bits, the sets have %v", want, bits)
 	}
 }

@@ -11,15 +11,20 @@ package main
 
 import (
 	"context"
-	"errors"
-	"flag"
-	"fmt"
 	"io"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
-	"time"
+
+	"github.com/summarycache/summarycache/sim/lab"
+	"github.com/summarycache/summarycache/sim/papers"
+	"github.com/summarycache/summarycache/sim/rivals"
+	"github.com/summarycache/summarycache/sim/systems"
+)
+
+var (
+	rooms       = []lab.Room{papers.Room, rivals.Room, systems.Room}
+	experiments = lab.Registry{}.Add(papers.Room.Experiments...).Add(rivals.Room.Experiments...).Add(systems.Room.Experiments...)
 )
 
 func main() {
@@ -28,180 +33,6 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// run returns the exit code: 0 for success, 1 if the experiment failed, 2 for wrong arguments,
-// 130 if it was interrupted.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	job := &Job{stderr: stderr, start: time.Now()}
-	var o options
-	flags := o.define(job)
-	fail := func(code int, err error) int {
-		fmt.Fprintf(stderr, "sim: %v\n", err)
-		return code
-	}
-	if len(args) > 0 && args[0] == "help" {
-		if args = args[1:]; len(args) > 0 {
-			text, err := help(args)
-			if err != nil {
-				return fail(2, err)
-			}
-			io.WriteString(stdout, text)
-			return 0
-		}
-	}
-	experiment, err := job.parseArgs(flags, args)
-	switch {
-	case errors.Is(err, flag.ErrHelp) || err == nil && experiment.Name == "":
-		io.WriteString(stdout, usage())
-		return 0
-	case err != nil:
-	case o.json && o.csv:
-		err = errors.New("want --json or --csv, not both")
-	case o.seeds > 1 && experiment.Writes:
-		err = fmt.Errorf("%s writes files, which have one seed", experiment.Name)
-	}
-	if err != nil {
-		return fail(2, err)
-	}
-	err = runUntil(ctx, func() error { return job.repeat(ctx, experiment.Run, o.seeds) })
-	if err == nil {
-		err = o.print(job, stdout)
-	}
-	switch _, broken := errors.AsType[usageError](err); {
-	case err == nil:
-		return 0
-	case ctx.Err() != nil:
-		return fail(130, fmt.Errorf("%s: interrupted after %.0f s", job.name, time.Since(job.start).Seconds()))
-	case broken:
-		return fail(2, fmt.Errorf("%s: %w", job.name, err))
-	}
-	return fail(1, fmt.Errorf("%s: %w", job.name, err))
-}
-
-// options are the common flags that are not part of the job.
-type options struct {
-	json, csv bool
-	seeds     int
-}
-
-// define defines the flags that every experiment has.
-func (o *options) define(job *Job) *flag.FlagSet {
-	flags := flag.NewFlagSet("sim", flag.ContinueOnError)
-	flags.SetOutput(io.Discard)
-	flags.BoolVar(&o.json, "json", false, "print JSON instead of tables")
-	flags.BoolVar(&o.csv, "csv", false, "print CSV: a line \"# title\" before each table, values not rounded")
-	flags.Uint64Var(&job.Seed, "seed", 1, "`N`, the seed of all random numbers (default 1)")
-	o.seeds = 1
-	numberFlag(flags, &o.seeds, "seeds", "run with `N` seeds, from --seed on, and print means with confidence intervals", 1, 1000)
-	numberFlag(flags, &job.Trials, "trials", "number of filters or lookups in counters, hashing, tables and trials", 1, 1_000_000_000)
-	flags.StringVar(&job.Out, "out", "sim", "`DIR` in which experiments write files (default sim)")
-	return flags
-}
-
-func (o *options) print(job *Job, w io.Writer) error {
-	switch {
-	case o.json:
-		return job.writeJSON(w)
-	case o.csv:
-		return job.writeCSV(w)
-	}
-	return job.writeText(w)
-}
-
-// usage lists the common flags and the experiments.
-func usage() string {
-	var b strings.Builder
-	b.WriteString("usage: sim NAME [flags]\n       sim help NAME    an experiment's flags, run time and chapter\n\n")
-	b.WriteString(flagsHelp(new(options).define(new(Job))))
-	b.WriteString("\nexperiments:\n")
-	experiments.list(&b)
-	return b.String()
-}
-
-// help describes one experiment and its flags.
-func help(args []string) (string, error) {
-	e, err := experiments.find(args[0])
-	if err == nil && len(args) > 1 {
-		err = fmt.Errorf("one experiment at a time: help %s", strings.Join(args, " "))
-	}
-	if err != nil {
-		return "", err
-	}
-	var b strings.Builder
-	b.WriteString(strings.TrimRight(fmt.Sprintf("usage: sim %s [flags] %s", e.Name, e.Args), " ") + "\n\n")
-	paragraph(&b, "", "", e.Summary)
-	for _, c := range chapters {
-		if c.experiment == e.Name {
-			paragraph(&b, "\n", "", fmt.Sprintf("RESULTS.md shows it under %q.", c.title))
-		}
-	}
-	took := "less than a second"
-	if e.Seconds > 0 {
-		took = fmt.Sprintf("%d s", e.Seconds)
-	} else if e.Seconds < 0 {
-		took = "some minutes"
-	}
-	fmt.Fprintf(&b, "\nIt took %s of CPU time, on one core of a server of 2026.\n", took)
-	if e.Args != "" {
-		paragraph(&b, "\n", "", "TRACE is plain or gzip: lines of SECONDS CLIENT KEY SIZE, or an access log, Squid's or in Common Log Format.")
-	}
-	own := flag.NewFlagSet(e.Name, flag.ContinueOnError)
-	e.prepare(own)
-	if list := flagsHelp(own); list != "" {
-		fmt.Fprintf(&b, "\n%s", list)
-	}
-	return b.String(), nil
-}
-
-// runUntil runs an experiment. It abandons it half a second after ctx has ended. Nothing is
-// lost, since files are written completely or not at all.
-func runUntil(ctx context.Context, run func() error) error {
-	done := make(chan error, 1)
-	go func() { done <- run() }()
-	select {
-	case err := <-done:
-		return err
-	case <-ctx.Done():
-	}
-	select {
-	case err := <-done:
-		return err
-	case <-time.After(500 * time.Millisecond):
-		return ctx.Err()
-	}
-}
-
-// A usageError means that an experiment refuses its arguments. sim then exits with 2.
-type usageError struct{ error }
-
-func usagef(format string, args ...any) error {
-	return usageError{fmt.Errorf(format, args...)}
-}
-
-// parseArgs reads the experiment's name, the flags before and after it, and the experiment's
-// arguments. The returned experiment's Run uses the values of its own flags. Without a name,
-// the experiment has none either.
-func (j *Job) parseArgs(flags *flag.FlagSet, args []string) (e Experiment, err error) {
-	for {
-		if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
-			return e, err
-		} else if err != nil {
-			return e, fmt.Errorf("%w (%s lists the flags)", err, strings.TrimRight("sim help "+e.Name, " "))
-		}
-		if flags.NArg() == 0 {
-			break
-		}
-		switch arg := flags.Arg(0); {
-		case e.Name == "":
-			if e, err = experiments.find(arg); err != nil {
-				return e, err
-			}
-			j.name, e.Run = e.Name, e.prepare(flags)
-		case e.Args == "":
-			return e, fmt.Errorf("one experiment at a time: %s or %s", j.name, strings.Join(flags.Args(), " "))
-		default:
-			j.Args = append(j.Args, arg)
-		}
-		args = flags.Args()[1:]
-	}
-	return e, nil
+	return lab.Program{Experiments: experiments, Chapter: chapterOf}.Run(ctx, args, stdout, stderr)
 }

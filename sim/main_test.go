@@ -5,25 +5,19 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
-	"math"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/summarycache/summarycache/sim/lab"
 )
 
 // withExperiment adds an experiment for the length of one test.
-func withExperiment(t *testing.T, e Experiment) {
-	experiments.add(e)
+func withExperiment(t *testing.T, e lab.Experiment) {
+	experiments.Add(e)
 	t.Cleanup(func() { delete(experiments, e.Name) })
-}
-
-// testJob returns a job of that seed that prints no progress.
-func testJob(seed uint64) *Job {
-	return &Job{Seed: seed, stderr: io.Discard, start: time.Now()}
 }
 
 func call(args ...string) (code int, stdout, stderr string) {
@@ -65,73 +59,19 @@ func TestOwnValues(t *testing.T) {
 	}
 }
 
-// The interval of the mean of few runs is wider than the deviation suggests.
-func TestMeanOf(t *testing.T) {
-	if m := meanOf([]float64{1, 3}); m.value != 2 || math.Abs(m.half-12.71) > 1e-9 {
-		t.Errorf("of two: %v", m)
-	}
-	if m := meanOf([]float64{7}); m != (measure{value: 7}) {
-		t.Errorf("of one: %v", m)
-	}
-	// Of the intervals of samples, 19 of 20 contain the known mean.
-	job, in := testJob(1), 0
-	rng := job.Rand(1)
-	for range 2000 {
-		runs := make([]float64, 5)
-		for i := range runs {
-			runs[i] = rng.NormFloat64()
-		}
-		if m := meanOf(runs); math.Abs(m.value) < m.half {
-			in++
-		}
-	}
-	if in < 1860 || in > 1940 { // 1900, with a deviation of 10
-		t.Errorf("%d of 2000 intervals have the mean", in)
-	}
-}
-
-// TestProgress: the remaining time is that of the current part, whatever the earlier parts
-// took.
-func TestProgress(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var errs strings.Builder
-		job := &Job{stderr: &errs, start: time.Now(), name: "x"}
-		for part := range 2 {
-			for i := range 4 {
-				job.Progress(i, 4, "part %d, %d", part, i)
-				time.Sleep(time.Duration(1+9*part) * time.Second)
-			}
-		}
-		if err := job.each(t.Context(), 1, "all", func(int) error { time.Sleep(2500 * time.Millisecond); return nil }); err != nil {
-			t.Fatal(err)
-		}
-		var left []string
-		for line := range strings.Lines(errs.String()) {
-			left = append(left, strings.TrimSpace(strings.TrimPrefix(line, "x: ")))
-		}
-		if want := []string{
-			"2 s, about 2 s left  part 0, 2", "3 s, about 1 s left  part 0, 3",
-			"4 s  part 1, 0", "14 s, about 30 s left  part 1, 1", "24 s, about 20 s left  part 1, 2", "34 s, about 10 s left  part 1, 3",
-			"45 s  all: 0 of 1", "46 s  all: 0 of 1",
-		}; !slices.Equal(left, want) {
-			t.Errorf("it says %q, want %q", left, want)
-		}
-	})
-}
-
 // TestSeeds: a cell on which all seeds agree is unchanged, numbers become means, and other
 // cells are empty.
 func TestSeeds(t *testing.T) {
 	rows := 1
-	withExperiment(t, Experiment{Name: "many", Run: func(_ context.Context, job *Job) error {
-		table := job.Table("throws", Column{Name: "name"}, Column{Name: "exact"}, Column{Name: "count"}, Column{Name: "share", Format: "%.1f"},
-			Column{Name: "own"}, Column{Name: "word"}, Column{Name: "lost"})
+	withExperiment(t, lab.Experiment{Name: "many", Run: func(_ context.Context, job *lab.Job) error {
+		table := job.Table("throws", lab.Column{Name: "name"}, lab.Column{Name: "exact"}, lab.Column{Name: "count"}, lab.Column{Name: "share", Format: "%.1f"},
+			lab.Column{Name: "own"}, lab.Column{Name: "word"}, lab.Column{Name: "lost"})
 		var lost any
 		if job.Seed > 5 {
 			lost = 1
 		}
 		for range rows {
-			table.Row("a", 3, int(job.Seed), float64(job.Seed)/2, measure{float64(job.Seed), 9}, strings.Repeat("x", int(job.Seed)), lost)
+			table.Row("a", 3, int(job.Seed), float64(job.Seed)/2, lab.Measure{Value: float64(job.Seed), Half: 9}, strings.Repeat("x", int(job.Seed)), lost)
 		}
 		if job.Seed == 9 {
 			rows++
@@ -159,8 +99,8 @@ func TestSeeds(t *testing.T) {
 }
 
 func TestRun(t *testing.T) {
-	withExperiment(t, Experiment{Name: "dice", Summary: "throws a die", Run: func(_ context.Context, job *Job) error {
-		table := job.Table("throws", Column{Name: "trial"}, Column{Name: "eyes", Head: "eyes of 6", Format: "%.1f"})
+	withExperiment(t, lab.Experiment{Name: "dice", Summary: "throws a die", Run: func(_ context.Context, job *lab.Job) error {
+		table := job.Table("throws", lab.Column{Name: "trial"}, lab.Column{Name: "eyes", Head: "eyes of 6", Format: "%.1f"})
 		rng := job.Rand(7)
 		for i := range max(job.Trials, 1) {
 			table.Row(i, float64(1+rng.IntN(6)))
@@ -168,7 +108,7 @@ func TestRun(t *testing.T) {
 		table.Row("none", nil)
 		return nil
 	}})
-	withExperiment(t, Experiment{Name: "broken", Summary: "fails", Run: func(context.Context, *Job) error {
+	withExperiment(t, lab.Experiment{Name: "broken", Summary: "fails", Run: func(context.Context, *lab.Job) error {
 		return errors.New("no luck")
 	}})
 
@@ -254,35 +194,12 @@ func TestInterrupted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		deaf := make(chan struct{})
 		defer close(deaf)
-		withExperiment(t, Experiment{Name: "deaf", Run: func(context.Context, *Job) error { <-deaf; return nil }})
+		withExperiment(t, lab.Experiment{Name: "deaf", Run: func(context.Context, *lab.Job) error { <-deaf; return nil }})
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
 		var out, errs strings.Builder
 		if code := run(ctx, []string{"deaf"}, &out, &errs); code != 130 || errs.String() != "sim: deaf: interrupted after 4 s\n" {
 			t.Errorf("%d, %q, %q", code, out.String(), errs.String())
-		}
-	})
-}
-
-// TestEachInterrupted: work that takes long is abandoned.
-func TestEachInterrupted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		deaf := make(chan struct{})
-		defer close(deaf)
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-		defer cancel()
-		var said strings.Builder
-		job := &Job{name: "deaf", stderr: &said, start: time.Now()}
-		if err := job.each(ctx, 7, "waited", func(i int) error {
-			if i > 2 {
-				<-deaf
-			}
-			return nil
-		}); err != context.DeadlineExceeded {
-			t.Error(err)
-		}
-		if !strings.Contains(said.String(), "waited: 3 of 7") {
-			t.Errorf("progress: %q", said.String())
 		}
 	})
 }

@@ -3,6 +3,3 @@
 package main
 
 const raceEnabled = false
-
-// exchangedObjects is how many objects the clusters of the exchange's tests hold.
-const exchangedObjects = 10_000

@@ -10,10 +10,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
+
+	"github.com/summarycache/summarycache/sim/lab"
 )
 
-var _ = experiments.add(Experiment{
+var _ = experiments.Add(lab.Experiment{
 	Name:    "results",
 	Args:    "[CHAPTER...]",
 	Summary: "runs the experiments of RESULTS.md, or some of them, and writes it and its figures below --out",
@@ -56,12 +57,12 @@ var chapters = []chapter{
 	{"exchange", "Keeping digests in step", nil, 0},
 }
 
-func runResults(ctx context.Context, job *Job) error {
+func runResults(ctx context.Context, job *lab.Job) error {
 	if info, err := os.Stat(job.Out); err != nil || !info.IsDir() {
-		return usagef("--out %s: want a directory", job.Out)
+		return lab.Usagef("--out %s: want a directory", job.Out)
 	}
 	if job.Seed != 1 || job.Trials != 0 {
-		return usagef("RESULTS.md is written with --seed 1, and with the trials that each experiment has by default")
+		return lab.Usagef("RESULTS.md is written with --seed 1, and with the trials that each experiment has by default")
 	}
 	path := filepath.Join(job.Out, "RESULTS.md")
 	old, err := os.ReadFile(path)
@@ -70,7 +71,7 @@ func runResults(ctx context.Context, job *Job) error {
 	}
 	for _, name := range job.Args {
 		if !slices.ContainsFunc(chapters, func(c chapter) bool { return c.experiment == name }) {
-			return usagef("no chapter %q in RESULTS.md", name)
+			return lab.Usagef("no chapter %q in RESULTS.md", name)
 		}
 	}
 	head, _, _ := strings.Cut(resultsText, "## "+chapters[0].title)
@@ -78,7 +79,7 @@ func runResults(ctx context.Context, job *Job) error {
 	for i, c := range chapters {
 		parts[i] = c.from(string(old))
 	}
-	made := job.Table("Chapters", Column{Name: "chapter"}, Column{Name: "tables"}, Column{Name: "rows"})
+	made := job.Table("Chapters", lab.Column{Name: "chapter"}, lab.Column{Name: "tables"}, lab.Column{Name: "rows"})
 	left := slices.DeleteFunc(slices.Clone(chapters), func(c chapter) bool {
 		return len(job.Args) > 0 && !slices.Contains(job.Args, c.experiment)
 	})
@@ -86,7 +87,7 @@ func runResults(ctx context.Context, job *Job) error {
 		if len(left) == 0 || left[0].experiment != c.experiment {
 			continue
 		}
-		var part *Job
+		var part *lab.Job
 		if err = ctx.Err(); err == nil {
 			part, err = c.run(ctx, job)
 		}
@@ -95,21 +96,21 @@ func runResults(ctx context.Context, job *Job) error {
 			for _, c := range left {
 				names += " " + c.experiment
 			}
-			fmt.Fprintf(job.stderr, "sim: what is missing: go run ./sim results%s\n", names)
+			fmt.Fprintf(job.Stderr, "sim: what is missing: go run ./sim results%s\n", names)
 			return fmt.Errorf("%s: %w", c.experiment, err)
 		}
 		var text strings.Builder
 		c.write(&text, part)
 		parts[i], left = text.String(), left[1:]
 		// Write after each chapter, so that an interrupted run can be continued.
-		if err := writeFile(path, []byte(head+strings.Join(parts, ""))); err != nil {
+		if err := lab.WriteFile(path, []byte(head+strings.Join(parts, ""))); err != nil {
 			return err
 		}
 		rows := 0
-		for _, t := range part.tables {
+		for _, t := range part.Tables {
 			rows += len(t.Rows)
 		}
-		made.Row(c.experiment, len(part.tables), rows)
+		made.Row(c.experiment, len(part.Tables), rows)
 	}
 	return nil
 }
@@ -127,6 +128,16 @@ func (c chapter) from(document string) string {
 	return heading + text
 }
 
+// chapterOf is the title of an experiment's chapter, or empty.
+func chapterOf(experiment string) string {
+	for _, c := range chapters {
+		if c.experiment == experiment {
+			return c.title
+		}
+	}
+	return ""
+}
+
 // words returns the text between the chapter's command and its pictures and tables.
 func (c chapter) words() string {
 	_, text, _ := strings.Cut(c.from(resultsText), "    go run ./sim "+c.experiment+"\n")
@@ -137,60 +148,24 @@ func (c chapter) words() string {
 }
 
 // run makes the chapter's tables as a part of job.
-func (c chapter) run(ctx context.Context, job *Job) (*Job, error) {
-	e, err := experiments.find(c.experiment)
+func (c chapter) run(ctx context.Context, job *lab.Job) (*lab.Job, error) {
+	e, err := experiments.Find(c.experiment)
 	if err != nil {
 		return nil, err
 	}
-	part := &Job{Seed: job.Seed, Trials: job.Trials, Out: job.Out, Short: job.Short, name: c.experiment, stderr: job.stderr, start: time.Now()}
+	part := job.Part(c.experiment)
 	if job.Short {
 		part.Trials = c.shortTrial
 	}
-	return part, e.prepare(flag.NewFlagSet(e.Name, flag.ContinueOnError))(ctx, part)
+	return part, e.Prepare(flag.NewFlagSet(e.Name, flag.ContinueOnError))(ctx, part)
 }
 
-func (c chapter) write(w io.Writer, part *Job) {
+func (c chapter) write(w io.Writer, part *lab.Job) {
 	fmt.Fprintf(w, "## %s\n\n    go run ./sim %s\n\n%s\n\n", c.title, c.experiment, c.words())
 	for _, name := range c.pictures {
 		fmt.Fprintf(w, "![%s](figures/%s.svg)\n\n", strings.ReplaceAll(name, "-", " "), name)
 	}
-	for _, t := range part.tables {
-		t.writeMarkdown(w)
-	}
-}
-
-// foldedRows is the least number of rows of a table that is folded.
-const foldedRows = 60
-
-func (t *Table) writeMarkdown(w io.Writer) {
-	fmt.Fprintf(w, "### %s\n\n", t.Title)
-	folded := len(t.Rows) >= foldedRows
-	if folded {
-		fmt.Fprintf(w, "<details><summary>%d rows</summary>\n\n", len(t.Rows))
-	}
-	line := func(cells []string) { fmt.Fprintf(w, "| %s |\n", strings.Join(cells, " | ")) }
-	cells, rule := make([]string, len(t.Columns)), make([]string, len(t.Columns))
-	for i, c := range t.Columns {
-		cells[i], rule[i] = c.head(), "--:"
-		for _, row := range t.Rows {
-			if _, text := row[i].(string); text {
-				rule[i] = "---"
-			}
-		}
-	}
-	line(cells)
-	line(rule)
-	for _, row := range t.Rows {
-		for i, v := range row {
-			cells[i] = strings.ReplaceAll(t.Columns[i].text(v), "|", `\|`)
-		}
-		line(cells)
-	}
-	if folded {
-		fmt.Fprint(w, "\n</details>\n")
-	}
-	fmt.Fprintln(w)
-	for _, note := range t.Notes {
-		fmt.Fprintf(w, "%s\n\n", note)
+	for _, t := range part.Tables {
+		t.WriteMarkdown(w)
 	}
 }

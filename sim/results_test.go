@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/summarycache/summarycache/sim/lab"
 )
 
 // A shownTable is a table of RESULTS.md, with its cells as text.
@@ -57,7 +59,7 @@ func TestResults(t *testing.T) {
 		t.Fatal(err)
 	}
 	document := readResults(t, string(text))
-	job := testJob(1)
+	job := lab.Quiet(1)
 	job.Short, job.Out = true, t.TempDir()
 	for _, c := range chapters {
 		for _, name := range c.pictures {
@@ -81,13 +83,13 @@ func TestResults(t *testing.T) {
 			t.Errorf("RESULTS.md has %d tables of %s, want %d", len(shown), c.experiment, len(again))
 			continue
 		}
-		for i, table := range part.tables {
+		for i, table := range part.Tables {
 			compareTables(t, table, shown[i], again[i])
 		}
 	}
 }
 
-func compareTables(t *testing.T, table *Table, shown, again shownTable) {
+func compareTables(t *testing.T, table *lab.Table, shown, again shownTable) {
 	t.Helper()
 	if strings.Join(shown.head, "|") != strings.Join(again.head, "|") || len(shown.rows) != len(again.rows) {
 		t.Errorf("%s: RESULTS.md has %d rows of %q, want %d of %q", shown.title, len(shown.rows), shown.head, len(again.rows), again.head)
@@ -96,7 +98,7 @@ func compareTables(t *testing.T, table *Table, shown, again shownTable) {
 	for r, row := range shown.rows {
 		for i, column := range table.Columns {
 			if !near(row[i], again.rows[r][i], column.Loose) {
-				t.Errorf("%s, row %d, %s: RESULTS.md has %q, a short run %q", shown.title, r+1, column.head(), row[i], again.rows[r][i])
+				t.Errorf("%s, row %d, %s: RESULTS.md has %q, a short run %q", shown.title, r+1, column.Heading(), row[i], again.rows[r][i])
 			}
 		}
 	}
@@ -105,7 +107,7 @@ func compareTables(t *testing.T, table *Table, shown, again shownTable) {
 // near compares a value of the document with that of a short run, in which loose values may be
 // missing.
 func near(full, short string, loose float64) bool {
-	if full == short || loose == AnyValue || loose > 0 && short == "-" {
+	if full == short || loose == lab.AnyValue || loose > 0 && short == "-" {
 		return true
 	}
 	a, err1 := strconv.ParseFloat(full, 64)
@@ -120,7 +122,7 @@ func TestNear(t *testing.T) {
 		want        bool
 	}{
 		{"1.5", "1.5", 0, true}, {"1.5", "1.6", 0, false}, {"1.5", "1.6", 0.1, true}, {"1.5", "1.7", 0.1, false},
-		{"1.5", "-", 0, false}, {"1.5", "-", 0.1, true}, {"-", "1.5", 0.1, false}, {"yes", "no", 0.1, false}, {"yes", "no", AnyValue, true},
+		{"1.5", "-", 0, false}, {"1.5", "-", 0.1, true}, {"-", "1.5", 0.1, false}, {"yes", "no", 0.1, false}, {"yes", "no", lab.AnyValue, true},
 	} {
 		if got := near(c.full, c.short, c.loose); got != c.want {
 			t.Errorf("near(%s, %s, %v) = %v", c.full, c.short, c.loose, got)
@@ -144,9 +146,9 @@ func (e *ends) Err() error {
 // TestResultsResume: chapters that were finished before an interruption are in the document,
 // and the others are named.
 func TestResultsResume(t *testing.T) {
-	job := testJob(1)
+	job := lab.Quiet(1)
 	var errs strings.Builder
-	job.Out, job.Short, job.Args, job.stderr = t.TempDir(), true, []string{"limits", "trials"}, &errs
+	job.Out, job.Short, job.Args, job.Stderr = t.TempDir(), true, []string{"limits", "trials"}, &errs
 	path := filepath.Join(job.Out, "RESULTS.md")
 	if err := os.WriteFile(path, []byte("head\n\n## "+chapters[2].title+"\n\nold\n"), 0o644); err != nil {
 		t.Fatal(err)
@@ -165,7 +167,7 @@ func TestResultsResume(t *testing.T) {
 
 // TestResultsInterrupted must leave the old document as it was.
 func TestResultsInterrupted(t *testing.T) {
-	job := testJob(1)
+	job := lab.Quiet(1)
 	job.Out = t.TempDir()
 	path := filepath.Join(job.Out, "RESULTS.md")
 	if err := os.WriteFile(path, []byte("old"), 0o644); err != nil {
@@ -187,7 +189,7 @@ func TestResultsInterrupted(t *testing.T) {
 
 // TestResultsByChapter replaces one chapter and keeps the rest.
 func TestResultsByChapter(t *testing.T) {
-	job := testJob(1)
+	job := lab.Quiet(1)
 	job.Out, job.Short, job.Args = t.TempDir(), true, []string{"trials"}
 	path := filepath.Join(job.Out, "RESULTS.md")
 	if err := runResults(context.Background(), job); err == nil {

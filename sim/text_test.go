@@ -6,13 +6,15 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/summarycache/summarycache/sim/lab"
 )
 
 // fits fails for lines that are wider than a terminal.
 func fits(t *testing.T, text string) {
 	t.Helper()
 	for line := range strings.Lines(text) {
-		if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > lineWidth {
+		if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > lab.LineWidth {
 			t.Errorf("%d columns: %s", n, line)
 		}
 	}
@@ -24,10 +26,10 @@ func TestTablesFitTerminal(t *testing.T) {
 	for _, columns := range []int{1, 2, 5, 9, 30} {
 		for _, key := range []string{"ours", "one owner per key, and hot caches, as groupcache has them", strings.Repeat("ö", 30)} {
 			t.Run(fmt.Sprintf("%d columns, %s", columns, key), func(t *testing.T) {
-				table := Table{Title: strings.Repeat("what was measured and how, ", 6)}
-				table.Columns = append(table.Columns, Column{Name: "way"})
+				table := lab.Table{Title: strings.Repeat("what was measured and how, ", 6)}
+				table.Columns = append(table.Columns, lab.Column{Name: "way"})
 				for i := range columns {
-					table.Columns = append(table.Columns, Column{Name: fmt.Sprint("origin fetches/request, over each object once ", i), Format: "%.3f"})
+					table.Columns = append(table.Columns, lab.Column{Name: fmt.Sprint("origin fetches/request, over each object once ", i), Format: "%.3f"})
 				}
 				for row := range 3 {
 					values := []any{key}
@@ -38,7 +40,7 @@ func TestTablesFitTerminal(t *testing.T) {
 				}
 				table.Note("%s", strings.Repeat("a long note ", 30))
 				var b bytes.Buffer
-				if err := table.writeText(&b); err != nil {
+				if err := table.WriteText(&b); err != nil {
 					t.Fatal(err)
 				}
 				text := b.String()
@@ -61,7 +63,7 @@ func TestTablesFitTerminal(t *testing.T) {
 // TestHelpFitsTerminal checks the help of sim and of each experiment.
 func TestHelpFitsTerminal(t *testing.T) {
 	for _, args := range append([][]string{{"help"}}, func() (all [][]string) {
-		for _, name := range experiments.names() {
+		for _, name := range experiments.Names() {
 			all = append(all, []string{"help", name})
 		}
 		return all

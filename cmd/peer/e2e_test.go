@@ -270,7 +270,7 @@ func TestTraceReachesItsTargets(t *testing.T) {
 	if !*long {
 		t.Skip("takes half a minute: -long")
 	}
-	code, stdout, stderr := call(t, "demo", "--trace", "../../sim/testdata/elastic-apache.ptrace.gz", "--json")
+	code, stdout, stderr := call(t, "demo", "--trace", "../../sim/systems/testdata/elastic-apache.ptrace.gz", "--json")
 	var r demo.Result
 	if err := json.Unmarshal([]byte(stdout), &r); code != 0 || err != nil {
 		t.Fatalf("peer demo = %d, %v\n%s", code, err, stderr)

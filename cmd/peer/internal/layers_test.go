@@ -107,10 +107,13 @@ var layers = []struct {
 	{dir: "sim/workload", imports: "net github.com/cespare/xxhash/v2"},
 	// The simulator opens no socket.
 	{dir: "sim/cputime"},
-	{dir: "sim", imports: "arith digest digest/index gossip/exchange sim/cputime sim/workload " +
-		"github.com/klauspost/compress/fse github.com/klauspost/compress/zstd github.com/maypok86/otter/v2 gonum.org/v1/plot " +
-		"gonum.org/v1/plot/font gonum.org/v1/plot/plotter gonum.org/v1/plot/vg gonum.org/v1/plot/vg/draw " +
-		"gonum.org/v1/plot/vg/vgimg gonum.org/v1/plot/vg/vgsvg"},
+	// Each room has one door, and none knows another.
+	{dir: "sim/lab", imports: "digest gonum.org/v1/plot gonum.org/v1/plot/font gonum.org/v1/plot/plotter gonum.org/v1/plot/vg " +
+		"gonum.org/v1/plot/vg/draw gonum.org/v1/plot/vg/vgimg gonum.org/v1/plot/vg/vgsvg"},
+	{dir: "sim/papers", imports: "arith digest sim/lab"},
+	{dir: "sim/rivals", imports: "arith digest sim/cputime sim/lab github.com/klauspost/compress/fse github.com/klauspost/compress/zstd"},
+	{dir: "sim/systems", imports: "digest digest/index gossip/exchange sim/cputime sim/lab sim/workload github.com/maypok86/otter/v2"},
+	{dir: "sim", imports: "sim/lab sim/papers sim/rivals sim/systems"},
 }
 
 // TestLayers compares the imports of every directory with the layout, both ways:

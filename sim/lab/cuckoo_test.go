@@ -1,0 +1,65 @@
+package lab
+
+import (
+	"math"
+	"testing"
+)
+
+func TestCuckooFilter(t *testing.T) {
+	f := NewCuckooFilter(67, 16)
+	job := Quiet(1)
+	rng := job.Source(0)
+	ignore := func(uint32) {}
+	var held []uint64
+	for step := range 20_000 {
+		if len(held) < 262 && step%3 > 0 { // up to 98 % full
+			key := rng.Uint64()
+			held = append(held, key)
+			f.Insert(key, ignore)
+		} else if len(held) > 0 {
+			i := int(Below(rng, uint64(len(held))))
+			f.Remove(held[i], ignore)
+			held[i] = held[len(held)-1]
+			held = held[:len(held)-1]
+		}
+		if step%100 == 0 {
+			for _, key := range held {
+				if !f.Contains(key) {
+					t.Fatalf("step %d: a key that was inserted is denied", step)
+				}
+			}
+		}
+	}
+	for _, key := range held {
+		f.Remove(key, ignore)
+	}
+	for _, b := range f.Buckets {
+		if b != ([4]uint32{}) || len(f.Spilled) > 0 {
+			t.Fatalf("emptied, it holds %v and %v", b, f.Spilled)
+		}
+	}
+}
+
+// TestCuckooFalsePositives: a filter of any size has as many false positives as follow from
+// eight fingerprints of 16 bits.
+func TestCuckooFalsePositives(t *testing.T) {
+	const buckets, keys, trials = 1001, 3800, 1_000_000
+	f := NewCuckooFilter(buckets, 16)
+	rng := Quiet(1).Source(0)
+	for range keys {
+		f.Insert(rng.Uint64(), func(uint32) {})
+	}
+	found := 0
+	for range trials {
+		if f.Contains(rng.Uint64()) {
+			found++
+		}
+	}
+	want := 8. * keys / (4 * buckets) / (1 << 16) * trials
+	if math.Abs(float64(found)-want) > 5*math.Sqrt(want) {
+		t.Errorf("%d false positives in %d look-ups, want %.0f", found, trials, want)
+	}
+	if n := len(f.Spilled); n > keys/100 {
+		t.Errorf("%d of %d fingerprints found no place", n, keys)
+	}
+}

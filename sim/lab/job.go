@@ -1,0 +1,241 @@
+// Package lab is the workbench of the rooms of sim: jobs, tables, figures, flags and the command line
+// of experiments, the formulas of the documents, and what is filled with random keys.
+package lab
+
+import (
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"reflect"
+	"time"
+)
+
+// Job is one run of an experiment: its parameters and the tables that it makes.
+type Job struct {
+	Seed   uint64   // of everything random
+	Trials int      // how many filters or lookups; 0: the experiment's default
+	Args   []string // after the name, if the experiment takes arguments
+	Out    string   // directory for the files that an experiment writes
+	JSON   any      // what --json prints instead of the tables, if not nil
+	Short  bool     // do only as much as a test needs to compare the tables
+
+	name     string
+	Tables   []*Table
+	Stderr   io.Writer
+	start    time.Time
+	counted  time.Time // when the current part began: see Progress
+	done     int       // its steps that were done last
+	reported time.Time
+}
+
+// Rand returns a source of random numbers that depends on the seed and on
+// stream only, so that parts of an experiment don't disturb each other.
+func (j *Job) Rand(stream uint64) *rand.Rand { return rand.New(rand.NewPCG(j.Seed, stream)) }
+
+// Progress prints to stderr, once the job has run for two seconds and then at most every
+// second. done of all steps are complete; from their time it estimates the time of the rest.
+// Each part of a job counts its steps from 0. If all is 0, there is no estimate.
+func (j *Job) Progress(done, all int, format string, args ...any) {
+	now := time.Now()
+	if done < j.done || j.counted.IsZero() {
+		j.counted = now
+		if j.done == 0 {
+			j.counted = j.start
+		}
+	}
+	j.done = done
+	took := now.Sub(j.start)
+	if took < 2*time.Second || now.Sub(j.reported) < time.Second {
+		return
+	}
+	j.reported = now
+	left := ""
+	if done > 0 && all > 0 {
+		left = fmt.Sprintf(", about %.0f s left", now.Sub(j.counted).Seconds()/float64(done)*float64(all-done))
+	}
+	fmt.Fprintf(j.Stderr, "%s: %4.0f s%s  %s\n", j.name, took.Seconds(), left, fmt.Sprintf(format, args...))
+}
+
+// Table starts a table. Tables are printed when the experiment is done, in the order in
+// which they were started.
+func (j *Job) Table(title string, columns ...Column) *Table {
+	t := &Table{Title: title, Columns: columns}
+	j.Tables = append(j.Tables, t)
+	return t
+}
+
+func (j *Job) writeText(w io.Writer) error {
+	for i, t := range j.Tables {
+		if i > 0 {
+			fmt.Fprintln(w)
+		}
+		if err := t.WriteText(w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeCSV writes values unrounded, and nil as an empty cell. A measured column is followed
+// by one with half of its confidence interval of 95 %.
+func (j *Job) writeCSV(w io.Writer) error {
+	out := csv.NewWriter(w)
+	for _, t := range j.Tables {
+		fmt.Fprintf(w, "# %s\n", t.Title)
+		measured := make([]bool, len(t.Columns))
+		var head []string
+		for i, c := range t.Columns {
+			head = append(head, c.Name)
+			if measured[i] = t.measured(i); measured[i] {
+				head = append(head, c.Name+"_ci95")
+			}
+		}
+		out.Write(head)
+		for _, row := range t.Rows {
+			var cells []string
+			for i, v := range row {
+				m, ok := v.(Measure)
+				switch {
+				case v == nil:
+					cells = append(cells, "")
+				case ok:
+					cells = append(cells, fmt.Sprint(m.Value))
+				default:
+					cells = append(cells, fmt.Sprint(v))
+				}
+				switch {
+				case ok && m.Half > 0:
+					cells = append(cells, fmt.Sprint(m.Half))
+				case measured[i]:
+					cells = append(cells, "")
+				}
+			}
+			out.Write(cells)
+		}
+		out.Flush() // before the next title
+	}
+	return out.Error()
+}
+
+func (j *Job) writeJSON(w io.Writer) error {
+	type table struct {
+		Title string           `json:"title"`
+		Rows  []map[string]any `json:"rows"`
+		Notes []string         `json:"notes,omitempty"`
+	}
+	out := struct {
+		Experiment string  `json:"experiment"`
+		Seed       uint64  `json:"seed"`
+		Tables     []table `json:"tables"`
+	}{Experiment: j.name, Seed: j.Seed, Tables: []table{}}
+	for _, t := range j.Tables {
+		rows := []map[string]any{}
+		for _, row := range t.Rows {
+			object := make(map[string]any, len(row))
+			for i, v := range row {
+				name := t.Columns[i].Name
+				object[name] = v
+				if m, ok := v.(Measure); ok {
+					object[name] = m.Value
+					if m.Half > 0 {
+						object[name+"_ci95"] = m.Half
+					}
+				}
+			}
+			rows = append(rows, object)
+		}
+		out.Tables = append(out.Tables, table{t.Title, rows, t.Notes})
+	}
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "  ")
+	encoder.SetEscapeHTML(false)
+	if j.JSON != nil {
+		return encoder.Encode(j.JSON)
+	}
+	return encoder.Encode(out)
+}
+
+// Part returns a job that is a part of j: an experiment with j's parameters.
+func (j *Job) Part(experiment string) *Job {
+	return &Job{Seed: j.Seed, Trials: j.Trials, Out: j.Out, Short: j.Short, name: experiment, Stderr: j.Stderr, start: time.Now()}
+}
+
+// Quiet returns a job that prints no progress.
+func Quiet(seed uint64) *Job { return &Job{Seed: seed, Stderr: io.Discard, start: time.Now()} }
+
+// repeat runs an experiment with so many seeds, from the job's seed on. Each cell of the job's
+// tables has the value on which all seeds agree, or the mean of their numbers with its
+// confidence interval.
+func (j *Job) repeat(ctx context.Context, run Runner, seeds int) error {
+	var runs [][]*Table
+	for i := range seeds {
+		part := *j
+		part.Seed += uint64(i)
+		if seeds > 1 {
+			part.name = fmt.Sprintf("%s, seed %d of %d", j.name, i+1, seeds)
+		}
+		if err := run(ctx, &part); err != nil {
+			return err
+		}
+		runs, j.JSON = append(runs, part.Tables), part.JSON
+		if len(part.Tables) != len(runs[0]) {
+			return fmt.Errorf("seed %d has %d tables, seed %d has %d", part.Seed, len(part.Tables), j.Seed, len(runs[0]))
+		}
+	}
+	j.Tables = runs[0]
+	for t, table := range j.Tables {
+		for _, run := range runs {
+			if len(run[t].Rows) != len(table.Rows) {
+				return fmt.Errorf("%s: %d rows with one seed, %d with another", table.Title, len(table.Rows), len(run[t].Rows))
+			}
+		}
+		for r, row := range table.Rows {
+			for c := range row {
+				var all []any
+				for _, run := range runs {
+					all = append(all, run[t].Rows[r][c])
+				}
+				row[c] = together(all)
+			}
+		}
+		if seeds > 1 {
+			table.Note("Means of %d seeds, with intervals of 95 %% where these differ; notes and titles are those of the first.", seeds)
+		}
+	}
+	return nil
+}
+
+// together returns the value of a cell from those of several runs. It is nil unless they agree
+// or all are numbers.
+func together(all []any) any {
+	same := true
+	var numbers []float64
+	for _, v := range all {
+		same = same && v == all[0]
+		switch x := reflect.ValueOf(v); {
+		case !x.IsValid():
+		case x.CanInt():
+			numbers = append(numbers, float64(x.Int()))
+		case x.CanUint():
+			numbers = append(numbers, float64(x.Uint()))
+		case x.CanFloat():
+			numbers = append(numbers, x.Float())
+		default:
+			if m, ok := v.(Measure); ok {
+				numbers = append(numbers, m.Value)
+			}
+		}
+	}
+	switch {
+	case same:
+		return all[0]
+	case len(numbers) == len(all):
+		return MeanOf(numbers)
+	}
+	return nil
+}
+
+type Runner func(ctx context.Context, job *Job) error

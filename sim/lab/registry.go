@@ -1,0 +1,97 @@
+package lab
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// A Room has the experiments of one package, and the figures that it draws.
+type Room struct {
+	Experiments []Experiment
+	Figures     []func(ctx context.Context, job *Job) (Figure, error)
+}
+
+// Experiment is one thing that sim can run. A file of its own declares it, and its package's
+// Room lists it.
+type Experiment struct {
+	Name    string // one word, lower case
+	Summary string // one line, no full stop
+	Args    string // the arguments it takes, as in "[TRACE]"; empty for none
+	Seconds int    // of CPU time that it took without flags: 0 for less than one, -1 for some minutes
+	Writes  bool   // files below --out
+	Run     Runner
+	// Flags may replace Run. It defines flags, and returns the function that runs with their
+	// values.
+	Flags func(*flag.FlagSet) Runner
+}
+
+// Prepare defines the experiment's flags.
+func (e Experiment) Prepare(flags *flag.FlagSet) Runner {
+	if e.Flags != nil {
+		return e.Flags(flags)
+	}
+	return e.Run
+}
+
+type Registry map[string]Experiment
+
+// Add adds experiments. Two of one name are a mistake in the program.
+func (r Registry) Add(all ...Experiment) Registry {
+	for _, e := range all {
+		if _, ok := r[e.Name]; ok {
+			panic("sim: two experiments named " + e.Name)
+		}
+		r[e.Name] = e
+	}
+	return r
+}
+
+func (r Registry) Names() []string {
+	return slices.Sorted(maps.Keys(r))
+}
+
+func (r Registry) list(w *strings.Builder) {
+	width := 0
+	for name := range r {
+		width = max(width, len(name))
+	}
+	for _, name := range r.Names() {
+		paragraph(w, fmt.Sprintf("  %-*s  ", width, name), strings.Repeat(" ", width+4), r[name].Summary)
+	}
+}
+
+// Find returns the experiment of a name, or an error that lists all names.
+func (r Registry) Find(name string) (Experiment, error) {
+	if e, ok := r[name]; ok {
+		return e, nil
+	}
+	return Experiment{}, fmt.Errorf("no experiment %q: there are %s", name, strings.Join(r.Names(), ", "))
+}
+
+// WriteFile replaces a whole file or, if it fails, leaves the old one: it writes a temporary
+// file in the same directory and renames it.
+func WriteFile(path string, data []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	defer os.Remove(f.Name()) // has no effect after the rename
+	if _, err := f.Write(data); err != nil {
+		f.Close()
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	if err := f.Chmod(0o644); err != nil {
+		f.Close()
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	if err := f.Close(); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return os.Rename(f.Name(), path)
+}

@@ -1,0 +1,130 @@
+package systems
+
+import (
+	"context"
+	"maps"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/summarycache/summarycache/sim/lab"
+)
+
+func TestLRU(t *testing.T) {
+	c := newLRU(40)
+	var log []string
+	put := func(key uint32, size int64) bool {
+		return c.put(object{key, size}, false, func(k uint32) { log = append(log, "+"+string(rune('a'+k))) }, func(k uint32) { log = append(log, "-"+string(rune('a'+k))) })
+	}
+	for key := range uint32(4) {
+		put(key, 10)
+	}
+	c.get(0)
+	put(4, 10)      // evicts b
+	put(0, 6)       // shrinks
+	put(5, 4)       // fits
+	if put(6, 11) { // larger than a quarter of the cache
+		t.Error("an object longer than a quarter of the cache was stored")
+	}
+	c.peek(2)
+	put(7, 1) // evicts c, although it was peeked at
+	if got := strings.Join(log, " "); got != "+a +b +c +d +e -b +f +h -c" {
+		t.Errorf("changes: %s", got)
+	}
+	if c.weight() != 31 || len(c.at) != 5 || c.order.Len() != 5 {
+		t.Errorf("weight %d, %d objects", c.weight(), len(c.at))
+	}
+}
+
+// TestEvictions sends random requests to caches of every policy. The additions and removals
+// that they report must agree with their contents, which must fit. If copies leave first,
+// nothing else leaves while they take more than their share.
+func TestEvictions(t *testing.T) {
+	rules := maps.Clone(evictions)
+	for name, make := range evictions {
+		rules[name+", few copies"] = func(limit int64) copies { return newFewCopies(make(limit), limit) }
+	}
+	for name, make := range rules {
+		t.Run(name, func(t *testing.T) {
+			const limit = 1000
+			c := make(limit)
+			few, _ := c.(*fewCopies)
+			spared, copies := 0, map[uint32]bool{}
+			held := map[uint32]int64{}
+			rng := rand.New(rand.NewPCG(1, 2))
+			steps := 20_000
+			if testing.Short() {
+				steps = 2_000
+			}
+			for range steps {
+				key := uint32(float64(300) * rng.Float64() * rng.Float64())
+				if o, ok := c.get(key); ok != (held[key] != 0) || ok && o.size != held[key] {
+					t.Fatalf("get(%d) = %v, %v, but %d was reported", key, o, ok, held[key])
+				} else if ok && rng.IntN(10) > 0 {
+					continue
+				}
+				size := 1 + rng.Int64N(40)
+				if rng.IntN(100) == 0 {
+					size = limit + 1
+				}
+				copied := rng.IntN(2) == 0
+				stored := c.put(object{key, size}, copied, func(key uint32) {
+					if held[key] != 0 {
+						t.Fatalf("%d came twice", key)
+					}
+				}, func(gone uint32) {
+					if few != nil && gone != key && !copies[gone] {
+						spared++
+						if share := int64(limit / 32); few.taken > share {
+							t.Fatalf("%d left, and copies take %d of %d bytes", gone, few.taken, share)
+						}
+					}
+					delete(held, gone)
+				})
+				if stored != (size <= limit/largestShare) {
+					t.Fatalf("put of %d bytes = %v", size, stored)
+				}
+				if _, kept := c.peek(key); kept && stored {
+					held[key], copies[key] = size, copied
+				}
+				sum := int64(0)
+				for _, size := range held {
+					sum += size
+				}
+				if c.len() != len(held) || sum > limit || c.weight() != sum {
+					t.Fatalf("%d objects of %d bytes, but %d of %d by the reported changes", c.len(), c.weight(), len(held), sum)
+				}
+			}
+			if few != nil && spared == 0 {
+				t.Error("nothing but copies left")
+			}
+		})
+	}
+}
+
+// TestSystemsEvictByOtter replays a trace on caches that are not LRU.
+func TestSystemsEvictByOtter(t *testing.T) {
+	job := lab.Quiet(1)
+	requests := 20_000
+	if testing.Short() {
+		requests = 4_000
+	}
+	if err := replayAll(context.Background(), job, invented(requests), systemsOptions{caches: 4, capacity: 0.1, evict: "otter"}, false); err != nil {
+		t.Fatal(err)
+	}
+	table := job.Tables[0]
+	if !strings.Contains(strings.Join(table.Notes, " "), "otter") {
+		t.Errorf("the table does not say how objects leave: %q", table.Notes)
+	}
+	for _, row := range table.Rows {
+		if total := row[3].(float64); total < 20 || total > 95 {
+			t.Errorf("%s: %v %% hits", row[0], total)
+		}
+		// Only caches with gossip pay for membership, and every object comes from the origin
+		// once.
+		wire, all, fetches := row[11].(float64), row[12].(float64), row[13].(float64)
+		if name := row[0].(string); (all > wire) != strings.HasPrefix(name, "ours") || fetches < 1 {
+			t.Errorf("%s: %v bytes, with membership %v; %v fetches an object", name, wire, all, fetches)
+		}
+	}
+}
