@@ -7,7 +7,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"io"
-	"log/slog"
 	"maps"
 	"net"
 	"net/netip"
@@ -107,7 +106,7 @@ func (a *acceptor) admit(c net.Conn) *accepted {
 	switch {
 	case a.n.ctx.Err() != nil: // see close
 	case len(a.conns) >= limits.Conns || a.perHost[from] >= limits.ConnsPerHost || !granted:
-		a.n.limited.log(slog.LevelWarn, "cap", "too many connections", "from", from, "connections", len(a.conns))
+		a.n.log.Warn("too many connections", "from", from, "connections", len(a.conns))
 	default:
 		a.accepted.Add(1)
 		a.conns[conn] = struct{}{}
@@ -232,7 +231,7 @@ func (a *acceptor) unwrap(conn *accepted, c *peeked, config *tls.Config) (*peeke
 	}
 	if err != nil {
 		if !brokeOff(err) {
-			a.n.limited.log(slog.LevelError, "handshake "+conn.from.String(), "refused a peer that does not prove to have this cluster's secret",
+			a.n.log.Error("refused a peer that does not prove to have this cluster's secret",
 				"from", conn.from, "member", membersAt{a.n, conn.from}, "err", err)
 		}
 		return nil, 0, err
@@ -269,7 +268,7 @@ func (a *acceptor) prove(c *accepted, public ed25519.PublicKey) error {
 func (a *acceptor) refuse(c *peeked, from netip.Addr, logged, text string) {
 	defer c.Close()
 	a.strange.Add(1)
-	a.n.limited.log(slog.LevelError, "refuse "+from.String(), logged, "from", from, "member", membersAt{a.n, from})
+	a.n.log.Error(logged, "from", from, "member", membersAt{a.n, from})
 	c.SetDeadline(time.Now().Add(time.Second))
 	r := exchange.Refusal{Err: exchange.ErrSecret, Text: text}
 	if _, err := c.Write(r.AppendTo(nil)); err == nil {

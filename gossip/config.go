@@ -11,6 +11,7 @@ import (
 
 	"github.com/summarycache/summarycache/digest"
 	"github.com/summarycache/summarycache/gossip/exchange"
+	"github.com/summarycache/summarycache/gossip/limitlog"
 )
 
 // Config describes a [Node]. Only Name is required.
@@ -65,7 +66,7 @@ type Config struct {
 	// means that nothing is saved.
 	StateFile string
 
-	// Logger gets all log records; nil means slog.Default().
+	// Logger gets the log records, as many as package limitlog lets through; nil means slog.Default().
 	Logger *slog.Logger
 
 	Advanced
@@ -239,7 +240,7 @@ func (c *Config) fill() {
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
-	c.Logger = c.Logger.With("peer", c.Name)
+	c.Logger = slog.New(limitlog.New(c.Logger.Handler())).With("peer", c.Name)
 }
 
 func checkHostPort(addr string) error {

@@ -5,7 +5,6 @@ import (
 	"crypto/ed25519"
 	"encoding/binary"
 	"errors"
-	"log/slog"
 	"net/netip"
 	"time"
 
@@ -66,7 +65,7 @@ func (d delegate) NotifyLeave(node *memberlist.Node)  { d.n.noteMember(node, fal
 
 // NotifyConflict logs that two addresses claim one name.
 func (d delegate) NotifyConflict(existing, other *memberlist.Node) {
-	d.n.limited.log(slog.LevelError, "conflict "+other.Name+other.Address(), "two peers have one name; the second is ignored while the first lives",
+	d.n.log.Error("two peers have one name; the second is ignored while the first lives",
 		"member", existing.Name, "addr", existing.Address(), "other", other.Address())
 }
 
@@ -123,7 +122,7 @@ func (d delegate) NotifyAlive(node *memberlist.Node) error {
 	if err == nil || node.Name == d.n.cfg.Name {
 		return nil
 	}
-	d.n.limited.log(slog.LevelError, "alive "+node.Name, "ignoring a member that cannot take part",
+	d.n.log.Error("ignoring a member that cannot take part",
 		"member", node.Name, "addr", node.Address(), "err", err)
 	return err
 }

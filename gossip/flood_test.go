@@ -2,8 +2,11 @@ package gossip
 
 import (
 	"bytes"
+	"io"
+	"log/slog"
 	"net"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 )
@@ -60,5 +63,28 @@ func TestFloodsOfMemberLists(t *testing.T) {
 				t.Errorf("%d streams took %d MiB", flood.streams, most>>20)
 			}
 		})
+	}
+}
+
+// A stranger's streams, which have a port each, are few lines of the log.
+func TestStreamsOfStrangersAreFewLines(t *testing.T) {
+	var log lockedLog
+	n, err := New(Config{Name: "p1", Bind: "127.0.0.1:0", Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer n.Close()
+	for range 200 {
+		c, err := net.Dial("tcp", n.Addr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Write(promise(8000, 0))
+		c.(*net.TCPConn).CloseWrite()
+		io.Copy(io.Discard, c)
+		c.Close()
+	}
+	if got := strings.Count(log.String(), "\n"); got < 2 || got > 20 {
+		t.Errorf("200 streams are %d lines:\n%s", got, log.String())
 	}
 }

@@ -3,7 +3,6 @@ package gossip
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"maps"
 	"math/rand/v2"
 	"net/netip"
@@ -127,7 +126,7 @@ func (n *Node) rejoinLoop() {
 			return
 		case err != nil:
 			settled = false
-			n.limited.log(slog.LevelWarn, "alone", "alone: no other peer is found; trying again", "err", err)
+			n.log.Warn("alone: no other peer is found; trying again", "err", err)
 		case alone:
 			n.log.Info("found other peers")
 		}
@@ -170,7 +169,7 @@ func (n *Node) rejoin() bool {
 // logRefusal logs why a peer that answered did not let this one join.
 func (n *Node) logRefusal(seed string, err error) {
 	if err != nil && !errors.Is(err, ErrUnreachable) && n.ctx.Err() == nil {
-		n.limited.log(slog.LevelError, "rejoin "+seed, "could not join", "seed", seed, "err", err)
+		n.log.Error("could not join", "seed", seed, "err", err)
 	}
 }
 

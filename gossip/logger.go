@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// memberlistLogger writes memberlist's lines to slog. Its errors become warnings, since memberlist
-// continues after them. Strangers can cause some, so that lines of one cause are limited.
-func memberlistLogger(l *limiter) *log.Logger { return log.New(levelWriter{l}, "", 0) }
+// memberlistLogger writes memberlist's lines to slog, as one message with what each says, since strangers
+// can cause some of them. Its errors become warnings, since memberlist continues after them.
+func memberlistLogger(l *slog.Logger) *log.Logger { return log.New(levelWriter{l}, "", 0) }
 
-type levelWriter struct{ l *limiter }
+type levelWriter struct{ log *slog.Logger }
 
 var memberlistLevels = map[string]slog.Level{
 	"[DEBUG]": slog.LevelDebug - 4, // a line for each packet and stream
@@ -31,17 +31,14 @@ func (w levelWriter) Write(b []byte) (int, error) {
 		level = slog.LevelDebug
 	}
 	line = strings.TrimPrefix(line, "memberlist: ")
-	if level < slog.LevelInfo {
-		w.l.logger.Log(context.Background(), level, line, "from", "memberlist")
-	} else {
-		w.l.log(level, "memberlist "+causeOf(line), line, "from", "memberlist")
-	}
+	says := beforeDetail(line)
+	w.log.Log(context.Background(), level, "memberlist", "says", says, "detail", line[len(says):])
 	return len(b), nil
 }
 
-// causeOf returns what a line of memberlist says before its first detail: an error, or an address, whose
-// port differs for each stream.
-func causeOf(line string) string {
+// beforeDetail returns what a line of memberlist says before its first detail: an error, or an address,
+// whose port differs for each stream.
+func beforeDetail(line string) string {
 	line, _, _ = strings.Cut(line, ": ")
 	line, _, _ = strings.Cut(line, " from=")
 	return line

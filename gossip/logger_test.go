@@ -1,52 +1,32 @@
 package gossip
 
 import (
-	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/summarycache/summarycache/gossip/limitlog"
 )
 
-// A stranger's streams have a port each. They are one cause, of one line a minute, with the number of
-// those left out.
+// A stranger's streams have a port each, and are one cause.
 func TestMemberlistsLinesOfOneCause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b strings.Builder
-		l := memberlistLogger(newLimiter(slog.New(slog.NewTextHandler(&b, nil))))
+		l := memberlistLogger(slog.New(limitlog.New(slog.NewTextHandler(&b, nil))))
 		for port := range 800 {
 			l.Printf("[ERR] memberlist: failed to receive: EOF from=192.0.2.1:%d", 1024+port)
 			l.Printf("[WARN] memberlist: Got ping for unexpected node 'x' from=192.0.2.1:%d", 1024+port)
 		}
-		if got := strings.Count(b.String(), "\n"); got > 2 {
-			t.Errorf("%d lines of two causes in a minute", got)
+		if got := strings.Count(b.String(), "\n"); got != 2*limitlog.AtOnce {
+			t.Errorf("%d lines of two causes at once, want %d", got, 2*limitlog.AtOnce)
 		}
-		time.Sleep(limiterQuiet)
+		time.Sleep(limitlog.Every)
 		b.Reset()
 		l.Printf("[ERR] memberlist: failed to receive: EOF from=192.0.2.1:7")
-		if got := b.String(); !strings.Contains(got, "failed to receive") || !strings.Contains(got, "unsaid=799") {
-			t.Errorf("a minute later: %q, want one line with 799 left out", got)
-		}
-	})
-}
-
-// However many causes there are, a minute has a bounded number of lines.
-func TestLinesOfManyCauses(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var b strings.Builder
-		l := newLimiter(slog.New(slog.NewTextHandler(&b, nil)))
-		for i := range 10 * limiterSize {
-			l.log(slog.LevelWarn, fmt.Sprint(i), "m")
-		}
-		if got := strings.Count(b.String(), "\n"); got != limiterSize {
-			t.Errorf("%d lines in a minute, want %d", got, limiterSize)
-		}
-		time.Sleep(limiterQuiet)
-		b.Reset()
-		l.log(slog.LevelWarn, "x", "m")
-		if want := fmt.Sprint("unsaid=", 9*limiterSize); !strings.Contains(b.String(), want) {
-			t.Errorf("a minute later: %q, want %s", b.String(), want)
+		if got := b.String(); !strings.HasSuffix(got, `msg=memberlist says="failed to receive" detail=": EOF from=192.0.2.1:7" unsaid=1594`+"\n") {
+			t.Errorf("a minute later: %q, want one line with 1594 left out", got)
 		}
 	})
 }

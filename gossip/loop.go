@@ -194,11 +194,7 @@ func (n *Node) report(ev exchange.Event) {
 	case exchange.Rejected:
 		args = append(args, "from_peer", ev.Source, "err", ev.Err)
 	}
-	if entry.level >= slog.LevelWarn {
-		n.limited.log(entry.level, ev.Kind.String()+" "+ev.Peer+ev.Source, entry.text, args...)
-	} else {
-		n.log.Log(n.ctx, entry.level, entry.text, args...)
-	}
+	n.log.Log(n.ctx, entry.level, entry.text, args...)
 	if hook := n.cfg.Hooks.Event; hook != nil {
 		n.hook(func() { hook(ev) })
 	}

@@ -26,7 +26,6 @@ import (
 type Node struct {
 	cfg          Config
 	log          *slog.Logger
-	limited      *limiter
 	ring         atomic.Pointer[ring]
 	ownSeed      bool          // the digest seed does not follow from a secret
 	signs        crypto.Signer // nil if this peer does not sign
@@ -120,7 +119,6 @@ func newNode(cfg Config, advertise netip.AddrPort) *Node {
 	n := &Node{
 		cfg: cfg, advertise: advertise,
 		log:          cfg.Logger,
-		limited:      newLimiter(cfg.Logger),
 		digestLimits: digest.Limits{Bytes: cfg.Limits.DigestBytes, Memory: digestMemory},
 		bodies:       bodies{known: make(map[exchange.AnswerKey]func() []byte), memory: cfg.Limits.StreamMemory},
 		digests:      digestLedger{memory: cfg.Limits.DigestMemory},
@@ -215,7 +213,7 @@ func (n *Node) memberlistConfig() *memberlist.Config {
 	c.SuspicionMult = n.cfg.detect.suspicion
 	c.DeadNodeReclaimTime = nameKept
 	c.Delegate, c.Events, c.Conflict, c.Alive, c.Ping = delegate{n}, delegate{n}, delegate{n}, delegate{n}, delegate{n}
-	c.Logger = memberlistLogger(n.limited)
+	c.Logger = memberlistLogger(n.log)
 	return c
 }
 

@@ -1,7 +1,6 @@
 package gossip
 
 import (
-	"log/slog"
 	"time"
 
 	"github.com/summarycache/summarycache/digest"
@@ -101,10 +100,10 @@ func (n *Node) publish(filter *digest.CountingFilter) time.Duration {
 // it does not hold.
 func (n *Node) warnOfRefusal(f *digest.Filter) {
 	if err := n.digestLimits.Accept(f.Geometry(), f.Ones()); err != nil {
-		n.limited.log(slog.LevelWarn, "refused digest", "the digest is too large: peers with the same limits refuse it", "err", err)
+		n.log.Warn("the digest is too large: peers with the same limits refuse it", "err", err)
 	}
 	if h := n.cfg.Holdings; h.Outgrown() && uint64(h.filter.Len()) > 2*h.Planned() { // a program that replans has done so before
-		n.limited.log(slog.LevelWarn, "outgrown", "the digest was planned for fewer objects, and claims more that this peer does not hold; see Holdings.Replan",
+		n.log.Warn("the digest was planned for fewer objects, and claims more that this peer does not hold; see Holdings.Replan",
 			"objects", h.filter.Len(), "planned", h.Planned())
 	}
 }

@@ -107,9 +107,8 @@ func idText(id uint32) string {
 
 // foreign logs a packet of this protocol that no accepted secret opens: from a peer that missed a
 // change of secrets, or from another cluster.
-func (n *Node) foreign(from netip.AddrPort) {
-	n.limited.log(slog.LevelError, "foreign "+from.Addr().String(), "dropped packets under a secret that is not accepted, or under none",
-		"from", from, "member", membersAt{n, from.Addr()})
+func (n *Node) foreign(from netip.Addr) {
+	n.log.Error("dropped packets under a secret that is not accepted, or under none", "from", from, "member", membersAt{n, from})
 }
 
 // membersAt is logged as the names of up to three members at an address, dead ones included.

@@ -2,7 +2,6 @@ package gossip
 
 import (
 	"errors"
-	"log/slog"
 	"slices"
 
 	"github.com/summarycache/summarycache/digest"
@@ -47,7 +46,7 @@ func (n *Node) Seed() uint64 { return n.digestSeeds()[0] }
 func (n *Node) learn(m *member, u exchange.Update) {
 	f := u.Filter
 	if f != nil && !slices.Contains(n.digestSeeds(), f.Geometry().Seed) {
-		n.limited.log(slog.LevelWarn, "seed "+m.name, "a peer is no candidate: its digest uses a seed that is no longer accepted", "member", m.name)
+		n.log.Warn("a peer is no candidate: its digest uses a seed that is no longer accepted", "member", m.name)
 		f = nil
 	}
 	if f != nil {

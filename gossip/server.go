@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"github.com/summarycache/summarycache/gossip/exchange"
@@ -41,8 +40,7 @@ func (n *Node) serve(w *wire) {
 // strange logs a malformed message.
 func (n *Node) strange(w *wire, what string, err error) {
 	if errors.Is(err, exchange.ErrMalformed) {
-		from := addrOf(w.RemoteAddr())
-		n.limited.log(slog.LevelWarn, "malformed "+from.String(), "malformed "+what, "from", from, "err", err)
+		n.log.Warn("malformed "+what, "from", addrOf(w.RemoteAddr()), "err", err)
 	}
 }
 
@@ -69,9 +67,8 @@ func (n *Node) welcome(w *wire) (string, error) {
 		text, err = n.nameTaken(h)
 	}
 	if err != nil {
-		from := addrOf(w.RemoteAddr())
-		n.limited.log(slog.LevelError, "refused "+h.Name+err.Error(), "refused a peer",
-			"member", h.Name, "addr", h.Address, "from", from, "err", err, "detail", text)
+		n.log.Error("refused a peer",
+			"member", h.Name, "addr", h.Address, "from", addrOf(w.RemoteAddr()), "err", err, "detail", text)
 		r := &exchange.Refusal{Err: err, Text: text}
 		w.writeAll(r.AppendTo(nil))
 		return "", err

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/netip"
 	"slices"
@@ -90,7 +89,7 @@ func (t *transport) readPackets() {
 				t.deliver(screened, from, now)
 			} else {
 				t.strange.Add(1)
-				t.n.limited.log(slog.LevelWarn, "screen "+addrOf(from).String(), "refused a packet of membership", "from", addrOf(from), "err", err)
+				t.n.log.Warn("refused a packet of membership", "from", addrOf(from), "err", err)
 			}
 		}
 	}
@@ -131,7 +130,7 @@ func (t *transport) open(b []byte, from netip.AddrPort) []byte {
 	}
 	packet := t.n.ring.Load().open(b)
 	if packet == nil && (len(b) > sealBytes && b[0] == sealedByte || kindOf(b) != ofNobody) {
-		t.n.foreign(from) // under another secret, or none
+		t.n.foreign(from.Addr()) // under another secret, or none
 	}
 	if kindOf(packet) == ofNobody {
 		return nil

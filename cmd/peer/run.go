@@ -62,6 +62,7 @@ func (c *runCommand) Run(e *environment, ctx *kong.Context, flags *config.Flags)
 	case err != nil:
 		return err
 	}
+	log = n.Log()
 	a := n.Addresses()
 	https := ""
 	if a.HTTPS != "" {

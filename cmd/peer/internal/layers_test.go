@@ -42,8 +42,9 @@ var layers = []struct {
 	{dir: "gossip/exchange", imports: "digest gossip/internal/wire", without: "os sync"},
 	{dir: "gossip/invalidation", imports: "digest gossip/internal/wire", without: "os sync"},
 	{dir: "gossip/memnet", imports: "net"},
+	{dir: "gossip/limitlog"},
 	// Nothing else sees memberlist.
-	{dir: "gossip", imports: "net digest digest/index gossip/exchange gossip/invalidation github.com/hashicorp/memberlist"},
+	{dir: "gossip", imports: "net digest digest/index gossip/exchange gossip/invalidation gossip/limitlog github.com/hashicorp/memberlist"},
 
 	// The rules of caches: functions of requests, responses and times.
 	{dir: "gossip/rfc9111", imports: "net github.com/dunglas/httpsfv", without: "os context io net"},
@@ -51,15 +52,14 @@ var layers = []struct {
 	{dir: "gossip/sibling", imports: "net digest gossip gossip/invalidation gossip/rfc9111"},
 
 	{dir: "cmd/peer/internal/health"},
-	{dir: "cmd/peer/internal/limitlog"},
 	{dir: "cmd/peer/internal/budget", imports: "golang.org/x/sys/unix golang.org/x/sys/windows"},
 	// The store knows nothing of HTTP, siblings or digests.
 	{dir: "cmd/peer/internal/store/disktest", imports: "cmd/peer/internal/store"},
-	{dir: "cmd/peer/internal/store", imports: "cmd/peer/internal/budget cmd/peer/internal/health cmd/peer/internal/limitlog github.com/cespare/xxhash/v2 github.com/maypok86/otter/v2 golang.org/x/sys/unix"},
+	{dir: "cmd/peer/internal/store", imports: "cmd/peer/internal/budget cmd/peer/internal/health github.com/cespare/xxhash/v2 github.com/maypok86/otter/v2 golang.org/x/sys/unix"},
 	// How answers leave, whatever they are.
 	{dir: "cmd/peer/internal/conn", imports: "net cmd/peer/internal/budget golang.org/x/sys/unix"},
 	// Traces of requests, whoever answers them; nothing else sees OpenTelemetry.
-	{dir: "cmd/peer/internal/tracing", imports: "net cmd/peer/internal/limitlog go.opentelemetry.io/otel/attribute go.opentelemetry.io/otel/codes " +
+	{dir: "cmd/peer/internal/tracing", imports: "net go.opentelemetry.io/otel/attribute go.opentelemetry.io/otel/codes " +
 		"go.opentelemetry.io/otel/propagation go.opentelemetry.io/otel/sdk/resource go.opentelemetry.io/otel/sdk/trace " +
 		"go.opentelemetry.io/otel/trace"},
 	// What a request means, for everything that sees it: pure functions.
@@ -93,7 +93,7 @@ var layers = []struct {
 		"github.com/prometheus/client_golang/prometheus/promhttp"},
 	// Here the parts become a peer.
 	{dir: "cmd/peer/internal/node", imports: "net digest digest/squid gossip gossip/exchange gossip/invalidation cmd/peer/internal/accesslog cmd/peer/internal/admin " +
-		"cmd/peer/internal/budget cmd/peer/internal/cache cmd/peer/internal/config cmd/peer/internal/conn cmd/peer/internal/control cmd/peer/internal/health cmd/peer/internal/limitlog cmd/peer/internal/peertls " +
+		"cmd/peer/internal/budget cmd/peer/internal/cache cmd/peer/internal/config cmd/peer/internal/conn cmd/peer/internal/control cmd/peer/internal/health gossip/limitlog cmd/peer/internal/peertls " +
 		"cmd/peer/internal/proxy gossip/sibling cmd/peer/internal/squid cmd/peer/internal/store cmd/peer/internal/table cmd/peer/internal/tracing"},
 	// All of it is tests.
 	{dir: "cmd/peer/internal/simulation"},

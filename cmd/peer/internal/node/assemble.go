@@ -37,7 +37,7 @@ func (n *Node) acquire(o Options) error {
 	}
 	n.useSecrets(n.cfg)
 	n.shares = conn.Share(n.cfg.MaxConnections, n.budget)
-	n.roster = &roster{members: func() []gossip.Member { return n.gossip.Members() }, secure: n.cfg.PeerTLS != nil, limited: n.limited}
+	n.roster = &roster{members: func() []gossip.Member { return n.gossip.Members() }, secure: n.cfg.PeerTLS != nil, log: n.log}
 	n.control = control.New(n.cfg.Name, n.secrets, n.roster.member)
 	n.siblings, n.invalidator = &locator{}, &invalidator{}
 	if err := errors.Join(n.listen(o), n.openStore(o), n.openGossip(o)); err != nil {
@@ -175,7 +175,7 @@ func (n *Node) proxyConfig(o Options) proxy.Config {
 	if n.cfg.PeerTLS != nil {
 		peers = peertls.NewTransport(n.cfg.PeerTLS, dial)
 	}
-	n.peers = newLoggingTransport(peers, n.limited)
+	n.peers = newLoggingTransport(peers, n.log)
 	c.SiblingTransport = n.peers
 	n.coalescer = sibling.NewCoalescer(sibling.CoalescerConfig{Name: n.cfg.Name, Others: n.living, Key: n.coalescingKey, HTTP: n.peers,
 		Advertised: func(identity string) bool { return len(n.gossip.Candidates(nil, identity)) > 0 }, Health: &n.health, Admit: c.Admit})

@@ -35,7 +35,7 @@ func (n *Node) hangReporter() func() {
 	return func() {
 		for _, p := range n.watchdog.Parts() {
 			if p.Hangs {
-				n.limited.Error("hangs "+p.Name, "a part of this peer hangs: no progress though there is work", "part", p.Name, "for", p.Stalled.Truncate(time.Second))
+				n.log.Error("a part of this peer hangs: no progress though there is work", "part", p.Name, "for", p.Stalled.Truncate(time.Second))
 			} else if hung[p.Name] {
 				n.log.Info("a part that hung makes progress again", "part", p.Name)
 			}

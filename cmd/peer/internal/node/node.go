@@ -22,12 +22,12 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/conn"
 	"github.com/summarycache/summarycache/cmd/peer/internal/control"
 	"github.com/summarycache/summarycache/cmd/peer/internal/health"
-	"github.com/summarycache/summarycache/cmd/peer/internal/limitlog"
 	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
 	"github.com/summarycache/summarycache/cmd/peer/internal/squid"
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
 	"github.com/summarycache/summarycache/cmd/peer/internal/tracing"
 	"github.com/summarycache/summarycache/gossip"
+	"github.com/summarycache/summarycache/gossip/limitlog"
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
@@ -54,7 +54,6 @@ type Node struct {
 	cfg     config.Config
 	version string
 	log     *slog.Logger
-	limited *limitlog.Logger
 	budget  *budget.Budget
 	shares  conn.Shares
 	started time.Time
@@ -152,8 +151,7 @@ func assemble(o Options) *Node {
 		n.log = slog.New(slog.DiscardHandler)
 	}
 	n.events = admin.NewEvents(n.log.Handler())
-	n.log = slog.New(limitlog.Bounded(n.events))
-	n.limited = &limitlog.Logger{Log: n.log}
+	n.log = slog.New(limitlog.New(n.events))
 	n.enter(starting)
 	return n
 }
@@ -251,6 +249,9 @@ func (n *Node) serveOn(l net.Listener, h http.Handler, serve func(*http.Server) 
 		}
 	})
 }
+
+// Log returns the node's log, which is bounded and whose last lines are the node's events.
+func (n *Node) Log() *slog.Logger { return n.log }
 
 // Failed receives the error of a listener that failed. The rest of the node goes on until it is
 // shut down.

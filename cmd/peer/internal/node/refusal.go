@@ -2,13 +2,13 @@ package node
 
 import (
 	"cmp"
+	"log/slog"
 	"net/http"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
 
-	"github.com/summarycache/summarycache/cmd/peer/internal/limitlog"
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
@@ -17,12 +17,12 @@ import (
 // the log nobody would notice an expired certificate, for example, or TLS at one end only.
 type loggingTransport struct {
 	transport
-	limited *limitlog.Logger
-	looked  *atomic.Int64 // Unix second in which the clock was last compared with an answer's
+	log    *slog.Logger
+	looked *atomic.Int64 // Unix second in which the clock was last compared with an answer's
 }
 
-func newLoggingTransport(t transport, limited *limitlog.Logger) loggingTransport {
-	return loggingTransport{t, limited, new(atomic.Int64)}
+func newLoggingTransport(t transport, log *slog.Logger) loggingTransport {
+	return loggingTransport{t, log, new(atomic.Int64)}
 }
 
 func (o loggingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -30,9 +30,9 @@ func (o loggingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	name := cmp.Or(sibling.PeerOf(r.Context()), r.URL.Host)
 	switch {
 	case err != nil && r.Context().Err() == nil: // requests that were given up are counted elsewhere
-		o.limited.Warn("ask "+name, "a sibling cannot be asked", "member", name, "addr", r.URL.Host, "err", err)
+		o.log.Warn("a sibling cannot be asked", "member", name, "addr", r.URL.Host, "err", err)
 	case err == nil && resp.StatusCode == http.StatusForbidden && strings.Contains(resp.Header.Get("Cache-Status"), "not-a-sibling"):
-		o.limited.Warn("ask "+name, "a sibling refuses this peer's requests: its log says why", "member", name, "addr", r.URL.Host)
+		o.log.Warn("a sibling refuses this peer's requests: its log says why", "member", name, "addr", r.URL.Host)
 	case err == nil:
 		// One answer a second is enough, and dates are slow to parse.
 		now := time.Now()
@@ -40,7 +40,7 @@ func (o loggingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 			break
 		}
 		if by := aheadBy(resp.Header, now); by >= aheadAtLeast {
-			o.limited.Warn("clock", "this machine's clock is ahead of a sibling's: objects go stale too early here", "member", name, "by", by)
+			o.log.Warn("this machine's clock is ahead of a sibling's: objects go stale too early here", "member", name, "by", by)
 		}
 	}
 	return resp, err

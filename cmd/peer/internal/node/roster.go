@@ -2,13 +2,13 @@ package node
 
 import (
 	"errors"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
 	"sync"
 	"time"
 
-	"github.com/summarycache/summarycache/cmd/peer/internal/limitlog"
 	"github.com/summarycache/summarycache/gossip"
 )
 
@@ -17,7 +17,7 @@ import (
 type roster struct {
 	members func() []gossip.Member
 	secure  bool // siblings have certificates
-	limited *limitlog.Logger
+	log     *slog.Logger
 
 	mu    sync.Mutex
 	read  time.Time           // when members was called
@@ -62,7 +62,7 @@ func (s *roster) admit(r *http.Request, name string) error {
 		err = errElsewhere
 	}
 	if err != nil {
-		s.limited.Warn("asker "+name, "refused a request: it is not from the sibling that it names", "member", name, "from", r.RemoteAddr, "err", err)
+		s.log.Warn("refused a request: it is not from the sibling that it names", "member", name, "from", r.RemoteAddr, "err", err)
 	}
 	return err
 }

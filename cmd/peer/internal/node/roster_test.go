@@ -13,8 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/summarycache/summarycache/cmd/peer/internal/limitlog"
 	"github.com/summarycache/summarycache/gossip"
+	"github.com/summarycache/summarycache/gossip/limitlog"
 )
 
 func TestRoster(t *testing.T) {
@@ -48,7 +48,7 @@ func TestRoster(t *testing.T) {
 		"a dead member's certificate": {true, "d", "10.0.0.4:40000", certificate("d"), errDead},
 		"no member, without TLS":      {true, "edge", "10.0.0.9:40000", nil, nil},
 	} {
-		s := &roster{members: func() []gossip.Member { return members }, secure: tt.secure, limited: &limitlog.Logger{Log: slog.New(slog.DiscardHandler)}}
+		s := &roster{members: func() []gossip.Member { return members }, secure: tt.secure, log: slog.New(slog.DiscardHandler)}
 		if err := s.admit(&http.Request{RemoteAddr: tt.from, TLS: tt.tls}, tt.claim); !errors.Is(err, tt.want) {
 			t.Errorf("%s: admit = %v, want %v", name, err, tt.want)
 		}
@@ -60,7 +60,7 @@ func TestRosterIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder
 		read, alive := 0, false
-		s := &roster{limited: &limitlog.Logger{Log: slog.New(slog.NewTextHandler(&log, nil))}, members: func() []gossip.Member {
+		s := &roster{log: slog.New(limitlog.New(slog.NewTextHandler(&log, nil))), members: func() []gossip.Member {
 			read++
 			return []gossip.Member{{Name: "b", Alive: alive, Addr: "10.0.0.2:7946"}}
 		}}
@@ -68,7 +68,7 @@ func TestRosterIsKept(t *testing.T) {
 		for range 1000 {
 			ask()
 		}
-		if read != 1 || ask() == nil || strings.Count(log.String(), "refused a request") != 1 {
+		if read != 1 || ask() == nil || strings.Count(log.String(), "refused a request") != limitlog.AtOnce {
 			t.Errorf("read %d times; %s", read, log.String())
 		}
 		alive = true

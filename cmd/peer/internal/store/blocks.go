@@ -177,7 +177,7 @@ func (s *Store) dropCorrupt(o *Object, cause error) error {
 	same := func(cur *Object) bool { return cur == o || !o.is(objSmall) && !cur.is(objSmall) && cur.file == o.file }
 	if planted.Fault != "bad-object-stays" && s.removeIf(o.key, same) {
 		s.corrupt.Add(1)
-		s.limited.Warn("disk", "an object is corrupt; removed it", "key", o.key, "error", cause)
+		s.log.Warn("an object is corrupt; removed it", "key", o.key, "error", cause)
 	}
 	return cause
 }

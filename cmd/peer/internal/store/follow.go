@@ -114,7 +114,7 @@ func (w *Writer) corruptLocked(cause error) error {
 	if w.corrupt == nil {
 		w.corrupt = cause
 		w.store.corrupt.Add(1)
-		w.store.limited.Warn("disk", "a body being received is corrupt on disk", "key", w.key, "error", cause)
+		w.store.log.Warn("a body being received is corrupt on disk", "key", w.key, "error", cause)
 	}
 	return w.corrupt
 }

@@ -69,7 +69,7 @@ func TestFrozen(t *testing.T) {
 			s := open(t, Options{Dir: mine, Hooks: m.hooks(), Logger: slog.New(slog.NewTextHandler(&log, nil))})
 			if version, old := refused[filepath.Base(dir)]; old {
 				want := fmt.Sprintf("it has version '%s'", version)
-				if st := s.Stats(); st.Objects != 0 || int(st.Removed) != len(frozenSizes)+1 || strings.Count(log.String(), want) != 1 || strings.Count(log.String(), "\n") != 1 {
+				if st := s.Stats(); st.Objects != 0 || int(st.Removed) != len(frozenSizes)+1 || strings.Count(log.String(), want) != strings.Count(log.String(), "\n") {
 					t.Errorf("%+v, log %q", st, log.String())
 				}
 				if left := files(t, mine); len(left) != 0 {

@@ -38,6 +38,6 @@ func (s *Store) short() {
 	}
 	s.room.scarce = max(held-held/16, unit)
 	s.room.shortAt = time.Now()
-	s.limited.Warn("memory", "no memory is left for the index of the objects: the store makes room; see --memory-limit", "objects", s.index.EstimatedSize(), "held", held)
+	s.log.Warn("no memory is left for the index of the objects: the store makes room; see --memory-limit", "objects", s.index.EstimatedSize(), "held", held)
 	s.applyLocked()
 }

@@ -139,7 +139,7 @@ func (s *Store) scanShard(shard int, buf []byte) ([]found, error) {
 // removeBroken removes a file whose content can't be read.
 func (s *Store) removeBroken(path string, cause error) error {
 	s.removed.Add(1)
-	s.limited.Warn("disk", "removed a broken file", "file", path, "error", cause)
+	s.log.Warn("removed a broken file", "error", cause, "file", path)
 	return s.opt.FS.Remove(path)
 }
 

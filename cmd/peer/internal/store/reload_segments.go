@@ -65,7 +65,7 @@ func (g *segments) restore(n uint64, buf []byte) error {
 				return nil
 			case errors.Is(err, errBroken):
 				s.removed.Add(1)
-				s.limited.Warn("disk", "cut off the end of a segment's index", "file", g.path(n, "index"), "offset", at, "error", err)
+				s.log.Warn("cut off the end of a segment's index", "file", g.path(n, "index"), "offset", at, "error", err)
 				return sg.index.Truncate(at)
 			}
 			return err

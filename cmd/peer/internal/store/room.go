@@ -123,7 +123,7 @@ func (s *Store) measure(refused bool) (fell bool) {
 	}
 	switch {
 	case s.room.limit == "" && limit != "":
-		s.limited.Warn("room", "the disk has less room than the store may use", "may use", s.room.max, "has", is, "cause", limit)
+		s.log.Warn("the disk has less room than the store may use", "may use", s.room.max, "has", is, "cause", limit)
 	case s.room.limit != "" && limit == "":
 		s.log.Info("the disk has room for the whole store again", "may use", s.room.max)
 	}

@@ -16,8 +16,6 @@ import (
 	"time"
 
 	"github.com/maypok86/otter/v2"
-
-	"github.com/summarycache/summarycache/cmd/peer/internal/limitlog"
 )
 
 // unit is the allocation unit of file systems: a file takes whole ones.
@@ -45,10 +43,9 @@ type Store struct {
 	trash    *remover
 	scrub    *scrubber
 
-	buffers  sync.Pool       // *[blockSize]byte
-	records  sync.Pool       // *[]byte, for small objects being written
-	memories sync.Pool       // *memory
-	limited  limitlog.Logger // for disk errors
+	buffers  sync.Pool // *[blockSize]byte
+	records  sync.Pool // *[]byte, for small objects being written
+	memories sync.Pool // *memory
 
 	committing sync.RWMutex // held for reading while a file is put in place
 	closed     bool         // guarded by committing
@@ -71,7 +68,7 @@ func Open(o Options) (*Store, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	s := &Store{opt: o, log: o.Logger, limited: limitlog.Logger{Log: o.Logger}, seed: maphash.MakeSeed()}
+	s := &Store{opt: o, log: o.Logger, seed: maphash.MakeSeed()}
 	s.buffers.New = func() any { return new([blockSize]byte) }
 	s.records.New = func() any { return new([]byte) }
 	s.memories.New = func() any { return new(memory) }

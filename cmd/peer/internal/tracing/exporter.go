@@ -7,12 +7,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"time"
 
 	sdk "go.opentelemetry.io/otel/sdk/trace"
-
-	"github.com/summarycache/summarycache/cmd/peer/internal/limitlog"
 )
 
 const (
@@ -24,7 +23,7 @@ const (
 type exporter struct {
 	cfg    Config
 	client *http.Client
-	log    limitlog.Logger
+	log    *slog.Logger
 }
 
 // ExportSpans implements [sdk.SpanExporter].
@@ -42,7 +41,7 @@ func (e *exporter) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) er
 		again, err = e.post(ctx, body)
 	}
 	if err != nil {
-		e.log.Warn("lost", "traces are lost", "endpoint", e.cfg.Endpoint, "spans", len(spans), "err", err)
+		e.log.Warn("traces are lost", "endpoint", e.cfg.Endpoint, "spans", len(spans), "err", err)
 	}
 	return nil
 }

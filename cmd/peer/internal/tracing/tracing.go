@@ -12,8 +12,6 @@ import (
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
-
-	"github.com/summarycache/summarycache/cmd/peer/internal/limitlog"
 )
 
 // Config says where spans go.
@@ -49,7 +47,7 @@ func New(ctx context.Context, c Config) (*Tracer, error) {
 		return nil, err
 	}
 	t := &Tracer{exporter: &exporter{
-		cfg: c, log: limitlog.Logger{Log: c.Logger},
+		cfg: c, log: c.Logger,
 		client: &http.Client{Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, IdleConnTimeout: time.Minute}},
 	}}
 	t.provider = sdk.NewTracerProvider(sdk.WithResource(what), sdk.WithBatcher(t.exporter))

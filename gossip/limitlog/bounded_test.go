@@ -3,15 +3,16 @@ package limitlog
 import (
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 )
 
 func TestBounded(t *testing.T) {
-	long := strings.Repeat("ä", 4<<20)
+	long := strings.Repeat("ä", 1<<20)
 	for name, v := range map[string]any{
-		"text": long, "an error": errors.New(long), "bytes": make([]byte, 4<<20), "a struct": &struct{ mask []byte }{make([]byte, 4<<20)},
-		"a group": slog.GroupValue(slog.String("a", long)), "a valuer": valuer(long), "lists": []string{long, long},
+		"text": long, "an error": errors.New(long), "bytes": make([]byte, 1<<20), "a struct": &struct{ mask []byte }{make([]byte, 1<<20)},
+		"a group": slog.GroupValue(slog.String("a", long)), "many": slog.GroupValue(slices.Repeat([]slog.Attr{slog.String("a", "b")}, 1<<12)...), "a valuer": valuer(long), "lists": []string{long, long},
 	} {
 		for where, log := range map[string]func(l *slog.Logger){
 			"value": func(l *slog.Logger) { l.Info("m", "v", v) }, "fixed value": func(l *slog.Logger) { l.With("v", v).WithGroup("g").Info("m") },
@@ -20,7 +21,7 @@ func TestBounded(t *testing.T) {
 				"text": func(b *strings.Builder) slog.Handler { return slog.NewTextHandler(b, nil) }, "json": func(b *strings.Builder) slog.Handler { return slog.NewJSONHandler(b, nil) },
 			} {
 				var b strings.Builder
-				log(slog.New(Bounded(handler(&b))))
+				log(slog.New(New(handler(&b))))
 				if b.Len() > 2*MaxValue || !strings.Contains(b.String(), " bytes)") {
 					t.Errorf("%s, %s, %s: a line of %d bytes, want at most %d: %.200s", name, where, kind, b.Len(), 2*MaxValue, b.String())
 				}
@@ -28,7 +29,7 @@ func TestBounded(t *testing.T) {
 		}
 	}
 	var b strings.Builder
-	slog.New(Bounded(slog.NewTextHandler(&b, nil))).Info(long, "short", "x", "list", []string{"a", "b"}, "n", 1)
+	slog.New(New(slog.NewTextHandler(&b, nil))).Info(long, "short", "x", "list", []string{"a", "b"}, "n", 1)
 	if got := b.String(); b.Len() > 2*MaxValue || !strings.HasSuffix(got, "short=x list=\"[a b]\" n=1\n") {
 		t.Errorf("a long message: %d bytes, %.300s", b.Len(), got)
 	}
