@@ -60,18 +60,12 @@ func (b *body) begin() {
 
 func (t *attempt) run() {
 	b := t.b
-	found, like := t.find()
-	superseded := like == other || like == disproof
-	delivered := b.f.delivered() // otherwise the fetch uses the next source
-	if by := b.given(); by != nil && t.at > 0 && delivered && b.f.outcome.derived == nil {
-		b.c.judge(&b.f.ctx, &b.f.r, by.by, like)
-	}
+	found := t.find()
 	b.mu.Lock()
 	if b.attempt == t {
 		b.attempt = nil
 	}
-	b.superseded = b.superseded || superseded
-	if superseded && !found && (b.at == 0 || b.from.sibling != nil) {
+	if b.superseded && !t.only && !found && (b.at == 0 || b.from.sibling != nil) {
 		b.drop() // the clients can begin another fetch if no byte was sent; a slow sibling is wrong or out of date
 	}
 	if !found && (b.resuming || !t.only) {
@@ -87,30 +81,46 @@ func (t *attempt) run() {
 	if !found {
 		t.cancel(nil)
 	}
-	if superseded && delivered {
-		b.c.forget(b.f) // new requests begin another fetch
-	}
 	close(t.done)
 }
 
+// conclude draws the conclusions from the origin's answer, before the attempt looks for a stale copy, which may
+// take long: if the origin has another representation, the requests that wait begin another fetch.
+func (t *attempt) conclude(like likeness) {
+	b := t.b
+	delivered := b.f.delivered() // otherwise the fetch uses the next source
+	if like == other || like == disproof {
+		b.mu.Lock()
+		b.superseded = true
+		b.wake()
+		b.mu.Unlock()
+		if delivered {
+			b.c.forget(b.f)
+		}
+	}
+	if by := b.given(); by != nil && t.at > 0 && delivered && b.f.outcome.derived == nil {
+		b.c.judge(&b.f.ctx, &b.f.r, by.by, like)
+	}
+}
+
 // find looks into the store, then asks the remaining siblings, the origin and, if the origin does
-// not have the rest, all siblings for a stale copy. like says what the origin has by now. The loop
-// ends: each round uses up a sibling, or ends with the origin's answer.
-func (t *attempt) find() (found bool, like likeness) {
+// not have the rest, all siblings for a stale copy. The loop ends: each round uses up a sibling, or ends with
+// the origin's answer.
+func (t *attempt) find() (found bool) {
 	b := t.b
 	patient := allow(otherPatience*t.patience, 0)
 	if a := t.stored(); planted.Fault != "copy-unused" && a != nil {
 		if t.take(a, patient) == same {
-			return true, unknown
+			return true
 		}
 	}
 	if t.only {
-		return false, unknown
+		return false
 	}
 	select {
 	case <-time.After(t.pause):
 	case <-t.ctx.Done():
-		return false, unknown
+		return false
 	}
 	conditions := t.conditions()
 	src := &b.f.sources
@@ -123,21 +133,22 @@ func (t *attempt) find() (found bool, like likeness) {
 		a, err := src.next(t.ctx, conditions)
 		switch {
 		case err != nil:
-			return t.stale(conditions, patient), unknown
+			return t.stale(conditions, unknown)
 		case planted.Fault == "crawling-rescue" && a.sibling != nil:
 			if t.take(a, patient) == same {
-				return true, unknown
+				return true
 			}
 		case a.sibling != nil:
 			if t.take(a, a.allowance()) == same {
-				return true, unknown
+				return true
 			}
 		default:
 			like := t.take(a, patient)
-			return like == same || t.ctx.Err() == nil && t.stale(conditions, patient), like
+			t.conclude(like)
+			return like == same || t.ctx.Err() == nil && t.stale(conditions, like)
 		}
 		if t.ctx.Err() != nil {
-			return false, unknown
+			return false
 		}
 	}
 }
@@ -233,13 +244,16 @@ func (t *attempt) stored() *answer {
 	return a
 }
 
-// stale takes the rest from a sibling's stale copy, unless the body has a sibling as its source.
-func (t *attempt) stale(conditions http.Header, may allowance) bool {
-	if !t.strong || t.slow {
+// stale takes the rest from a sibling's stale copy, unless the body has a sibling as its source. like is what
+// the origin's answer was. If that is another, a body of which nothing was sent is fetched again, and one that a
+// sibling began has been judged: no sibling is believed about it. There may be no other source, so the copy may
+// come slowly, but not byte by byte.
+func (t *attempt) stale(conditions http.Header, like likeness) bool {
+	if !t.strong || t.slow || like != unknown && (t.at == 0 || t.b.given() != nil) {
 		return false
 	}
 	a := t.b.c.staleElsewhere(t.ctx, &t.b.f.sources, 0, conditions)
-	return a != nil && t.take(a, may) == same
+	return a != nil && t.take(a, allow(otherPatience*t.patience, siblingFloor)) == same
 }
 
 // position reads an answer up to the byte at which the body goes on, compares the bytes before

@@ -58,14 +58,14 @@
 //   - when another fetch has stored the same response meanwhile.
 //
 // An attempt looks into the store first: a copy with the same strong validator has the rest,
-// even if it is stale. Then it asks the remaining siblings and the origin, and last, unless a
-// sibling is still sending, all siblings for a stale copy with that validator. A slow source
+// even if it is stale. Then it asks the remaining siblings and the origin, and last all siblings for a stale
+// copy with that validator: unless a sibling is still sending, or began what the origin has refuted. A slow source
 // is not ended if no other is faster: then the attempt is fruitless. An attempt beside a source
 // also ends when that has sent another 256 KiB.
 //
 // There is one attempt at a time, however many clients wait. The pause between two fruitless ones
-// doubles. New requests do not join a body that makes no progress. They wait for the attempt, and
-// if the origin has another representation by now, they begin another fetch, which asks no sibling.
+// doubles. New requests do not join a body that makes no progress. They wait for the attempt, and as soon
+// as the origin has shown another representation, they begin another fetch, which asks no sibling.
 // A slow sibling that was sending the old one is then ended, and so are the answers to clients
 // that have a part of it, since it may be a lie. The finding counts as a comparison (compare.go).
 //

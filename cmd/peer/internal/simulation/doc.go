@@ -126,11 +126,8 @@
 //
 // The sweeps up to the 23rd took the eight core-hours that a release needs.
 //
-// # What is known
-//
-// Seed 41, as it was before walks, ended in 3 of 12 runs with an answer that took 17 s: until the liar
-// left. Its body had 53,591 bytes of the liar, and the rest could not be found. On later code it ended with
-// one that took 13 s. The cause is not known; a test reports this seed (known) and does not fail for it.
+// On the 27th, seed 41 with the adversary: a member's lie broke off, the origin refuted it, and all who
+// waited for the body were held for a stale copy that the liar sent byte by byte, until it left.
 //
 // # What is not simulated
 //

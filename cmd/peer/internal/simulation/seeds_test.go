@@ -137,9 +137,6 @@ var expected = func() []string {
 	return list
 }()
 
-// known are seeds that show a defect which is not mended yet, and its kind; see doc.go.
-var known = map[uint64]string{41: "slow"}
-
 // try runs a schedule. If that fails, it fails the test with a smaller schedule that also fails.
 func try(t *testing.T, s schedule) *world {
 	w := guarded(t, s)
@@ -152,10 +149,6 @@ func try(t *testing.T, s schedule) *world {
 	var text strings.Builder
 	for _, v := range w.wrong[:min(len(w.wrong), 5)] {
 		fmt.Fprintf(&text, "%s: %s\n", v.kind, v.text)
-	}
-	if kind, ok := known[s.Seed]; ok && !slices.ContainsFunc(w.wrong, func(v violation) bool { return v.kind != kind }) {
-		t.Logf("known: seed %d: %s", s.Seed, text.String())
-		return w
 	}
 	t.Errorf("seed %d: %d violations\n%sagain: go test ./cmd/peer/internal/simulation -run Seeds -from %d -seeds 1 -full",
 		s.Seed, len(w.wrong), text.String(), s.Seed)
