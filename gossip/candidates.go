@@ -36,7 +36,7 @@ const maxMatches = 32
 // moves from one seed to the other during the call.
 func (n *Node) Candidates(dst []Candidate, identity string) []Candidate {
 	seeds := n.digestSeeds()
-	n.demand.note(digest.KeyOfString(seeds[0], identity))
+	n.demand.Note(digest.KeyOfString(seeds[0], identity))
 	start := len(dst)
 	// A digest may move to a seed after that was looked up, and before its old one is. The second
 	// round finds it.
@@ -52,7 +52,7 @@ func (n *Node) Candidates(dst []Candidate, identity string) []Candidate {
 // under [Node.Seed]. It finds nothing in digests under another seed. If the seed may change while
 // the node runs, use Candidates.
 func (n *Node) CandidatesByKey(dst []Candidate, k digest.Key) []Candidate {
-	n.demand.note(k)
+	n.demand.Note(k)
 	return n.lookup(dst, len(dst), k)
 }
 

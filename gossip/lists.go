@@ -59,6 +59,19 @@ func (n *Node) liveMembers() (live []*member) {
 	return live
 }
 
+// watched chooses a live sibling whose digest is under the node's seed, for [exchange.Demand].
+func (n *Node) watched() (current func() *digest.Filter) {
+	live := n.liveMembers()
+	if len(live) == 0 {
+		return nil
+	}
+	m := live[rand.IntN(len(live))]
+	if f := m.inUse.Load(); f == nil || f.Geometry().Seed != n.Seed() {
+		return nil
+	}
+	return m.inUse.Load
+}
+
 // sumMembers updates the hash of the names and metadata of all live members, including this one. It
 // runs in the node's loop, or before the loop starts.
 func (n *Node) sumMembers() {

@@ -89,7 +89,7 @@ func (n *Node) step() time.Time {
 		}
 	}
 	now := time.Now()
-	if asks, news := n.demand.look(now, n.Seed(), n.liveMembers); news {
+	if asks, news := n.demand.Look(now, n.watched); news {
 		n.engine.SetAsks(asks)
 	}
 	n.engine.Tick(now)

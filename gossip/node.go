@@ -78,7 +78,7 @@ type Node struct {
 	recalled      time.Time // the last recall from a peer that came back; of the loop only
 
 	meters meters
-	demand demand
+	demand exchange.Demand
 }
 
 const (

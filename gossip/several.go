@@ -54,7 +54,7 @@ func (n *Node) CandidatesByPrefix(dst []PrefixCandidate, chain []digest.Key) []P
 func (n *Node) noted(keys []digest.Key) (first digest.Key) {
 	if len(keys) > 0 {
 		first = keys[0]
-		n.demand.note(keys[len(keys)-1])
+		n.demand.Note(keys[len(keys)-1])
 	}
 	return first
 }

@@ -65,7 +65,7 @@ func New(cfg Config, now time.Time) *Engine {
 		rng:     rand.New(rand.NewPCG(cfg.Seed, uint64(IDOf(cfg.Name)))),
 		id:      IDOf(cfg.Name),
 		history: digest.NewHistory(cfg.PublishedLog),
-		asks:    PriorAsks,
+		asks:    priorAsks,
 		peers:   make(map[ID]*peer),
 		tags:    make(map[Tag]*peer),
 		flights: make(map[uint64]*flight),

@@ -61,11 +61,11 @@ func (p pace) with(count, seconds float64) float64 {
 
 // SetAsks sets how often this peer recently looked up objects that a sibling had just stored:
 // lookups a second per change of a sibling's digest. The engine assumes the same of its siblings.
-// The first value is [PriorAsks].
+// The first value is 0.05. [Demand] measures it.
 func (e *Engine) SetAsks(perChange float64) { e.asks = perChange }
 
-// PriorAsks is a rate per change at which waits are short.
-const PriorAsks = 0.05
+// priorAsks is a rate per change at which waits are short.
+const priorAsks = 0.05
 
 // nextPublication returns the expected time until the next publication has reached all peers.
 func (e *Engine) nextPublication(now time.Time) time.Duration {

@@ -1,7 +1,6 @@
 package systems
 
 import (
-	"math"
 	"time"
 
 	"github.com/summarycache/summarycache/digest"
@@ -120,7 +119,7 @@ func (d *digests) pace(now float64) {
 
 func (d *digests) candidates(dst []int, cache int, key uint32) []int {
 	if p := d.caches[cache].pacer; p != nil {
-		p.asked(d.keys[key])
+		p.demand.Note(d.keys[key])
 	}
 	for at := range d.caches {
 		if at != cache && d.caches[at].published.MayContain(d.keys[key]) {
@@ -183,27 +182,12 @@ func encodedCost(base, next *digest.Filter, d *digest.Delta) (bytes, messages in
 }
 
 // A pacer decides when to publish as a running peer does: by its engine's rule with the
-// defaults. The rule needs the rate of requests for siblings' new objects, which is measured as
-// in package gossip.
+// defaults, and by the demand that it measures for new objects of the other caches.
 type pacer struct {
-	engine  *engine.Engine
-	lookups []digest.Key // since the measurement began
-
-	of             int            // the other cache whose changes are measured
-	base           *digest.Filter // its filter at the beginning; nil before the first measurement
-	since          float64        // when the measurement began
-	asks, exposure float64        // requests for new objects, and changes × seconds
+	engine *engine.Engine
+	demand engine.Demand
+	of     int // the other cache that is watched
 }
-
-// The parameters of the measurement in package gossip.
-const (
-	lookKeys   = 1024
-	lookEnough = 128   // lookups
-	lookLeast  = 1.0   // seconds
-	lookMost   = 30.0  // seconds
-	lookMemory = 300.0 // seconds
-	lookPrior  = 100.0 // changes × seconds
-)
 
 // clock is a trace's time, in seconds after its first request.
 func clock(now float64) time.Time {
@@ -215,40 +199,19 @@ func newPacer(now float64) *pacer {
 	return &pacer{engine: engine.New(engine.Config{Name: "cache", Incarnation: engine.NewIncarnation(at, 1)}, at)}
 }
 
-// asked records the key of a lookup.
-func (p *pacer) asked(key digest.Key) {
-	if len(p.lookups) == lookKeys {
-		p.lookups = p.lookups[1:]
-	}
-	p.lookups = append(p.lookups, key)
-}
-
-// look counts the requests for new objects of the measured cache. When it has enough, it goes
-// on to the next cache.
+// look measures the demand, with each of the other caches in turn.
 func (p *pacer) look(now float64, self int, caches []digestOf) {
-	age := now - p.since
-	if p.base != nil && age < lookMost && (age < lookLeast || len(p.lookups) < lookEnough) {
-		return
-	}
-	if p.base != nil {
-		f := caches[p.of].published
-		if change, err := digest.Diff(p.base, f); err == nil && change.Len() > 0 {
-			keep := math.Exp(-age / lookMemory)
-			p.asks *= keep
-			p.exposure = p.exposure*keep + float64(change.Len())*age
-			for _, k := range p.lookups {
-				if f.MayContain(k) && !p.base.MayContain(k) {
-					p.asks++
-				}
-			}
-			p.engine.SetAsks((p.asks + engine.PriorAsks*lookPrior) / (p.exposure + lookPrior))
-		}
-	}
-	p.of = (p.of + 1) % len(caches)
-	if p.of == self {
+	asks, news := p.demand.Look(clock(now), func() func() *digest.Filter {
 		p.of = (p.of + 1) % len(caches)
+		if p.of == self {
+			p.of = (p.of + 1) % len(caches)
+		}
+		watched := &caches[p.of]
+		return func() *digest.Filter { return watched.published }
+	})
+	if news {
+		p.engine.SetAsks(asks)
 	}
-	p.base, p.since, p.lookups = caches[p.of].published, now, p.lookups[:0]
 }
 
 // due reports whether the cache publishes now.
