@@ -28,6 +28,17 @@ func (f *CuckooFilter) other(bucket, fingerprint uint32) uint32 {
 	return (uint32(High(Mix64(uint64(fingerprint)), uint64(n))) + n - bucket) % n
 }
 
+// Class numbers what the filter knows of a key: its fingerprint, and its two buckets in either
+// order. There are at most buckets/2 + 1 such pairs for a fingerprint.
+func (f *CuckooFilter) Class(key uint64) uint64 {
+	fingerprint, a, b := f.places(key)
+	n, low := uint64(len(f.Buckets)), uint64(min(a, b))
+	if sum := (uint64(a) + uint64(b)) % n; uint64(a)+uint64(b) >= n { // both are above the sum
+		low -= sum - sum/2
+	}
+	return uint64(fingerprint)*(n/2+1) + low
+}
+
 // Insert adds a key, and calls touch for every bucket that changes.
 func (f *CuckooFilter) Insert(key uint64, touch func(uint32)) {
 	fingerprint, a, b := f.places(key)

@@ -63,3 +63,27 @@ func TestCuckooFalsePositives(t *testing.T) {
 		t.Errorf("%d of %d fingerprints found no place", n, keys)
 	}
 }
+
+// TestCuckooClass: keys have one class if and only if they have one fingerprint and the same two
+// buckets, and the classes are dense.
+func TestCuckooClass(t *testing.T) {
+	for _, buckets := range []int{1, 2, 7, 8} {
+		f := NewCuckooFilter(buckets, 3)
+		type pair struct{ fingerprint, low, high uint32 }
+		classes := map[uint64]pair{}
+		pairs := map[pair]bool{}
+		rng := Quiet(9).Source(uint64(buckets))
+		for range 5000 {
+			key := rng.Uint64()
+			fingerprint, a, b := f.places(key)
+			p, class := pair{fingerprint, min(a, b), max(a, b)}, f.Class(key)
+			if was, seen := classes[class]; seen && was != p || class >= uint64(buckets/2+1)<<3 {
+				t.Fatalf("%d buckets: class %d is that of %v and %v", buckets, class, was, p)
+			}
+			classes[class], pairs[p] = p, true
+		}
+		if len(classes) != len(pairs) {
+			t.Errorf("%d buckets: %d classes of %d pairs", buckets, len(classes), len(pairs))
+		}
+	}
+}

@@ -4,7 +4,8 @@ import (
 	"cmp"
 	"math"
 	"slices"
-	"time"
+
+	"github.com/summarycache/summarycache/sim/cputime"
 )
 
 // A Measure is a measured number with half of its confidence interval of 95 %, which is
@@ -43,10 +44,11 @@ func MeanAndError(values []float64) (mean, sd float64) {
 	return mean, math.Sqrt(squares / max(1, n-1) / n)
 }
 
+// Nanoseconds is the processor time of work, for each of n. Other programs hardly change it.
 func Nanoseconds(n int, work func()) float64 {
-	begin := time.Now()
+	begin := cputime.Used()
 	work()
-	return float64(time.Since(begin).Nanoseconds()) / float64(max(n, 1))
+	return float64((cputime.Used() - begin).Nanoseconds()) / float64(max(n, 1))
 }
 
 func Median[T cmp.Ordered](x []T) T {

@@ -17,6 +17,10 @@ func structuresFigure(_ context.Context, job *lab.Job) (lab.Figure, error) {
 	if err != nil {
 		return lab.Figure{}, fmt.Errorf("ribbon: %w", err)
 	}
+	bumped, err := bumpedRival(rivalBits, keys, nil)
+	if err != nil {
+		return lab.Figure{}, fmt.Errorf("bumped ribbon: %w", err)
+	}
 	above := func(bits func(f float64) float64) []lab.Point {
 		return x.Sample(200, x.Min, x.Max, func(f float64) float64 { return bits(f) - math.Log2(1/f) })
 	}
@@ -29,10 +33,10 @@ func structuresFigure(_ context.Context, job *lab.Job) (lab.Figure, error) {
 		Title: "Bits above the bound against false positives",
 		X:     x.Decades(), Y: y.Every(1),
 		Curves: []lab.Curve{
+			{Name: "bumped ribbon filter (BuRR), 64 wide", Points: slots(float64(bumped.message)/rivalBits, 0)},
 			{Name: "ribbon filter, 64 wide", Points: slots(float64(ribbon.message)/rivalBits, 0)},
 			{Name: "binary fuse filter, 4 places", Points: slots(float64(fuse4Shape(structureKeys).slots()), 0)},
 			{Name: "one hash, m = n/f, compressed (ours)", Points: above(func(f float64) float64 { return lab.SentBits(lab.ArrayAt(f, 1), 1) })},
-			{Name: "xor filter", Points: slots(float64(xorShape(structureKeys).slots()), 0)},
 			{Name: "cuckoo filter, 4 slots, 95 % full", Points: slots(structureKeys/0.95, 2)},
 			{Name: "quotient filter, 95 % full", Points: slots(structureKeys/0.95, 2.125)},
 			{Name: "Bloom filter, best whole k", Points: above(lab.BloomBits)},

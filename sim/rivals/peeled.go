@@ -132,6 +132,7 @@ func fixedRival(shape peeledShape) builder {
 		}
 		slots := p.fill(keys, order, own, width)
 		size := width * p.slots()
-		return rival{func(k uint64) bool { return p.sum(slots, k) == fingerprintOf(k, width) }, size, size, 0}, nil
+		contains := func(k uint64) bool { return p.sum(slots, k) == fingerprintOf(k, width) }
+		return rival{contains: contains, memory: size, message: size}, nil
 	}
 }

@@ -40,6 +40,39 @@ func TestRivals(t *testing.T) {
 	}
 }
 
+// TestFingerprintUpdate: the sets of all filters of fingerprints take the same bits, and an update
+// counts the free and the taken places as it should.
+func TestFingerprintUpdate(t *testing.T) {
+	s := &fingerprints{universe: 12, was: []uint64{1, 4, 6, 11}, is: []uint64{0, 4, 5, 11}}
+	came, left := setBits(8, []uint64{0, 3}), setBits(4, []uint64{0, 2}) // 0, 2, 3, 5, 7, … are free
+	if got := s.update(); got != came+left {
+		t.Errorf("an update takes %d bits, want %d and %d", got, came, left)
+	}
+	keys, next := rivalSets(rand.New(rand.NewPCG(5, 6)), 20_000, 200)
+	var sizes []float64
+	for _, build := range []builder{oneHashRival, cuckooRival, quotientRival} {
+		r, err := build(rivalBits, keys, next)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sizes = append(sizes, float64(r.set.message())/20_000, float64(r.set.update())/200)
+	}
+	for i, size := range sizes[2:] {
+		if want := sizes[i%2]; size < 0.98*want || size > 1.02*want {
+			t.Errorf("%d: %v bits a key, ours %v", i, size, want)
+		}
+	}
+}
+
+// TestBumpedRibbon: it takes less than one per cent above the bound, and its layers fit together.
+func TestBumpedRibbon(t *testing.T) {
+	keys, _ := rivalSets(rand.New(rand.NewPCG(7, 8)), 50_000, 1)
+	r, err := bumpedRival(rivalBits, keys, nil)
+	if err != nil || float64(r.message) > 1.01*rivalBits*50_000 {
+		t.Errorf("%d bits for 50,000 keys: %v", r.message, err)
+	}
+}
+
 // TestRatelessSymbols: a difference of one element takes one symbol, and a large one some 1.35
 // an element, as its authors found.
 func TestRatelessSymbols(t *testing.T) {

@@ -24,8 +24,49 @@ const (
 type rival struct {
 	contains func(key uint64) bool
 	memory   int
-	message  int
-	update   int // for a receiver that has the set before the replacements; 0 if the message must be sent again
+	message  int // an image of the memory
+	update   int // of an image, for a receiver that has the one before the replacements; 0 if the image must be sent again
+	set      *fingerprints
+}
+
+// The fingerprints of a filter are the other form of its messages: they are places in a universe,
+// of which a receiver makes any table. See PROOFS.md.
+type fingerprints struct {
+	universe uint64
+	was, is  []uint64 // ascending; before and after the replacements
+}
+
+func (s *fingerprints) message() int { return setBits(s.universe, s.was) }
+
+// update is the size of the places that came, among those that were free, and of those that left,
+// among those that were taken.
+func (s *fingerprints) update() int {
+	var came, left []uint64
+	was, is := s.was, s.is
+	for len(was)+len(is) > 0 {
+		switch taken := uint64(len(s.was) - len(was)); {
+		case len(was) == 0 || len(is) > 0 && is[0] < was[0]:
+			came, is = append(came, is[0]-taken), is[1:]
+		case len(is) == 0 || was[0] < is[0]:
+			left, was = append(left, taken), was[1:]
+		default:
+			was, is = was[1:], is[1:]
+		}
+	}
+	n := uint64(len(s.was))
+	return setBits(s.universe-n, came) + setBits(n, left)
+}
+
+// fingerprintSets returns the fingerprints of two sets of keys.
+func fingerprintSets(universe uint64, place func(key uint64) uint64, keys, next []uint64) *fingerprints {
+	of := func(keys []uint64) (all []uint64) {
+		for _, k := range keys {
+			all = append(all, place(k))
+		}
+		slices.Sort(all)
+		return slices.Compact(all)
+	}
+	return &fingerprints{universe, of(keys), of(next)}
 }
 
 // A builder makes a structure of keys with f = 2^-bits, and computes the size of an update to
@@ -74,18 +115,24 @@ func digestPair(bits, hashes int, keys, next []uint64) (before *digest.Filter, f
 	return before, d.AppendPositions(nil), 8 * len(coded), err
 }
 
-func oneHashRival(bits int, keys, next []uint64) (rival, error) { return ourRival(bits, 1, keys, next) }
-
-func leastMemoryRival(bits int, keys, next []uint64) (rival, error) {
-	return ourRival(bits, bits, keys, next)
+func oneHashRival(bits int, keys, next []uint64) (rival, error) {
+	r, m, err := ourRival(bits, 1, keys, next)
+	r.set = fingerprintSets(m, func(k uint64) uint64 { return lab.High(k, m) }, keys, next)
+	return r, err
 }
 
-func ourRival(bits, hashes int, keys, next []uint64) (rival, error) {
+func leastMemoryRival(bits int, keys, next []uint64) (rival, error) {
+	r, _, err := ourRival(bits, bits, keys, next)
+	return r, err
+}
+
+func ourRival(bits, hashes int, keys, next []uint64) (r rival, m uint64, err error) {
 	f, _, update, err := digestPair(bits, hashes, keys, next)
 	if err != nil {
-		return rival{}, err
+		return rival{}, 0, err
 	}
-	return rival{func(k uint64) bool { return f.MayContain(digest.Key(k)) }, 8 * f.MemoryBytes(), 8 * len(f.AppendTo(nil)), update}, nil
+	contains := func(k uint64) bool { return f.MayContain(digest.Key(k)) }
+	return rival{contains: contains, memory: 8 * f.MemoryBytes(), message: 8 * len(f.AppendTo(nil)), update: update}, f.Geometry().Bits, nil
 }
 
 // riceRival has the same positions as ours. In memory it is the code, which a lookup would have
@@ -96,7 +143,8 @@ func riceRival(bits int, keys, next []uint64) (rival, error) {
 		return rival{}, err
 	}
 	size := riceSize(slices.Collect(f.Positions()))
-	return rival{func(k uint64) bool { return f.MayContain(digest.Key(k)) }, size, size, riceSize(flips)}, nil
+	contains := func(k uint64) bool { return f.MayContain(digest.Key(k)) }
+	return rival{contains: contains, memory: size, message: size, update: riceSize(flips)}, nil
 }
 
 // riceSize is the size in bits of the gaps between positions in the best Rice code.
@@ -114,6 +162,6 @@ func riceSize(positions []uint64) int {
 }
 
 // setBits is the size of a coded set, in bits.
-func setBits(universe int, set []uint64) int {
-	return 8 * len(arith.AppendSet(nil, arith.Choose(uint64(universe), uint64(len(set))), uint64(universe), set))
+func setBits(universe uint64, set []uint64) int {
+	return 8 * len(arith.AppendSet(nil, arith.Choose(universe, uint64(len(set))), universe, set))
 }

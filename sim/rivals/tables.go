@@ -3,64 +3,10 @@ package rivals
 import (
 	"cmp"
 	"errors"
-	"math/bits"
 	"slices"
 
 	"github.com/summarycache/summarycache/sim/lab"
 )
-
-// ribbonRival solves a band of equations. A key has a start and 64 bits, which select some of
-// the 64 rows from the start on; the exclusive-or of these rows must be the key's fingerprint.
-// The number of rows grows in steps of half a per cent until there is a solution.
-func ribbonRival(width int, keys, _ []uint64) (rival, error) {
-	const band = 64
-	for over := 1.01; over < 1.5; over += 0.005 {
-		rows := int(over*float64(len(keys))) + band
-		row := func(key uint64) (start int, pick uint64) {
-			h := lab.Mix64(key)
-			return int(lab.High(h, uint64(rows-band+1))), lab.Mix64(h+lab.Golden64) | 1
-		}
-		pivots, values := make([]uint64, rows), make([]uint32, rows)
-		solved := true
-		for _, k := range keys {
-			start, pick := row(k)
-			value := fingerprintOf(k, width)
-			// pick loses its lowest bit in each turn, so start grows, at most to the last row.
-			for pick != 0 && pivots[start] != 0 {
-				pick ^= pivots[start]
-				value ^= values[start]
-				if pick != 0 {
-					shift := bits.TrailingZeros64(pick)
-					start, pick = start+shift, pick>>shift
-				}
-			}
-			if pick != 0 {
-				pivots[start], values[start] = pick, value
-			} else if value != 0 {
-				solved = false
-				break
-			}
-		}
-		if !solved {
-			continue
-		}
-		solution := make([]uint32, rows)
-		sum := func(start int, pick uint64) (v uint32) {
-			for ; pick != 0; pick &= pick - 1 {
-				v ^= solution[start+bits.TrailingZeros64(pick)]
-			}
-			return v
-		}
-		for i := rows - 1; i >= 0; i-- {
-			if pivots[i] != 0 {
-				solution[i] = values[i] ^ sum(i, pivots[i]&^1)
-			}
-		}
-		size := width * rows
-		return rival{func(k uint64) bool { return sum(row(k)) == fingerprintOf(k, width) }, size, size, 0}, nil
-	}
-	return rival{}, errors.New("the equations have no solution")
-}
 
 // cuckooRival has buckets of four fingerprints. A lookup compares eight of these, so they are
 // three bits wider than 1/f needs. In a message they are sorted within their bucket, which
@@ -107,9 +53,10 @@ func cuckooRival(width int, keys, next []uint64) (rival, error) {
 		}
 	}
 	if len(changed) > 0 {
-		update += setBits(size, changed)
+		update += setBits(uint64(size), changed)
 	}
-	return rival{was.Contains, width * 4 * size, (width - 1) * 4 * size, update}, nil
+	set := fingerprintSets((uint64(size)/2+1)<<width, f.Class, keys, next)
+	return rival{was.Contains, width * 4 * size, (width - 1) * 4 * size, update, set}, nil
 }
 
 // A quotientSlot is the contents of a slot of a quotient filter: a remainder and its quotient.
@@ -153,7 +100,7 @@ func quotientRival(width int, keys, next []uint64) (rival, error) {
 		return false
 	}
 	size := slots * (8*width + 17) / 8
-	r := rival{contains: contains, memory: size, message: size}
+	r := rival{contains: contains, memory: size, message: size, set: fingerprintSets(uint64(slots)<<width, fingerprint, keys, next)}
 	if next == nil {
 		return r, nil
 	}
@@ -171,6 +118,6 @@ func quotientRival(width int, keys, next []uint64) (rival, error) {
 			changed = append(changed, uint64(i))
 		}
 	}
-	r.update = setBits(max(len(was), len(is)), changed) + len(changed)*(8*width+17)/8
+	r.update = setBits(uint64(max(len(was), len(is))), changed) + len(changed)*(8*width+17)/8
 	return r, nil
 }

@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"time"
 
 	"github.com/summarycache/summarycache/digest"
 	"github.com/summarycache/summarycache/digest/index"
@@ -278,7 +279,7 @@ func (r *lookupRun) times(w *lookupWay, keys []digest.Key, n int) (ns, matches a
 		var times []float64
 		// A batch is shorter than the time for which the system lets other processes run.
 		for batch := range slices.Chunk(keys[round*n:][:n], max(1, n/256)) {
-			times = append(times, lab.Nanoseconds(len(batch), func() {
+			times = append(times, passed(len(batch), func() {
 				for _, k := range batch {
 					found += w.lookup(k)
 				}
@@ -287,6 +288,14 @@ func (r *lookupRun) times(w *lookupWay, keys []digest.Key, n int) (ns, matches a
 		rounds = append(rounds, lab.Median(times))
 	}
 	return lab.Median(rounds), float64(found) / float64(n*lookupRounds)
+}
+
+// passed is the time in ns that has passed during work, for each of n: processor time is too coarse
+// for a batch.
+func passed(n int, work func()) float64 {
+	begin := time.Now()
+	work()
+	return float64(time.Since(begin).Nanoseconds()) / float64(n)
 }
 
 // cold measures lookups whose data is not in the processor's caches.
@@ -299,8 +308,8 @@ func (r *lookupRun) cold(w *lookupWay) float64 {
 			wash[i]++
 		}
 		k := digest.Key(rng.Uint64())
-		times = append(times, lab.Nanoseconds(1, func() { w.lookup(k) }))
-		empty = append(empty, lab.Nanoseconds(1, func() {}))
+		times = append(times, passed(1, func() { w.lookup(k) }))
+		empty = append(empty, passed(1, func() {}))
 	}
 	return lab.Median(times) - lab.Median(empty)
 }

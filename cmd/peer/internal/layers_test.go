@@ -108,7 +108,7 @@ var layers = []struct {
 	// The simulator opens no socket.
 	{dir: "sim/cputime"},
 	// Each room has one door, and none knows another.
-	{dir: "sim/lab", imports: "digest gonum.org/v1/plot gonum.org/v1/plot/font gonum.org/v1/plot/plotter gonum.org/v1/plot/vg " +
+	{dir: "sim/lab", imports: "digest sim/cputime gonum.org/v1/plot gonum.org/v1/plot/font gonum.org/v1/plot/plotter gonum.org/v1/plot/vg " +
 		"gonum.org/v1/plot/vg/draw gonum.org/v1/plot/vg/vgimg gonum.org/v1/plot/vg/vgsvg"},
 	{dir: "sim/papers", imports: "arith digest sim/lab"},
 	{dir: "sim/rivals", imports: "arith digest sim/cputime sim/lab github.com/klauspost/compress/fse github.com/klauspost/compress/zstd"},
