@@ -35,6 +35,10 @@ func (b *blocks) at(off int64) ([]byte, error) {
 	}
 	if b.have != i {
 		b.have = -1
+		var changed int64
+		if b.trust != nil {
+			changed = b.trust.before()
+		}
 		if k, err := b.f.ReadAt(b.buf[:n], i*blockSize); int64(k) < n {
 			return nil, fmt.Errorf("%w: block %d: %w", errBroken, i, err)
 		}
@@ -43,7 +47,7 @@ func (b *blocks) at(off int64) ([]byte, error) {
 		}
 		b.have = i
 		if b.trust != nil {
-			b.trust.note(i, b.buf[:n])
+			b.trust.note(i, b.buf[:n], changed)
 		}
 	}
 	return b.buf[off-i*blockSize : n], nil

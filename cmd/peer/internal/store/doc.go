@@ -16,8 +16,8 @@
 // store before the whole block was checked. This costs about 25 us for 64 KiB, and up to 100 us for
 // 1 MiB, more than letting the kernel send the body from its page cache (BENCHMARKS.md). That is
 // a third of the cost of an answer. So the kernel sends a block that was checked less than a minute
-// ago, if the system says that all its pages are still in memory. If any page is not, all
-// checks of that file are forgotten. For another cache ([Share]) every byte is checked each
+// ago, if the system says that all its pages are still in memory and that nobody has written to the file
+// since (its ctime). Otherwise all checks of that file are forgotten. For another cache ([Share]) every byte is checked each
 // time, even if the body is in memory, because the other cache would store a wrong byte.
 // A [Follower] that reads back the file of a body being written also checks each block.
 //
@@ -26,15 +26,16 @@
 // the pages of the block that is then checked, and no others. The description of an object shares a
 // page with the end of the body: the body's bytes on that page are kept in memory and sent from
 // there. The scrubber forgets the checks of each file that it reads. Before each sending, the
-// residency of all pages to be sent is tested, up to 1 MiB at a time.
+// residency of all pages to be sent and the ctime are tested, up to 1 MiB at a time.
 //
 // A small body is read together with its description, and checked each time that it is read
 // from the disk. The kernel never sends one from there. The most requested of those of at least
 // 32 KiB are copied to files that exist in memory only, and sent from these: see sendable.go.
 //
-// Two cases remain: a page that leaves memory unnoticed and is read back, damaged, by another
-// process within the minute after it was checked; and one that leaves memory in the microseconds
-// between the test and the sending. Where the system doesn't report which pages are in memory
+// Some cases remain: a page that leaves memory unnoticed and is read back, damaged, by another
+// process within the minute after it was checked; one that leaves memory in the microseconds
+// between the test and the sending; bits that flip in memory; and writes through a mapping of the file
+// that was written through before. Where the system doesn't report which pages are in memory
 // (Linux before 6.5, other systems, an [FS] of the caller's own), everything is checked every time.
 //
 // An object whose bytes differ from the stored ones, or that can't be read, is removed and

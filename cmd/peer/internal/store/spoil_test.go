@@ -301,8 +301,26 @@ func TestFollowSpoiled(t *testing.T) {
 	}
 }
 
-// TestTrust: the kernel sends a checked block while it stays in memory, for up to a
-// minute. It never sends to another cache, and never the page in which the body ends: the bytes
+// settled waits, in real time, until the next change of a file will have another time than the last.
+func settled(t *testing.T, path string) {
+	f, err := system{}.Open(path)
+	check(t, err)
+	defer f.Close()
+	r, ok := f.(resident)
+	for i := 0; ok && r.Changed() == 0; i++ {
+		if i > 1e6 {
+			t.Fatal("the file keeps changing")
+		}
+	}
+}
+
+// unchanged is a file that does not tell of changes.
+type unchanged struct{ resident }
+
+func (unchanged) Changed() int64 { return 1 }
+
+// TestTrust: the kernel sends a checked block while it stays in memory and nobody writes to the file, for
+// up to a minute. It never sends to another cache, and never the page in which the body ends: the bytes
 // on that page are sent from the copy that was made when they were checked.
 func TestTrust(t *testing.T) {
 	for _, n := range []int64{2 * blockSize, 5*blockSize + 1000, 3*blockSize + 2*pageSize + 1, blockSize + 1, 4*blockSize - 1} {
@@ -314,6 +332,7 @@ func testTrust(t *testing.T, n int64) {
 	s := open(t, Options{MemoryBytes: 1 << 20})
 	whole := body(1, int(n))
 	o := put(t, s, "k", whole, Meta{})
+	settled(t, s.path(o.file.id))
 	spans := func(a Access) (trusted int64) {
 		t.Helper()
 		v, err := s.Open(o, a)
@@ -351,12 +370,27 @@ func testTrust(t *testing.T, n int64) {
 	} else if got != want {
 		t.Errorf("%d bytes were trusted, want %d", got, want)
 	}
-	if want < n { // as if the page that the body ends in had come back from a bad disk
+	if want < n { // the page that the body ends in came back from a bad disk, by a reader of the description
+		v, err := s.Open(o, Serve)
+		check(t, err)
+		defer v.Close()
+		was := v.f.trust.file
+		v.f.trust.file, v.f.trust.changed = unchanged{was}, 1
 		flip(t, s.path(o.file.id), n-1)
 		if got := spans(Serve); got != want {
 			t.Errorf("%d bytes were trusted beside a bad page, want %d", got, want)
 		}
 		flip(t, s.path(o.file.id), n-1)
+		v.f.trust.file = was
+	}
+	flip(t, s.path(o.file.id), n-1)
+	flip(t, s.path(o.file.id), n-1)
+	if got := spans(Serve); got != 0 {
+		t.Errorf("%d bytes were trusted of a file that was written to", got)
+	}
+	settled(t, s.path(o.file.id))
+	if spans(Serve); spans(Serve) != want {
+		t.Error("the body is not trusted after another check")
 	}
 	if got := spans(Share); got != 0 {
 		t.Errorf("%d bytes were trusted for another cache", got)
@@ -370,12 +404,14 @@ func testTrust(t *testing.T, n int64) {
 	if got := spans(Serve); got != 0 {
 		t.Errorf("%d bytes were trusted that had left memory", got)
 	}
-	time.Sleep(trustFor + time.Second)
-	flip(t, s.path(o.file.id), n-1)
+	if spans(Serve); spans(Serve) != want {
+		t.Error("the body is not trusted again")
+	}
+	flip(t, s.path(o.file.id), want-1)
 	v, err := s.Open(o, Serve)
 	check(t, err)
 	defer v.Close()
-	if sent, err := writeRange(&v, io.Discard, 0, n); !errors.Is(err, ErrCorrupt) || sent > (n-1)/blockSize*blockSize {
-		t.Errorf("%d bytes of a bad block after %v, %v", sent, trustFor, err)
+	if sent, err := writeRange(&v, io.Discard, 0, n); !errors.Is(err, ErrCorrupt) || sent > (want-1)/blockSize*blockSize {
+		t.Errorf("%d bytes of a block that was changed after its check, %v", sent, err)
 	}
 }

@@ -30,6 +30,18 @@ func (f systemFile) Resident(off, n int64) bool {
 	return err == nil && int64(st.Cache)*page >= to-from
 }
 
+// Changed returns the file's ctime in nanoseconds, which no program can set; 0 if it may be the ctime of
+// the next change as well, since the kernel's clock of files has not advanced since.
+func (f systemFile) Changed() int64 {
+	var now unix.Timespec
+	var st unix.Stat_t
+	err := unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &now)
+	if err != nil || unix.Fstat(int(f.Fd()), &st) != nil || st.Ctim.Nano() >= now.Nano() {
+		return 0
+	}
+	return st.Ctim.Nano()
+}
+
 // Descriptor returns the file that the kernel sends from.
 func (f systemFile) Descriptor() *os.File { return f.File }
 

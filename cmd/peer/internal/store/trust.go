@@ -13,8 +13,11 @@ const (
 )
 
 // resident is a file that the kernel can send from the page cache, and that reports which parts
-// of it are there.
+// of it are there, and when it changed.
 type resident interface {
+	// Changed returns a time of the last change of the file, which differs after each later one; 0 =
+	// unknown, or the file changed just now.
+	Changed() int64
 	// Resident reports whether n bytes from off on are all in memory; false = no, or unknown.
 	Resident(off, n int64) bool
 	Descriptor() *os.File
@@ -26,10 +29,11 @@ type trust struct {
 	file resident // nil = no block is trusted
 	body int64
 
-	mu    sync.Mutex
-	since time.Time // when the first of the noted blocks was checked
-	right []uint64  // a bit for each checked block; nil = none
-	rest  []byte    // the checked bytes of the body on its last page
+	mu      sync.Mutex
+	since   time.Time // when the first of the noted blocks was checked
+	changed int64     // when the file had changed, before any of them was read
+	right   []uint64  // a bit for each checked block; nil = none
+	rest    []byte    // the checked bytes of the body on its last page
 }
 
 // pageSize is the unit in which the system keeps files in memory.
@@ -39,17 +43,26 @@ var pageSize = int64(os.Getpagesize())
 // body, otherwise the body's length.
 func (t *trust) paged() int64 { return t.body / pageSize * pageSize }
 
-// note notes that block i, whose bytes are b, was just read and is right. It keeps the body's
-// bytes on its last page, because that page also holds the description, and readers and
+// before returns what note needs to know about a block that is about to be read.
+func (t *trust) before() (changed int64) {
+	if t.file != nil {
+		changed = t.file.Changed()
+	}
+	return changed
+}
+
+// note notes that block i, whose bytes are b, was read after a call of before and is right. It keeps the
+// body's bytes on its last page, because that page also holds the description, and readers and
 // writers of the description load the page into memory unchecked.
-func (t *trust) note(i int64, b []byte) {
-	if t.file == nil {
+func (t *trust) note(i int64, b []byte, changed int64) {
+	if t.file == nil || changed == 0 {
 		return
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.right == nil {
-		t.right, t.since = make([]uint64, (blockCount(t.body)+63)/64), time.Now()
+	if t.right == nil || changed != t.changed {
+		t.right, t.rest = make([]uint64, (blockCount(t.body)+63)/64), nil
+		t.since, t.changed = time.Now(), changed
 	}
 	t.right[i/64] |= 1 << (i % 64)
 	if (i+1)*blockSize >= t.body {
@@ -90,8 +103,8 @@ func (t *trust) run(off, end int64) int64 {
 		at = (i + 1) * blockSize
 	}
 	n := max(min(at, end)-off, 0)
-	if n > 0 && !t.file.Resident(off, n) {
-		t.right, t.rest = nil, nil // some pages left memory, and others may have been read again
+	if n > 0 && (!t.file.Resident(off, n) || t.file.Changed() != t.changed) {
+		t.right, t.rest = nil, nil // some pages left memory, and others may have been read again; or somebody wrote
 		return 0
 	}
 	return n
