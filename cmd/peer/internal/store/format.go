@@ -41,7 +41,8 @@ import (
 // (SHA-256), and a disk is no adversary. Another cache checks a body by the same sums
 // ([View.Sums]).
 //
-// Version 2 had blocks of 256 KiB. Open removes files of other versions.
+// Version 2 had blocks of 256 KiB. Open refuses a store with files of another version. All versions have a
+// footer of 64 bytes that begins with the magic and ends with its checksum.
 const (
 	family     = "sumcach"
 	magic      = family + "3"
@@ -116,9 +117,23 @@ func appendTail(dst []byte, body int64, sums []uint64, key string, data []byte, 
 
 var errBroken = errors.New("broken file")
 
-// otherVersion is the error for a file of another format version.
-func otherVersion(version byte) error {
-	return fmt.Errorf("%w: it has version %q, which this program doesn't read", errBroken, version)
+// An otherFormat is the error for a file that is whole, but of another version of this format.
+type otherFormat struct {
+	path    string // set by reload
+	version byte
+}
+
+func (e *otherFormat) Error() string {
+	return fmt.Sprintf("%s has format version %q, which this program does not read: empty the directory, or use another one", e.path, e.version)
+}
+
+// isOther reports whether err is about a file of another version, and adds its path.
+func isOther(err error, path string) bool {
+	var other *otherFormat
+	if errors.As(err, &other) {
+		other.path = path
+	}
+	return other != nil
 }
 
 // parseFooter decodes the last footerSize bytes of a file of size bytes.
@@ -128,10 +143,10 @@ func parseFooter(b []byte, size int64) (footer, error) {
 	switch {
 	case len(b) != footerSize || string(b[:len(family)]) != family:
 		return f, fmt.Errorf("%w: no footer", errBroken)
-	case string(b[:8]) != magic:
-		return f, otherVersion(b[7])
 	case le.Uint64(b[56:]) != xxhash.Sum64(b[:56]):
 		return f, fmt.Errorf("%w: footer checksum", errBroken)
+	case string(b[:8]) != magic:
+		return f, &otherFormat{version: b[7]}
 	case le.Uint32(b[16:]) > maxKey || le.Uint32(b[20:])&^copiedBit > maxData:
 		return f, fmt.Errorf("%w: lengths out of range", errBroken)
 	}
@@ -156,7 +171,7 @@ type tail struct {
 
 // readTail reads and checks the tail of a file. It begins at offset from; if from is negative,
 // its offset is unknown, and as much of the file's end as fits into buf is read first. The result
-// may point into buf. An error wraps errBroken unless the file can't be read.
+// may point into buf. An error wraps errBroken unless the file can't be read or is an *otherFormat.
 func readTail(f File, from int64, buf []byte) (t tail, err error) {
 	size, err := f.Size()
 	if err != nil {

@@ -130,6 +130,7 @@ func (s *Store) scanShard(shard int, buf []byte) ([]found, error) {
 				return nil, err
 			}
 		default:
+			isOther(err, path) // adds the path
 			return nil, err
 		}
 	}

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -89,21 +90,28 @@ func (g *segments) restore(n uint64, buf []byte) error {
 	}
 }
 
-// open opens the files of a segment. If they are useless, the error wraps errBroken.
+// open opens the files of a segment. If they are useless, the error wraps errBroken. They are of another
+// format only if both say so, since these bytes have no checksum.
 func (g *segments) open(n uint64) (sg *segment, dataSize int64, err error) {
 	index, indexSize, err := g.openFile(n, "index", indexFamily, indexMagic)
-	if err != nil {
+	other := isOther(err, g.path(n, "index"))
+	if err != nil && !other {
 		return nil, 0, err
 	}
-	data, dataSize, err := g.openFile(n, "data", dataFamily, dataMagic)
-	if errors.Is(err, fs.ErrNotExist) {
+	data, dataSize, errData := g.openFile(n, "data", dataFamily, dataMagic)
+	if err == nil && errData == nil {
+		return &segment{data: data, index: index, end: segmentHead, entries: segmentHead, size: dataSize + indexSize}, dataSize, nil
+	}
+	for _, f := range []File{index, data} {
+		if f != nil {
+			f.Close()
+		}
+	}
+	err = cmp.Or(err, errData)
+	if other != isOther(errData, g.path(n, "data")) || errors.Is(errData, fs.ErrNotExist) {
 		err = fmt.Errorf("%w: %w", errBroken, err)
 	}
-	if err != nil {
-		index.Close()
-		return nil, 0, err
-	}
-	return &segment{data: data, index: index, end: segmentHead, entries: segmentHead, size: dataSize + indexSize}, dataSize, nil
+	return nil, 0, err
 }
 
 func (g *segments) openFile(n uint64, kind, family, magic string) (f File, size int64, err error) {

@@ -63,7 +63,7 @@ type Store struct {
 
 // Open opens the store in o.Dir, removes the incomplete files of a killed process, and calls
 // Hooks.Stored (and Listed) for every object found. It refuses a directory that is a file, can't be
-// written or is in use by another process ([ErrLocked]).
+// written, is in use by another process ([ErrLocked]) or has files of another version of the format.
 func Open(o Options) (*Store, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -93,6 +93,9 @@ func Open(o Options) (*Store, error) {
 	s.opened = o.Now().UnixNano()
 	if err := s.reload(); err != nil {
 		s.release()
+		if other := (*otherFormat)(nil); errors.As(err, &other) {
+			err = other // and not the same of each file
+		}
 		return nil, fmt.Errorf("store: %w", err)
 	}
 	s.measure(false)
