@@ -177,7 +177,9 @@ func TestRequestsAreCounted(t *testing.T) {
 			return
 		}
 		defer resp.Body.Close()
-		io.Copy(io.Discard, resp.Body)
+		if text, _ := io.ReadAll(resp.Body); resp.StatusCode == http.StatusBadGateway {
+			t.Errorf("%s: %s", resp.Header.Get("Cache-Status"), text)
+		}
 		codes <- resp.StatusCode
 	}
 	go get(0)

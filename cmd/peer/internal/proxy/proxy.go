@@ -154,6 +154,7 @@ func newOriginTransport(c *Config) *http.Transport {
 		c.FirstByteTimeout = 0
 	}
 	dial, connectTimeout, sendTimeout := c.Dial, c.ConnectTimeout, c.SendTimeout
+	idle := cmp.Or(c.MaxIdle, 1024)
 	return &http.Transport{
 		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 			ctx, cancel := context.WithTimeout(ctx, connectTimeout)
@@ -164,10 +165,13 @@ func newOriginTransport(c *Config) *http.Transport {
 			}
 			return conn.Patient(to, sendTimeout), nil
 		},
-		DisableCompression:     true, // bodies are passed on as the origin sends them
-		ForceAttemptHTTP2:      true,
-		MaxIdleConnsPerHost:    64,
-		MaxIdleConns:           cmp.Or(c.MaxIdle, 1024),
+		DisableCompression: true, // bodies are passed on as the origin sends them
+		ForceAttemptHTTP2:  true,
+		// A connection is idle for net/http before its answer without a body has been passed on. If it
+		// is then the oldest of too many it is closed, and the answer lost. The limit of one host does
+		// not do that: it closes the newest.
+		MaxIdleConnsPerHost:    max(1, min(64, idle/2)),
+		MaxIdleConns:           idle,
 		IdleConnTimeout:        60 * time.Second,
 		TLSHandshakeTimeout:    connectTimeout,
 		ExpectContinueTimeout:  time.Second,
