@@ -15,7 +15,8 @@ const maxCount = 15
 // range's beginning. At first it is a table of the counts that are not zero (table.go). It
 // becomes an array of counters once that is smaller (array.go). Each position has a bit: in
 // a table, whether it is set in the last frozen filter; in an array, whether it differs from
-// it. dirty says where positions differ, so that freezing need not look at all of them.
+// it. Each line has a bit that says whether it may have positions that differ, so that freezing
+// looks at no other line.
 //
 // Apart from the counter, an operation touches one cache line, so cores can work on
 // different shards at once.
@@ -27,7 +28,7 @@ type shard struct {
 	differing  int32      // positions that differ from the frozen filter
 	groupShift uint8
 	isArray    bool
-	dirty      uint64     // bit g: something differs in lines [g<<groupShift, (g+1)<<groupShift)
+	dirty      uint64     // bit g: a line of [g<<groupShift, (g+1)<<groupShift) is marked
 	sum        uint64     // of sumOf over these keys: see Verify
 	rare       *rareState // or nil
 }
@@ -91,29 +92,66 @@ func (s *shard) decrement(c *counters, rel uint32) (was uint8) {
 	return was
 }
 
-// resize gives the shard fresh words, none of which are dirty.
+// exactLines is up to how many lines each has its own bit in dirty. Beyond that, a bit of dirty
+// stands for a group of lines, and the marks behind the words of the shard have a bit for each.
+const exactLines = 64
+
+// resize gives the shard fresh words, none of which are marked.
 func (s *shard) resize(words int) {
-	fresh := make([]uint32, words)
+	marks := 0
+	s.groupShift = 0
+	if n := words / perLine; n > exactLines {
+		marks = (n + 31) / 32
+		s.groupShift = uint8(max(bits.Len(uint(n-1))-6, 5)) // whole words of marks
+	}
+	fresh := make([]uint32, words+marks)
 	s.base, s.size = &fresh[0], int32(words)
 	s.dirty = 0
-	s.groupShift = uint8(max(bits.Len(uint(s.len()-1)), 6) - 6)
+}
+
+// marks returns the words that have a bit for each line.
+func (s *shard) marks() []uint32 {
+	return unsafe.Slice(s.base, int(s.size)+(s.len()+31)/32)[s.size:]
 }
 
 // mark records that a line has a position that differs.
-func (s *shard) mark(at int) { s.dirty |= 1 << (at >> s.groupShift & 63) }
+func (s *shard) mark(at int) {
+	s.dirty |= 1 << (at >> s.groupShift & 63)
+	if s.groupShift > 0 {
+		s.marks()[at>>5] |= 1 << (at & 31)
+	}
+}
+
+// marked yields the marked lines, in order, and takes the marks away. A loop over it must not end
+// early.
+func (s *shard) marked(yield func(at int) bool) {
+	for s.dirty != 0 {
+		group := bits.TrailingZeros64(s.dirty)
+		s.dirty &= s.dirty - 1
+		if s.groupShift == 0 {
+			yield(group)
+			continue
+		}
+		marks := s.marks()
+		for i := group << s.groupShift >> 5; i < min(len(marks), (group+1)<<s.groupShift>>5); i++ {
+			for word := marks[i]; word != 0; word &= word - 1 {
+				yield(i<<5 + bits.TrailingZeros32(word))
+			}
+			marks[i] = 0
+		}
+	}
+}
 
 // drain appends the positions that differ from the last frozen filter, each as
 // rel<<1 with the low bit saying whether it is set now, in no order, and makes
-// the present contents the frozen ones.
+// the present contents the frozen ones. It reads a line only if a position of it has changed
+// since the last time.
 func (s *shard) drain(c *counters, dst []uint32) []uint32 {
-	for s.dirty != 0 {
-		from := bits.TrailingZeros64(s.dirty) << s.groupShift
-		to := min(s.len(), from+1<<s.groupShift)
-		s.dirty &= s.dirty - 1
+	for at := range s.marked {
 		if s.isArray {
-			dst = s.drainArray(dst, from*perLine, to*perLine)
+			dst = s.drainArray(dst, at*perLine, (at+1)*perLine)
 		} else {
-			dst = s.drainTable(c, dst, from, to)
+			dst = s.drainTable(c, dst, at)
 		}
 	}
 	s.differing = 0

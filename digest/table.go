@@ -258,25 +258,23 @@ func (s *shard) flipped(at int, state uint32) {
 	s.mark(at)
 }
 
-// drainTable is drain for lines [from, to).
-func (s *shard) drainTable(c *counters, dst []uint32, from, to int) []uint32 {
-	for at := from; at < to; at++ {
-		l := s.at(at)
-		for taken := l.head & lineTaken; taken != 0; taken &= taken - 1 {
-			slot := uint(bits.TrailingZeros32(taken))
-			rest := s.rest(l, slot)
-			if !differs(rest) {
-				continue
-			}
-			h := s.whole(c, at, slot)
-			set := uint32(1)
-			if s.setRest(l, slot, rest^slotFrozen); rest&slotCount == 0 {
-				set = 0
-				s.room++
-				s.drop(c, h, at, slot)
-			}
-			dst = append(dst, c.gather(h)<<1|set)
+// drainTable is drain for one line.
+func (s *shard) drainTable(c *counters, dst []uint32, at int) []uint32 {
+	l := s.at(at)
+	for taken := l.head & lineTaken; taken != 0; taken &= taken - 1 {
+		slot := uint(bits.TrailingZeros32(taken))
+		rest := s.rest(l, slot)
+		if !differs(rest) {
+			continue
 		}
+		h := s.whole(c, at, slot)
+		set := uint32(1)
+		if s.setRest(l, slot, rest^slotFrozen); rest&slotCount == 0 {
+			set = 0
+			s.room++
+			s.drop(c, h, at, slot)
+		}
+		dst = append(dst, c.gather(h)<<1|set)
 	}
 	return dst
 }

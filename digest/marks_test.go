@@ -1,0 +1,102 @@
+package digest
+
+import (
+	"fmt"
+	"testing"
+)
+
+// filledTo returns a frozen filter of n keys at f = 10⁻³, or with four hashes in 8 bits a key, whose
+// counters are arrays.
+func filledTo(tb testing.TB, n uint64, arrays bool) *CountingFilter {
+	g, err := GeometryFor(n, 1e-3)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if arrays {
+		g = Geometry{Bits: 8 * n, Hashes: 4}
+	}
+	c, err := NewCountingFilter(g, 1)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for i := range n {
+		c.Add(Key(mix(i)))
+	}
+	c.Advance()
+	return c
+}
+
+// replaceSome replaces the keys [from, from+some) of n by others.
+func replaceSome(c *CountingFilter, n, from, some uint64) {
+	for i := from; i < from+some; i++ {
+		c.Remove(Key(mix(i)))
+		c.Add(Key(mix(n + i)))
+	}
+}
+
+// TestFreezeReadsWhatChanged counts the lines that a freeze reads after some keys were replaced: at
+// most one for each position that changed, in tables and arrays, however large the filter is.
+func TestFreezeReadsWhatChanged(t *testing.T) {
+	sizes := []uint64{1000, 100_000, 10_000_000}
+	if testing.Short() || raceEnabled {
+		sizes = sizes[:2]
+	}
+	for _, n := range sizes {
+		freezeReads(t, n, false)
+	}
+	freezeReads(t, 1000, true)
+	freezeReads(t, 100_000, true)
+}
+
+func freezeReads(t *testing.T, n uint64, arrays bool) {
+	c := filledTo(t, n, arrays)
+	from := uint64(0)
+	for _, some := range []uint64{1, 166, n / 50} {
+		replaceSome(c, n, from, some)
+		from += some
+		read, lines, changes := 0, 0, 0
+		counters := c.counters.Load()
+		for i := range counters.shards {
+			s := &counters.shards[i]
+			if s.isArray != arrays {
+				t.Fatalf("%d keys: shard %d is an array: %v", n, i, s.isArray)
+			}
+			var marked []int
+			for at := range s.marked {
+				marked = append(marked, at)
+			}
+			for _, at := range marked { // again, for the freeze
+				s.mark(at)
+			}
+			read += len(marked)
+			lines += s.len()
+			changes += int(s.differing)
+		}
+		t.Logf("%d keys, %d replaced: %d of %d lines are read for %d changes", n, some, read, lines, changes)
+		if most := 2 * int(some) * counters.geometry.Hashes; read > most || read == 0 {
+			t.Errorf("%d keys, %d replaced: %d lines are read, want at most %d", n, some, read, most)
+		}
+		if _, d := c.AdvanceDelta(); d.Len() != changes {
+			t.Errorf("%d keys, %d replaced: a delta of %d changes, want %d", n, some, d.Len(), changes)
+		}
+	}
+}
+
+// BenchmarkFreezeFew freezes filters of several sizes after 166 keys were replaced.
+func BenchmarkFreezeFew(b *testing.B) {
+	for _, n := range []uint64{1e5, 1e6, 1e7, 3e7} {
+		b.Run(fmt.Sprint("n=", n), func(b *testing.B) {
+			const some = 166
+			c := filledTo(b, n, false)
+			b.ReportAllocs()
+			from := uint64(0)
+			for b.Loop() {
+				b.StopTimer()
+				replaceSome(c, n, from, some)
+				from += some
+				b.StartTimer()
+				c.AdvanceDelta()
+			}
+		})
+	}
+}
