@@ -38,7 +38,7 @@ func TestParsersAgree(t *testing.T) {
 	if cases == 0 {
 		cases = 300
 	}
-	peer := &front{name: "peer", sink: newSink(t)}
+	peer := &front{name: "peer", sink: newSink(t), silence: silence}
 	peer.addr = parsingPeer(t, peer.sink.addr())
 	fronts := []*front{peer, parsingNginx(t), parsingSquid(t)}
 	rng := rand.New(rand.NewPCG(18, 7))
@@ -124,10 +124,11 @@ func (r seenRequest) id() string { return ofCase.FindString(r.target) }
 type front struct {
 	name, addr string
 	sink       *sink
+	silence    time.Duration // for which to wait for a front that sends nothing more
 }
 
-// silence is how long to wait for a front that sends nothing more: it may be waiting for the rest
-// of a request. If it is only late, less is compared.
+// silence is that of a front which may be waiting for the rest of a request. If it is only late, less
+// is compared.
 const silence = 150 * time.Millisecond
 
 // ofCase returns the part of a target that names the case.
@@ -144,7 +145,7 @@ func (f *front) send(t *testing.T, i int, raw []byte) (seen []seenRequest) {
 	defer c.Close()
 	c.Write(raw)
 	for buf := make([]byte, 4096); err == nil; { // until it is silent or closed; an answer of each request ends
-		c.SetReadDeadline(time.Now().Add(silence))
+		c.SetReadDeadline(time.Now().Add(f.silence))
 		_, err = c.Read(buf)
 	}
 	c.Close()
@@ -262,7 +263,7 @@ func parsingSquid(t *testing.T) *front {
 	squid := startSquid(t, squidSetup{addr: addr, whole: []string{"http_port " + addr + " accel defaultsite=a no-vhost",
 		"cache_peer " + host + " parent " + port + " 0 no-query no-digest originserver", "never_direct allow all", "cache deny all",
 		"visible_hostname squid", "read_timeout 2 seconds", "request_timeout 1 second", "client_idle_pconn_timeout 1 second"}})
-	return &front{"squid", squid.addr, s}
+	return &front{"squid", squid.addr, s, silence}
 }
 
 func parsingNginx(t *testing.T) *front {
@@ -271,7 +272,7 @@ func parsingNginx(t *testing.T) *front {
 	startNginx(t, addr, fmt.Sprintf(`
 	client_body_timeout 1s; client_header_timeout 1s; keepalive_timeout 1s; lingering_timeout 1s; lingering_close off;
 	server { listen %s; location / { proxy_pass http://%s; } }`, addr, s.addr()))
-	return &front{"nginx", addr, s}
+	return &front{"nginx", addr, s, silence}
 }
 
 // mutate returns the bytes of case i: one to three requests, most of them with one or two features
@@ -382,7 +383,7 @@ func chunks(rng *rand.Rand, body string) string {
 // connection.
 func TestBodiesOfHTTP(t *testing.T) {
 	s := newSink(t)
-	f := &front{"peer", parsingPeer(t, s.addr()), s}
+	f := &front{"peer", parsingPeer(t, s.addr()), s, 20 * time.Second} // its connections end with the answers
 	post := func(i int, fields string) string {
 		return fmt.Sprintf("POST /1-%d HTTP/1.0\r\nHost: a\r\n%sContent-Length: 5\r\n\r\nhello", i, fields)
 	}

@@ -87,7 +87,12 @@ func newRelay(t *testing.T, origin string) *relay {
 func (r *relay) pass(from net.Conn) {
 	defer from.Close()
 	to, err := net.Dial("tcp", r.origin)
+	for tries := 0; err != nil && tries < 100; tries++ { // sockets that wait for their end may have all ports
+		time.Sleep(50 * time.Millisecond)
+		to, err = net.Dial("tcp", r.origin)
+	}
 	if err != nil {
+		r.t.Errorf("the origin of the test is not reached: %v", err)
 		return
 	}
 	defer to.Close()
