@@ -14,10 +14,13 @@ type Shares struct {
 const (
 	adminConns  = 32
 	adminMemory = 8 << 20 // bytes for long headers
-	others      = 160     // files of the store, which has some 70 segments of two each, the log, listeners
 	mostGossip  = 4096
 	mostIdle    = 1024
 )
+
+// own returns how many descriptors the peer itself needs: the store has up to 96 segments of two files
+// each, and there are the log, listeners and the system's. With few descriptors it may have fewer segments.
+func own(descriptors int) int { return min(224, descriptors/2) }
 
 // Share divides the descriptors and the memory of the process. A client's request may need a second
 // descriptor, for an origin, a sibling or a file. clients is the limit of client connections;
@@ -34,7 +37,7 @@ func share(clients, descriptors int) Shares {
 	s := Shares{Admin: Limits{Conns: adminConns, PerHost: adminConns / 2}}
 	s.Gossip.Conns = max(16, min(mostGossip, descriptors/8))
 	s.Gossip.PerHost = min(512, s.Gossip.Conns/2)
-	room := max(16, (descriptors-s.Gossip.Conns-adminConns-others)/2)
+	room := max(16, (descriptors-s.Gossip.Conns-adminConns-own(descriptors))/2)
 	if clients == 0 {
 		clients = room
 	}

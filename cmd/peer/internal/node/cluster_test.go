@@ -14,6 +14,7 @@ import (
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/config"
 	"github.com/summarycache/summarycache/cmd/peer/internal/origin"
+	"github.com/summarycache/summarycache/cmd/peer/internal/store"
 	"github.com/summarycache/summarycache/gossip/memnet"
 	"github.com/summarycache/summarycache/sim/workload"
 )
@@ -31,6 +32,7 @@ type virtual struct {
 	buf     []byte
 	digests string               // file of the peers started next
 	tune    func(*config.Config) // changes the configuration of the peers started next; nil = none
+	disk    store.FS             // of the peers started next; nil = the system's
 }
 
 const originURL = "http://10.9.9.9:8080"
@@ -70,7 +72,7 @@ func (v *virtual) start(i int, dir string) {
 	if v.tune != nil {
 		v.tune(&cfg)
 	}
-	n, err := Start(v.t.Context(), Options{Config: cfg, Network: host})
+	n, err := Start(v.t.Context(), Options{Config: cfg, Network: host, FS: v.disk})
 	if err != nil {
 		v.t.Fatal(err)
 	}

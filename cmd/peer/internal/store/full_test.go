@@ -77,3 +77,71 @@ func TestFullDisk(t *testing.T) {
 		t.Errorf("negative figures: %+v", s.Stats())
 	}
 }
+
+// TestDiskOf256MiB: on a real disk, objects of several sizes fill four fifths of what the disk has for
+// them, while somebody else's file grows and goes.
+func TestDiskOf256MiB(t *testing.T) {
+	if testing.Short() {
+		t.Skip("writes a gigabyte; there is nothing for the race detector in it")
+	}
+	const disk, other = 256 << 20, 112 << 20
+	dir := smallDisk(t, disk)
+	s := open(t, Options{Dir: dir + "/store", MaxBytes: 1 << 30})
+	next, refused := 0, 0
+	fill := func(n int) {
+		for left := n; left > 0; {
+			size := []int{700, 10_000, 60_000, 200_000, 3_000_000}[next%5]
+			w, err := s.Create(fmt.Sprint(next), int64(size))
+			check(t, err)
+			if err = w.Write(t.Context(), body(uint64(next), size)); err == nil {
+				_, err = w.Commit(Meta{})
+			}
+			if err != nil {
+				w.Abort()
+				refused++
+			}
+			next++
+			left -= size
+		}
+	}
+	look := func() { // as each few seconds
+		s.measure(false)
+		s.segments.collect()
+		s.segments.makeRoom(0)
+		s.trash.drain()
+	}
+	full := func(room int64) {
+		t.Helper()
+		look()
+		if st := s.Stats(); st.Bytes < room*8/10 || st.RoomLimit == "" {
+			t.Errorf("objects have %d bytes of %d: %+v", st.Bytes, room, st)
+		}
+	}
+	fill(2 * disk)
+	full(disk)
+	foreign, err := os.Create(dir + "/log")
+	check(t, err)
+	defer foreign.Close()
+	for had := 0; had < other; {
+		n, err := foreign.Write(make([]byte, 1<<20))
+		if had += n; err != nil && !isFull(err) {
+			t.Fatal(err)
+		}
+		look()
+	}
+	fill(disk)
+	full(disk - other)
+	check(t, os.Remove(dir+"/log"))
+	check(t, foreign.Close())
+	look()
+	fill(disk)
+	full(disk)
+	for key := range s.Keys() {
+		if _, _, err := read(s, key); err != nil {
+			t.Fatalf("%s: %v", key, err)
+		}
+	}
+	if t.Logf("%d of %d objects were not stored", refused, next); refused > next/50 {
+		t.Errorf("%d of %d objects were not stored: %+v", refused, next, s.Stats())
+	}
+}
