@@ -5,13 +5,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/summarycache/summarycache/sim/lab"
 )
 
 var _ = experiments.Add(lab.Experiment{
 	Name:    "figures",
-	Summary: "draws the documents' figures and ours, as SVG and PNG, into figures/ below --out",
+	Summary: "draws the documents' figures and ours, as SVG, PNG and CSV, into figures/ below --out",
 	Writes:  true,
 	Seconds: 5,
 	Run:     runFigures,
@@ -31,25 +32,53 @@ func runFigures(ctx context.Context, job *lab.Job) error {
 	}
 	table := job.Table("Figures", lab.Column{Name: "file"}, lab.Column{Name: "title"}, lab.Column{Name: "curves"})
 	for _, f := range figures {
-		svg, png, err := f.Draw()
-		if err != nil {
-			return err
-		}
-		// An interrupt leaves only complete files.
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if err := lab.WriteFile(filepath.Join(dir, f.File+".svg"), svg); err != nil {
-			return err
-		}
-		if err := lab.WriteFile(filepath.Join(dir, f.File+".png"), png); err != nil {
+		if err := writeFigure(ctx, filepath.Join(dir, f.File), f, true); err != nil {
 			return err
 		}
 		table.Row("figures/"+f.File, f.Title, len(f.Curves))
 	}
-	table.Note("Each as .svg and .png; --json prints the points.")
+	table.Note("Each as .svg, .png and .csv, which sim plot draws; --json prints the points, too.")
 	job.JSON = figures
 	return nil
+}
+
+var _ = experiments.Add(lab.Experiment{
+	Name:    "plot",
+	Args:    "FILE.csv",
+	Summary: "draws the CSV of a figure as FILE.svg and FILE.png",
+	Writes:  true,
+	Run: func(ctx context.Context, job *lab.Job) error {
+		if len(job.Args) != 1 || filepath.Ext(job.Args[0]) != ".csv" {
+			return lab.Usagef("want one FILE.csv, not %q", job.Args)
+		}
+		text, err := os.ReadFile(job.Args[0])
+		if err != nil {
+			return err
+		}
+		f, err := lab.ReadFigure(string(text))
+		if err != nil {
+			return fmt.Errorf("%s: %w", job.Args[0], err)
+		}
+		return writeFigure(ctx, strings.TrimSuffix(job.Args[0], ".csv"), f, false)
+	},
+})
+
+// writeFigure writes complete files or, if ctx has ended, none.
+func writeFigure(ctx context.Context, path string, f lab.Figure, withPoints bool) error {
+	svg, png, err := f.Draw()
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err == nil {
+		err = lab.WriteFile(path+".svg", svg)
+	}
+	if err == nil {
+		err = lab.WriteFile(path+".png", png)
+	}
+	if err == nil && withPoints {
+		err = lab.WriteFile(path+".csv", f.CSV())
+	}
+	return err
 }
 
 // allFigures computes every curve.

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/summarycache/summarycache/sim/lab"
@@ -34,6 +35,20 @@ func TestFigures(t *testing.T) {
 		if err1 != nil || err2 != nil || !bytes.Equal(again, committed) {
 			t.Errorf("figures/%s.svg is not what sim figures draws: %v, %v", f.File, err1, err2)
 		}
+		points, err1 := os.ReadFile(filepath.Join(dir, "figures", f.File+".csv"))
+		committed, err2 = os.ReadFile(filepath.Join("figures", f.File+".csv"))
+		if err1 != nil || err2 != nil || !bytes.Equal(points, committed) {
+			t.Errorf("figures/%s.csv is not what sim figures writes: %v, %v", f.File, err1, err2)
+		}
+		plot := filepath.Join(t.TempDir(), "a.csv")
+		if err := os.WriteFile(plot, points, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		code, _, errs := call("plot", plot)
+		drawn, err := os.ReadFile(strings.TrimSuffix(plot, "csv") + "svg")
+		if code != 0 || err != nil || !bytes.Equal(drawn, again) {
+			t.Errorf("plot of %s.csv is another figure: %d, %s, %v", f.File, code, errs, err)
+		}
 		for _, c := range f.Curves {
 			if len(c.Points) == 0 {
 				t.Errorf("%s: curve %q is empty", f.File, c.Name)
@@ -41,8 +56,8 @@ func TestFigures(t *testing.T) {
 		}
 	}
 	left, _ := filepath.Glob(filepath.Join(dir, "figures", ".*"))
-	if all, _ := os.ReadDir(filepath.Join(dir, "figures")); len(left) > 0 || len(all) != 12 {
-		t.Errorf("%d files, of which %v are hidden; want 12", len(all), left)
+	if all, _ := os.ReadDir(filepath.Join(dir, "figures")); len(left) > 0 || len(all) != 18 {
+		t.Errorf("%d files, of which %v are hidden; want 18", len(all), left)
 	}
 
 	// A compressed filter never has more false positives than a standard filter of as many
@@ -127,6 +142,23 @@ func TestFiguresRefuses(t *testing.T) {
 		t.Errorf("figures into no directory: %d, %q, %q", code, out, errs)
 	}
 	dir := t.TempDir()
+	broken := filepath.Join(dir, "b.csv")
+	for text, says := range map[string]string{
+		"x,y\n1,2\n": "the first line", "# {\"curves\":[{}]}\ncurve,x,y\n1,2,3\n": "row", "# {\"curves\":[{}]}\ncurve,x,y\n0,2\n": "row",
+	} {
+		if err := os.WriteFile(broken, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if code, _, errs := call("plot", broken); code != 1 || !strings.Contains(errs, says) {
+			t.Errorf("plot of %q: %d, %q", text, code, errs)
+		}
+	}
+	for _, args := range [][]string{{"plot"}, {"plot", "a.txt"}} {
+		if code, _, errs := call(args...); code != 2 || !strings.Contains(errs, "want one FILE.csv") {
+			t.Errorf("%q: %d, %q", args, code, errs)
+		}
+	}
+	os.Remove(broken)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	job := lab.Quiet(1)

@@ -48,7 +48,8 @@ func TestOwnValues(t *testing.T) {
 	args := strings.Fields("delta --n 1000,2000 --geometry 92:1,14:2 --c 0.05 --seeds 3")
 	code, text, errs := call(append(args, "--csv")...)
 	lines := strings.Split(text, "\n")
-	if code != 0 || len(lines) != 9 || !strings.Contains(lines[1], ",context,context_ci95,") || !strings.HasPrefix(lines[2], "0.01081,0.05,one's own,92,1,") {
+	if code != 0 || len(lines) != 10 || !strings.HasPrefix(lines[0], "# go run ./sim delta --n 1000,2000 ") || !strings.HasSuffix(lines[0], "; seed 1; commit unknown") ||
+		!strings.Contains(lines[2], ",context,context_ci95,") || !strings.HasPrefix(lines[3], "0.01081,0.05,one's own,92,1,") {
 		t.Errorf("%d, %s, %s", code, text, errs)
 	}
 	if code, text, _ := call(args...); code != 0 || !strings.Contains(text, " ±") {
@@ -79,7 +80,7 @@ func TestSeeds(t *testing.T) {
 		return nil
 	}})
 	code, out, errs := call("many", "--seeds", "2", "--seed", "5", "--csv")
-	if want := "# throws\nname,exact,count,count_ci95,share,share_ci95,own,own_ci95,word,lost\na,3,5.5,6.355,2.75,3.1775,5.5,6.355,,\n"; code != 0 || out != want {
+	if want := "# go run ./sim many --seeds 2 --seed 5 --csv; seed 5; commit unknown\n# throws\nname,exact,count,count_ci95,share,share_ci95,own,own_ci95,word,lost\na,3,5.5,6.355,2.75,3.1775,5.5,6.355,,\n"; code != 0 || out != want {
 		t.Errorf("two seeds: %d, %q, %q, want %q", code, errs, out, want)
 	}
 	if _, out, _ := call("many", "--seeds", "2", "--seed", "5"); !strings.Contains(out, "5.5 ±6.4  2.8 ±3.2  5.5 ±6.4") || !strings.Contains(out, "Means of 2 seeds") {
@@ -132,9 +133,10 @@ func TestRun(t *testing.T) {
 	t.Run("json", func(t *testing.T) {
 		code, out, _ := call("dice", "--json", "--seed", "9")
 		var got struct {
-			Experiment string
-			Seed       uint64
-			Tables     []struct {
+			Experiment, Command, Commit string
+
+			Seed   uint64
+			Tables []struct {
 				Title string
 				Rows  []map[string]any
 			}
@@ -142,7 +144,7 @@ func TestRun(t *testing.T) {
 		if err := json.Unmarshal([]byte(out), &got); err != nil || code != 0 {
 			t.Fatalf("run(dice --json) = %d, %q: %v", code, out, err)
 		}
-		if got.Experiment != "dice" || got.Seed != 9 || len(got.Tables) != 1 || len(got.Tables[0].Rows) != 2 ||
+		if got.Experiment != "dice" || got.Seed != 9 || got.Command != "go run ./sim dice --json --seed 9" || got.Commit != "unknown" || len(got.Tables) != 1 || len(got.Tables[0].Rows) != 2 ||
 			got.Tables[0].Rows[1]["eyes"] != nil || got.Tables[0].Rows[0]["eyes"].(float64) < 1 {
 			t.Errorf("run(dice --json) prints %s", out)
 		}
@@ -150,7 +152,7 @@ func TestRun(t *testing.T) {
 	t.Run("csv", func(t *testing.T) {
 		code, out, _ := call("dice", "--csv", "--trials", "2")
 		lines := strings.Split(out, "\n")
-		if code != 0 || len(lines) != 6 || lines[0] != "# throws" || lines[1] != "trial,eyes" || lines[4] != "none," {
+		if code != 0 || len(lines) != 7 || lines[1] != "# throws" || lines[2] != "trial,eyes" || lines[5] != "none," {
 			t.Errorf("run(dice --csv) = %d, %q", code, out)
 		}
 	})

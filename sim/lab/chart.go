@@ -2,10 +2,13 @@ package lab
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"image/color"
 	"math"
+	"slices"
 	"strconv"
+	"strings"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/font"
@@ -27,7 +30,7 @@ type Curve struct {
 	Name   string  `json:"name"`
 	Points []Point `json:"points"`
 	Marks  bool    `json:"marks,omitempty"` // drawn as points
-	With   int     `json:"-"`               // 1 + the index of the curve whose colour it shares
+	With   int     `json:"with,omitempty"`  // 1 + the index of the curve whose colour it shares
 }
 
 // A Figure is drawn as one SVG and one PNG.
@@ -41,14 +44,13 @@ type Figure struct {
 
 // An Axis runs from Min to Max; on a logarithmic one both are above zero.
 type Axis struct {
-	Label string    `json:"label"`
-	Min   float64   `json:"min"`
-	Max   float64   `json:"max"`
-	Log   bool      `json:"log,omitempty"`
-	Ticks []float64 `json:"-"` // labelled
-	Minor []float64 `json:"-"`
-
-	Percent bool // ticks are shares, labelled in per cent
+	Label   string    `json:"label"`
+	Min     float64   `json:"min"`
+	Max     float64   `json:"max"`
+	Log     bool      `json:"log,omitempty"`
+	Ticks   []float64 `json:"ticks,omitempty"` // labelled
+	Minor   []float64 `json:"minor,omitempty"`
+	Percent bool      `json:"percent,omitempty"` // ticks are shares, labelled in per cent
 }
 
 // The palette of Okabe and Ito works with every kind of colour vision. The dashes
@@ -73,6 +75,42 @@ const (
 	figureEdge   = 8                  // points left free on all sides
 	figureDPI    = 144
 )
+
+// CSV returns the figure's points, a row each, after a line with all else of it in JSON.
+func (f Figure) CSV() []byte {
+	head := f
+	head.Curves = slices.Clone(f.Curves)
+	for i := range head.Curves {
+		head.Curves[i].Points = nil
+	}
+	line, _ := json.Marshal(head)
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "# %s\ncurve,x,y\n", line)
+	for i, c := range f.Curves {
+		for _, p := range c.Points {
+			fmt.Fprintf(&b, "%d,%v,%v\n", i, p.X, p.Y)
+		}
+	}
+	return b.Bytes()
+}
+
+// ReadFigure reads what CSV returns.
+func ReadFigure(text string) (f Figure, err error) {
+	head, rows, _ := strings.Cut(text, "\n")
+	if err := json.Unmarshal([]byte(strings.TrimPrefix(head, "# ")), &f); err != nil {
+		return f, fmt.Errorf("the first line is not that of a figure's CSV: %w", err)
+	}
+	rows = strings.TrimPrefix(rows, "curve,x,y\n")
+	for row := range strings.Lines(rows) {
+		var curve int
+		var p Point
+		if _, err := fmt.Sscanf(row, "%d,%g,%g\n", &curve, &p.X, &p.Y); err != nil || curve < 0 || curve >= len(f.Curves) {
+			return f, fmt.Errorf("row %q: want the number of a curve, x and y", row)
+		}
+		f.Curves[curve].Points = append(f.Curves[curve].Points, p)
+	}
+	return f, nil
+}
 
 // Draw returns the figure as SVG and as PNG.
 func (f Figure) Draw() (svg, png []byte, err error) {

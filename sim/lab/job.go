@@ -10,6 +10,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"reflect"
+	"runtime/debug"
 	"time"
 )
 
@@ -22,7 +23,10 @@ type Job struct {
 	JSON   any      // what --json prints instead of the tables, if not nil
 	Short  bool     // do only as much as a test needs to compare the tables
 
+	Failed error // the experiment's verdict, which is returned when its tables are printed
+
 	name     string
+	command  string
 	Tables   []*Table
 	Stderr   io.Writer
 	start    time.Time
@@ -79,10 +83,27 @@ func (j *Job) writeText(w io.Writer) error {
 	return nil
 }
 
-// writeCSV writes values unrounded, and nil as an empty cell. A measured column is followed
+// commit is that of which the program was built. It is unknown to tests and to go run without
+// -buildvcs=true.
+func commit() string {
+	info, _ := debug.ReadBuildInfo()
+	revision, modified := "unknown", ""
+	for _, s := range info.Settings {
+		switch {
+		case s.Key == "vcs.revision":
+			revision = s.Value
+		case s.Key == "vcs.modified" && s.Value == "true":
+			modified = " with changes"
+		}
+	}
+	return revision + modified
+}
+
+// writeCSV writes the command, and values unrounded, nil as an empty cell. A measured column is followed
 // by one with half of its confidence interval of 95 %.
 func (j *Job) writeCSV(w io.Writer) error {
 	out := csv.NewWriter(w)
+	fmt.Fprintf(w, "# %s; seed %d; commit %s\n", j.command, j.Seed, commit())
 	for _, t := range j.Tables {
 		fmt.Fprintf(w, "# %s\n", t.Title)
 		measured := make([]bool, len(t.Columns))
@@ -128,9 +149,11 @@ func (j *Job) writeJSON(w io.Writer) error {
 	}
 	out := struct {
 		Experiment string  `json:"experiment"`
+		Command    string  `json:"command"`
 		Seed       uint64  `json:"seed"`
+		Commit     string  `json:"commit"`
 		Tables     []table `json:"tables"`
-	}{Experiment: j.name, Seed: j.Seed, Tables: []table{}}
+	}{j.name, j.command, j.Seed, commit(), []table{}}
 	for _, t := range j.Tables {
 		rows := []map[string]any{}
 		for _, row := range t.Rows {
@@ -180,7 +203,7 @@ func (j *Job) repeat(ctx context.Context, run Runner, seeds int) error {
 		if err := run(ctx, &part); err != nil {
 			return err
 		}
-		runs, j.JSON = append(runs, part.Tables), part.JSON
+		runs, j.JSON, j.Failed = append(runs, part.Tables), part.JSON, part.Failed
 		if len(part.Tables) != len(runs[0]) {
 			return fmt.Errorf("seed %d has %d tables, seed %d has %d", part.Seed, len(part.Tables), j.Seed, len(runs[0]))
 		}

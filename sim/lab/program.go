@@ -19,7 +19,7 @@ type Program struct {
 // Run returns the exit code: 0 for success, 1 if the experiment failed, 2 for wrong arguments,
 // 130 if it was interrupted.
 func (p Program) Run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	job := &Job{Stderr: stderr, start: time.Now()}
+	job := &Job{Stderr: stderr, start: time.Now(), command: "go run ./sim " + strings.Join(args, " ")}
 	var o options
 	flags := o.define(job)
 	fail := func(code int, err error) int {
@@ -52,7 +52,9 @@ func (p Program) Run(ctx context.Context, args []string, stdout, stderr io.Write
 	}
 	err = runUntil(ctx, func() error { return job.repeat(ctx, experiment.Run, o.seeds) })
 	if err == nil {
-		err = o.print(job, stdout)
+		if err = o.print(job, stdout); err == nil {
+			err = job.Failed
+		}
 	}
 	switch _, broken := errors.AsType[usageError](err); {
 	case err == nil:
@@ -63,6 +65,16 @@ func (p Program) Run(ctx context.Context, args []string, stdout, stderr io.Write
 		return fail(2, fmt.Errorf("%s: %w", job.name, err))
 	}
 	return fail(1, fmt.Errorf("%s: %w", job.name, err))
+}
+
+// Do runs a command line and returns its job.
+func (p Program) Do(ctx context.Context, args []string, stderr io.Writer) (*Job, error) {
+	job := &Job{Stderr: stderr, start: time.Now()}
+	e, err := job.parseArgs(p.Experiments, new(options).define(job), args)
+	if err == nil {
+		err = job.repeat(ctx, e.Run, 1)
+	}
+	return job, err
 }
 
 // options are the common flags that are not part of the job.
@@ -127,7 +139,7 @@ func (p Program) help(args []string) (string, error) {
 		took = "some minutes"
 	}
 	fmt.Fprintf(&b, "\nIt took %s of CPU time, on one core of a server of 2026.\n", took)
-	if e.Args != "" {
+	if strings.Contains(e.Args, "TRACE") {
 		paragraph(&b, "\n", "", "TRACE is plain or gzip: lines of SECONDS CLIENT KEY SIZE, or an access log, Squid's or in Common Log Format.")
 	}
 	own := flag.NewFlagSet(e.Name, flag.ContinueOnError)
