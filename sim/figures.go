@@ -12,7 +12,7 @@ import (
 
 var _ = experiments.Add(lab.Experiment{
 	Name:    "figures",
-	Summary: "draws the documents' figures and ours, as SVG, PNG and CSV, into figures/ below --out",
+	Summary: "draws the documents' figures and ours, as SVG and CSV, into figures/ below --out",
 	Writes:  true,
 	Seconds: 5,
 	Run:     runFigures,
@@ -37,7 +37,7 @@ func runFigures(ctx context.Context, job *lab.Job) error {
 		}
 		table.Row("figures/"+f.File, f.Title, len(f.Curves))
 	}
-	table.Note("Each as .svg, .png and .csv, which sim plot draws; --json prints the points, too.")
+	table.Note("Each as .svg and .csv, which sim plot draws; --json prints the points, too.")
 	job.JSON = figures
 	return nil
 }
@@ -45,7 +45,7 @@ func runFigures(ctx context.Context, job *lab.Job) error {
 var _ = experiments.Add(lab.Experiment{
 	Name:    "plot",
 	Args:    "FILE.csv",
-	Summary: "draws the CSV of a figure as FILE.svg and FILE.png",
+	Summary: "draws the CSV of a figure as FILE.svg",
 	Writes:  true,
 	Run: func(ctx context.Context, job *lab.Job) error {
 		if len(job.Args) != 1 || filepath.Ext(job.Args[0]) != ".csv" {
@@ -65,15 +65,12 @@ var _ = experiments.Add(lab.Experiment{
 
 // writeFigure writes complete files or, if ctx has ended, none.
 func writeFigure(ctx context.Context, path string, f lab.Figure, withPoints bool) error {
-	svg, png, err := f.Draw()
+	svg, err := f.Draw()
 	if err == nil {
 		err = ctx.Err()
 	}
 	if err == nil {
 		err = lab.WriteFile(path+".svg", svg)
-	}
-	if err == nil {
-		err = lab.WriteFile(path+".png", png)
 	}
 	if err == nil && withPoints {
 		err = lab.WriteFile(path+".csv", f.CSV())

@@ -48,9 +48,10 @@ var chapters = []chapter{
 	{"hashing", "Hash schemes", nil, 4000},
 	{"counters", "Counters", nil, 60},
 	{"delta", "Deltas", nil, 0},
-	{"pieces", "Looking up keys in a digest that lies elsewhere", nil, 0},
 	{"memory", "Memory and times of replicas and publishers", nil, 0},
 	{"systems", "Ways of cooperating", nil, 0},
+	{"ages", "Deltas that know ages, and keys that come back", nil, 0},
+	{"neighbours", "Snapshots that know other peers' digests", nil, 0},
 	{"lookup", "Which of many peers has it", nil, 0},
 	{"exchange", "Keeping digests in step", nil, 0},
 }

@@ -63,7 +63,7 @@ func TestResults(t *testing.T) {
 	job.Short, job.Out = true, t.TempDir()
 	for _, c := range chapters {
 		for _, name := range c.pictures {
-			for _, kind := range []string{".svg", ".png"} {
+			for _, kind := range []string{".svg", ".csv"} {
 				if info, err := os.Stat(filepath.Join("figures", name+kind)); err != nil || info.Size() == 0 {
 					t.Errorf("%s: no picture %s%s: %v", c.experiment, name, kind, err)
 				}

@@ -15,7 +15,6 @@ import (
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgimg"
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
@@ -33,7 +32,7 @@ type Curve struct {
 	With   int     `json:"with,omitempty"`  // 1 + the index of the curve whose colour it shares
 }
 
-// A Figure is drawn as one SVG and one PNG.
+// A Figure is drawn as one SVG.
 type Figure struct {
 	File   string  `json:"file"` // without extension
 	Title  string  `json:"title"`
@@ -73,7 +72,6 @@ const (
 	figureWidth  = 17 * vg.Centimeter
 	figureHeight = 11 * vg.Centimeter // without the legend
 	figureEdge   = 8                  // points left free on all sides
-	figureDPI    = 144
 )
 
 // CSV returns the figure's points, a row each, after a line with all else of it in JSON.
@@ -112,32 +110,24 @@ func ReadFigure(text string) (f Figure, err error) {
 	return f, nil
 }
 
-// Draw returns the figure as SVG and as PNG.
-func (f Figure) Draw() (svg, png []byte, err error) {
+// Draw returns the figure as SVG.
+func (f Figure) Draw() (svg []byte, err error) {
 	p, legend, err := f.plot()
 	if err != nil {
-		return nil, nil, fmt.Errorf("figure %s: %w", f.File, err)
+		return nil, fmt.Errorf("figure %s: %w", f.File, err)
 	}
 	measuring := draw.New(vgsvg.New(figureWidth, figureHeight))
 	legendHeight := legend.Rectangle(measuring).Size().Y
-	height := figureHeight + legendHeight
-	vector := vgsvg.New(figureWidth, height)
-	raster := vgimg.NewWith(vgimg.UseWH(figureWidth, height), vgimg.UseDPI(figureDPI), vgimg.UseBackgroundColor(color.White))
-	for _, canvas := range []vg.CanvasSizer{vector, raster} {
-		c := draw.Crop(draw.New(canvas), figureEdge, -figureEdge, figureEdge, -figureEdge)
-		legend.Draw(c)
-		f.drawPlot(p, draw.Crop(c, 0, 0, legendHeight+figureEdge, 0))
-	}
-	var b, image bytes.Buffer
+	vector := vgsvg.New(figureWidth, figureHeight+legendHeight)
+	c := draw.Crop(draw.New(vector), figureEdge, -figureEdge, figureEdge, -figureEdge)
+	legend.Draw(c)
+	f.drawPlot(p, draw.Crop(c, 0, 0, legendHeight+figureEdge, 0))
+	var b bytes.Buffer
 	if _, err := vector.WriteTo(&b); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	// If the typeface is not installed, another one of the same widths is used.
-	svg = bytes.ReplaceAll(b.Bytes(), []byte("font-family:Liberation Sans"), []byte("font-family:Liberation Sans,Arial,Helvetica,sans-serif"))
-	if _, err := (vgimg.PngCanvas{Canvas: raster}).WriteTo(&image); err != nil {
-		return nil, nil, err
-	}
-	return svg, image.Bytes(), nil
+	return bytes.ReplaceAll(b.Bytes(), []byte("font-family:Liberation Sans"), []byte("font-family:Liberation Sans,Arial,Helvetica,sans-serif")), nil
 }
 
 // drawPlot draws the plot and the labels of its axes. The plot library can draw the labels, but

@@ -5,9 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"math"
-	"slices"
 
-	"github.com/summarycache/summarycache/digest"
 	"github.com/summarycache/summarycache/sim/lab"
 )
 
@@ -22,29 +20,25 @@ var countersExperiment = lab.Experiment{
 }
 
 const (
-	fillings       = 20_000     // filters filled for the overflow bound
-	churnRuns      = 30         // for each kind of counter
-	churnLimit     = 20_000_000 // replacements after which a run is stopped
-	stuckTurnovers = 50         // turnovers of the cache, with package digest's filter
-	perSecond      = 100        // replacements, for the time that they take
-	secondsAYear   = 365.25 * 86400
+	fillings     = 20_000     // filters filled for the overflow bound
+	churnRuns    = 30         // for each kind of counter
+	churnLimit   = 20_000_000 // replacements after which a run is stopped
+	perSecond    = 100        // replacements, for the time that they take
+	secondsAYear = 365.25 * 86400
 )
 
 func runCounters(ctx context.Context, job *lab.Job, keys []int) error {
-	fills, runs, turnovers := fillings, churnRuns, stuckTurnovers
+	fills, runs := fillings, churnRuns
 	if job.Trials > 0 {
 		fills, runs = job.Trials, min(job.Trials, churnRuns)
 	}
 	if job.Short {
-		runs, turnovers = 2, 5
+		runs = 2
 	}
 	if err := lab.ForEach(keys, func(n int) error { return overflowBound(ctx, job, n, fills) }); err != nil {
 		return err
 	}
-	if err := decremented(ctx, job, churns, runs); err != nil {
-		return err
-	}
-	return stuck(ctx, job, turnovers)
+	return decremented(ctx, job, churns, runs)
 }
 
 // overflowBound compares Summary Cache's bound on the largest counter with the
@@ -294,61 +288,4 @@ func (c churn) run(job *lab.Job, label uint64) churnResult {
 		}
 	}
 	return r
-}
-
-// stuck runs package digest's own filter at loads far above the planned one, and looks up
-// all of its keys after every turnover.
-func stuck(ctx context.Context, job *lab.Job, turnovers int) error {
-	const n, k = 2_000, 4
-	loads := []float64{math.Ln2, 2, 4, 6}
-	type outcome struct {
-		lookups, negatives, refused int
-		f, anew                     float64
-	}
-	results := make([]outcome, len(loads))
-	err := job.Each(ctx, len(loads), "digests at work", func(i int) error {
-		rng := job.Source(8, uint64(i))
-		r := &results[i]
-		geometry := digest.Geometry{Bits: uint64(math.Round(n * k / loads[i])), Hashes: k}
-		filter, keys, _, err := lab.Filled(geometry, rng, n)
-		if err != nil {
-			return err
-		}
-		for range turnovers {
-			for range n {
-				j := lab.Below(rng, n)
-				if !filter.Remove(keys[j]) {
-					r.refused++
-				}
-				keys[j] = digest.Key(rng.Uint64())
-				filter.Add(keys[j])
-			}
-			frozen := filter.Advance()
-			for _, key := range keys {
-				r.lookups++
-				if !filter.MayContain(key) || !frozen.MayContain(key) {
-					r.negatives++
-				}
-			}
-			r.f = frozen.FalsePositiveRate()
-		}
-		anew, err := digest.FilterOf(geometry, digest.Version{Epoch: 1}, slices.Values(keys))
-		if err != nil {
-			return err
-		}
-		r.anew = anew.FalsePositiveRate()
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	table := job.Table(fmt.Sprintf("Package digest's counting filter, n = %d, k = %d, after each of %d turnovers", n, k, turnovers),
-		lab.Column{Name: "load", Head: "load kn/m", Format: "%.3f"}, lab.Column{Name: "lookups", Head: "held keys looked up", Loose: lab.AnyValue},
-		lab.Column{Name: "negatives", Head: "false negatives"}, lab.Column{Name: "refused", Head: "removals refused"},
-		lab.Column{Name: "f", Head: "f at the end", Format: "%.5g", Loose: 0.3}, lab.Column{Name: "anew", Head: "f, built anew", Format: "%.5g", Loose: 0.3})
-	for i, r := range results {
-		table.Row(lab.Round(loads[i], 5), r.lookups, r.negatives, r.refused, lab.Round(r.f, 6), lab.Round(r.anew, 6))
-	}
-	table.Note("Its full counters stay full. Hence the false-positive rate grows slowly where counters overflow, until the filter is rebuilt.")
-	return nil
 }

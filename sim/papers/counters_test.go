@@ -5,6 +5,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/summarycache/summarycache/digest"
 	"github.com/summarycache/summarycache/sim/lab"
 )
 
@@ -71,15 +72,33 @@ func TestCounters(t *testing.T) {
 	if failed < least {
 		t.Errorf("only %d kinds of counters had a false negative when full ones are decremented", failed)
 	}
-	if err := stuck(context.Background(), job, 5); err != nil {
-		t.Fatal(err)
-	}
-	for _, row := range job.Tables[3].Rows {
-		if row[1].(int) == 0 || row[2].(int) != 0 || row[3].(int) != 0 {
-			t.Errorf("at load %v: %v lookups, %v false negatives, %v removals refused", row[0], row[1], row[2], row[3])
+}
+
+// TestFullCountersStay runs package digest's own filter at loads far above the planned one, and looks
+// up all of its keys after every turnover: none is denied, and none of the removals is refused.
+func TestFullCountersStay(t *testing.T) {
+	const n, k = 2_000, 4
+	for _, load := range []float64{math.Ln2, 2, 4, 6} {
+		rng := lab.Quiet(3).Source(8, uint64(load))
+		filter, keys, _, err := lab.Filled(digest.Geometry{Bits: uint64(math.Round(n * k / load)), Hashes: k}, rng, n)
+		if err != nil {
+			t.Fatal(err)
 		}
-		if row[4].(float64) < row[5].(float64) {
-			t.Errorf("at load %v: f = %v, below the %v of a filter built anew", row[0], row[4], row[5])
+		for range 20 {
+			for range n {
+				j := lab.Below(rng, n)
+				if !filter.Remove(keys[j]) {
+					t.Fatalf("at load %v a removal is refused", load)
+				}
+				keys[j] = digest.Key(rng.Uint64())
+				filter.Add(keys[j])
+			}
+			frozen := filter.Advance()
+			for _, key := range keys {
+				if !filter.MayContain(key) || !frozen.MayContain(key) {
+					t.Fatalf("at load %v a held key is denied", load)
+				}
+			}
 		}
 	}
 }

@@ -40,14 +40,17 @@ func hashesFigure(number int, z float64) lab.Figure {
 	}
 }
 
-// arrayFor solves m·H(p) = z for m/n >= z/n, at k hashes. The compressed size grows with m.
-func arrayFor(z, k float64) float64 {
-	low, high := z, z
-	for lab.SentBits(high, k) < z && high < 1e300 {
+// arrayFor solves m·H(p) = z for m/n >= z/n, at k hashes.
+func arrayFor(z, k float64) float64 { return max(z, largestArray(z, k, lab.SentBits)) }
+
+// largestArray is the m/n at which k hashes take z/n bits, which grow with m.
+func largestArray(z, k float64, bits func(mn, k float64) float64) float64 {
+	low, high := 1e-3, 1.0
+	for bits(high, k) < z && high < 1e300 {
 		high *= 2
 	}
 	for range 200 {
-		if mid := (low + high) / 2; lab.SentBits(mid, k) < z {
+		if mid := (low + high) / 2; bits(mid, k) < z {
 			low = mid
 		} else {
 			high = mid

@@ -110,7 +110,7 @@ func runHashing(ctx context.Context, job *lab.Job, geometries []hashingGeometry)
 	table := job.Table("Schemes: false positives and chi-square, each in standard deviations from what independent uniform positions give",
 		lab.Column{Name: "n"}, lab.Column{Name: "m"}, lab.Column{Name: "k"}, lab.Column{Name: "scheme"},
 		lab.Column{Name: "predicted", Head: "f predicted", Format: "%.5g"}, lab.Column{Name: "measured", Head: "f measured", Format: "%.5g", Loose: lab.AnyValue},
-		lab.Column{Name: "excess", Head: "excess %", Format: "%+.2f", Loose: lab.AnyValue}, lab.Column{Name: "sd", Head: "in sd", Format: "%+.1f", Loose: lab.AnyValue},
+		lab.Column{Name: "excess", Head: "excess %", Format: "%+.0f", Loose: lab.AnyValue}, lab.Column{Name: "sd", Head: "in sd", Format: "%+.1f", Loose: lab.AnyValue},
 		lab.Column{Name: "chi_square", Head: "chi-square in sd", Format: "%+.1f", Loose: lab.AnyValue})
 	for _, r := range runs {
 		table.Row(r.geometry.n, r.result.m, r.geometry.k, r.scheme.name, lab.Round(r.result.predicted, 8), lab.Measure{Value: lab.Round(r.result.f, 6), Half: 1.96 * r.result.sd},
@@ -321,17 +321,6 @@ var badHashesTried = []badHash{
 			name := badHashName(i)
 			for j := range out {
 				out[j] = uint64(crc32.Update(uint32(j)*0x9e3779b9, crc32.IEEETable, name)) % m
-			}
-			return out
-		}},
-	{name: "31-polynomial of the name, k multiples mod m", why: "names that count up have sums that nearly count up",
-		m: 80_000, k: 5, positions: func(out []uint64, i, m uint64) []uint64 {
-			sum := uint64(0)
-			for _, c := range badHashName(i) {
-				sum = (sum*31 + uint64(c)) & 0xffffffff
-			}
-			for j := range out {
-				out[j] = sum * uint64(j+1) % m
 			}
 			return out
 		}},

@@ -18,6 +18,7 @@ var limitsExperiment = lab.Experiment{
 		return func(ctx context.Context, job *lab.Job) error {
 			filterLimit(job)
 			deltaLimit(job, *c)
+			deltaBudget(job)
 			return countingSizes(ctx, job)
 		}
 	},
@@ -73,6 +74,20 @@ func deltaLimit(job *lab.Job, shares []float64) {
 	}
 	table.Note("β → (1/2)^(1/2c) is 0.5 here, z/(cn) bits giving f = (1/2)^(z/2cn). That it is the least β is conjectured for c < 1/2; it holds up to c = %.4f.", conjectureReach())
 	table.Note("Given the old: coded with the old filter as context, as package digest does. The share of the bits that says which keys left then tends to zero, so the limit is f = (1/2)^(z/cn).")
+}
+
+// deltaBudget solves the optimisation problem of section IV: the least f of deltas of a given size, by k.
+func deltaBudget(job *lab.Job) {
+	const c = 0.01
+	table := job.Table("Section IV: the least f of deltas of z/(cn) bits a replaced key, c = 0.01", lab.Column{Name: "bits", Head: "z/(cn)"}, lab.Column{Name: "hashes", Head: "k"},
+		lab.Column{Name: "xor_mn", Head: "m/n", Format: "%.4g"}, lab.Column{Name: "xor", Head: "f", Format: "%.3g"},
+		lab.Column{Name: "given_mn", Head: "given the old, m/n", Format: "%.4g"}, lab.Column{Name: "given", Head: "f", Format: "%.3g"})
+	for _, z := range []float64{26, 41} {
+		for _, k := range []float64{1, 2, 3, 4, 6, 8} {
+			mn, given := largestArray(c*z, k, xor(c)), largestArray(c*z, k, givenOld(c))
+			table.Row(z, k, lab.Round(mn, 6), lab.Round(lab.FalsePositives(mn, k), 6), lab.Round(given, 6), lab.Round(lab.FalsePositives(given, k), 6))
+		}
+	}
 }
 
 // xor and givenOld are z/n of deltas with that share of keys replaced.

@@ -52,3 +52,66 @@ func TestPoissonEntropy(t *testing.T) {
 		}
 	}
 }
+
+// An interval has two bounds. Each operation pads them by the relative error that functions of package
+// math are assured of many times over.
+type interval struct{ low, high float64 }
+
+func pad(low, high float64) interval {
+	const slack = 1e-13
+	return interval{low - slack*math.Abs(low), high + slack*math.Abs(high)}
+}
+
+// advantage bounds H(2p(1-p^c)) - 2c·ln p·log2(1-p) from below and above for p in [a, b], c <= 1: see
+// PROOFS.md, section 3. Positive means that p is no better than the limit p → 1.
+func advantage(a, b, c float64) interval {
+	h := func(q float64) interval { return pad(lab.Entropy(q), lab.Entropy(q)) }
+	// -ln p falls and -log2(1-p) grows; p grows and 1-p^c falls.
+	product := pad(2*c*math.Log(b)*math.Log1p(-a)/math.Ln2, 2*c*math.Log(a)*math.Log1p(-b)/math.Ln2)
+	q := pad(-2*a*math.Expm1(c*math.Log(b)), -2*b*math.Expm1(c*math.Log(a)))
+	least, most := h(q.low).low, 1.0 // H is concave: its least value is at an end, as far as q is below 1
+	if q.high < 1 {
+		least = min(least, h(q.high).low)
+	} else {
+		least = 0
+	}
+	if q.high < 0.5 {
+		most = h(q.high).high
+	}
+	return pad(least-product.high, most-product.low)
+}
+
+// TestConjectureCertificate proves by interval arithmetic, between the ends that PROOFS.md treats, that no p
+// is better than the limit at c = 0.69072, and that one is at c = 0.69074.
+func TestConjectureCertificate(t *testing.T) {
+	const holds, fails = 0.69072, 0.69074
+	const first, last = 1. / 1024, 1 - 1./2048
+	boxes := 0
+	var prove func(a, b float64) bool
+	prove = func(a, b float64) bool {
+		if boxes++; advantage(a, b, holds).low > 0 {
+			return true
+		}
+		middle := (a + b) / 2
+		return b-a > 1e-9 && prove(a, middle) && prove(middle, b)
+	}
+	if !prove(first, last) {
+		t.Errorf("not proved for c = %v", holds)
+	}
+	if boxes < 100 {
+		t.Errorf("%d boxes", boxes)
+	}
+	best := 0.0
+	for p := 0.5; p < 0.55; p += 1e-4 {
+		if advantage(p, p, fails).high < 0 {
+			best = p
+		}
+	}
+	if best == 0 {
+		t.Errorf("no p is better at c = %v", fails)
+	}
+	if c := conjectureReach(); c <= holds || c >= fails {
+		t.Errorf("the conjecture reaches to %v", c)
+	}
+	t.Logf("%d boxes; p = %.4f is better at c = %v", boxes, best, fails)
+}

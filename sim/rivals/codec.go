@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/fse"
+	"github.com/klauspost/compress/huff0"
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/summarycache/summarycache/arith"
@@ -21,7 +22,7 @@ import (
 
 var codecExperiment = lab.Experiment{
 	Name:    "codec",
-	Summary: "our coders beside fse, zstd and Rice: bytes against the limit, speed against fse",
+	Summary: "our coders beside fse, huff0, zstd, Rice, Elias-Fano and the paper's adaptive coder: bytes against the limit, speed against fse",
 	Seconds: 34,
 	Flags: func(flags *flag.FlagSet) lab.Runner {
 		n, c, shapes := lab.KeysFlag(flags), lab.SharesFlag(flags), lab.ShapesFlag(flags)
@@ -217,7 +218,10 @@ func codecs() ([]codec, error) {
 		ours("automatic", arith.Choose),
 		fseCodec(),
 		zstd,
-		{name: "rice", inWords: true, encode: encodeRice, decode: decodeRice},
+		huff0Codec(),
+		{name: "two counts", inWords: true, encode: encodeTwoCounts, decode: decodeTwoCounts},
+		gapCodec("rice", false),
+		gapCodec("elias-fano", true),
 	}, err
 }
 
@@ -233,16 +237,15 @@ func ours(name string, method func(m, x uint64) arith.Method) codec {
 	}
 }
 
-// fseCodec codes bytes in blocks: a length, in four bytes, and the code. The highest bit of the
-// length marks a block that is not compressed.
-func fseCodec() codec {
-	const size, plain = 1 << 20, 1 << 31
-	var enc, dec fse.Scratch
+// byteCodec codes bytes in blocks: a length, in four bytes, and the code. The highest bit of the length
+// marks a block that is not compressed.
+func byteCodec(name string, size int, compress func([]byte) ([]byte, error), decompress func(code []byte, n int) ([]byte, error)) codec {
+	const plain = 1 << 31
 	return codec{
-		name: "fse",
+		name: name,
 		encode: func(dst []byte, a *bitArray) ([]byte, error) {
 			for block := range slices.Chunk(a.bytes, size) {
-				code, err := fse.Compress(block, &enc)
+				code, err := compress(block)
 				if err != nil { // not compressible, or one symbol repeated
 					dst = append(binary.LittleEndian.AppendUint32(dst, uint32(len(block))|plain), block...)
 					continue
@@ -257,9 +260,8 @@ func fseCodec() codec {
 				body := code[4:][:n&^plain]
 				code = code[4+len(body):]
 				if n&plain == 0 {
-					dec.DecompressLimit = len(block)
 					var err error
-					if body, err = fse.Decompress(body, &dec); err != nil {
+					if body, err = decompress(body, len(block)); err != nil {
 						return err
 					}
 				}
@@ -268,6 +270,64 @@ func fseCodec() codec {
 			return nil
 		},
 	}
+}
+
+func fseCodec() codec {
+	var enc, dec fse.Scratch
+	return byteCodec("fse", 1<<20, func(block []byte) ([]byte, error) { return fse.Compress(block, &enc) },
+		func(code []byte, n int) ([]byte, error) {
+			dec.DecompressLimit = n
+			return fse.Decompress(code, &dec)
+		})
+}
+
+// huff0Codec has a Huffman code for each block of 128 KiB.
+func huff0Codec() codec {
+	enc, dec := huff0.Scratch{Reuse: huff0.ReusePolicyNone}, huff0.Scratch{}
+	return byteCodec("huff0", huff0.BlockSizeMax, func(block []byte) ([]byte, error) {
+		code, _, err := huff0.Compress1X(block, &enc)
+		return code, err
+	}, func(code []byte, n int) ([]byte, error) {
+		table, rest, err := huff0.ReadTable(code, &dec)
+		if err != nil {
+			return nil, err
+		}
+		return table.Decoder().Decompress1X(make([]byte, 0, n), rest)
+	})
+}
+
+// twoCounts is the coder of the appendix of Compressed Bloom Filters: adaptive, bit by bit, with counts
+// of zeros and of ones that start at 1. bit codes bit i with the odds of a one, and returns it.
+func twoCounts(m uint64, bit func(i, odds uint64) bool) {
+	ones := 1.0
+	for i := range m {
+		if bit(i, lab.Odds(ones/float64(i+2))) {
+			ones++
+		}
+	}
+}
+
+func encodeTwoCounts(dst []byte, a *bitArray) ([]byte, error) {
+	e := lab.NewBitEncoder()
+	twoCounts(a.m, func(i, odds uint64) bool {
+		one := a.words[i/64]>>(i%64)&1 == 1
+		e.Encode(one, odds)
+		return one
+	})
+	return append(dst, e.Finish()...), nil
+}
+
+func decodeTwoCounts(a *bitArray, code []byte) error {
+	d := lab.NewBitDecoder(code)
+	clear(a.words)
+	twoCounts(a.m, func(i, odds uint64) bool {
+		one := d.Decode(odds)
+		if one {
+			a.words[i/64] |= 1 << (i % 64)
+		}
+		return one
+	})
+	return nil
 }
 
 func zstdCodec() (codec, error) {
@@ -289,7 +349,17 @@ func riceShift(m, x uint64) uint {
 	return uint(max(bits.Len64(m*45/64/max(x, 1)), 1)) - 1 // about log2(0.69·m/x)
 }
 
-func encodeRice(dst []byte, a *bitArray) ([]byte, error) {
+// gapCodec writes the low bits of each position plainly and the rest in unary: those of the gap before
+// it, which is a Rice code, or those of the position, which is the code of Elias and Fano.
+func gapCodec(name string, positions bool) codec {
+	return codec{
+		name: name, inWords: true,
+		encode: func(dst []byte, a *bitArray) ([]byte, error) { return encodeGaps(dst, a, positions) },
+		decode: func(a *bitArray, code []byte) error { return decodeGaps(a, code, positions) },
+	}
+}
+
+func encodeGaps(dst []byte, a *bitArray, positions bool) ([]byte, error) {
 	shift := riceShift(a.m, a.x)
 	var hold uint64
 	var fill uint
@@ -305,7 +375,9 @@ func encodeRice(dst []byte, a *bitArray) ([]byte, error) {
 		for ; w != 0; w &= w - 1 {
 			p := uint64(i*64 + bits.TrailingZeros64(w))
 			gap := p - next
-			next = p + 1
+			if next = p + 1; positions {
+				next = p &^ (1<<shift - 1)
+			}
 			high := gap >> shift
 			for ; high >= 32; high -= 32 {
 				put(0, 32)
@@ -320,7 +392,7 @@ func encodeRice(dst []byte, a *bitArray) ([]byte, error) {
 	return dst, nil
 }
 
-func decodeRice(a *bitArray, code []byte) error {
+func decodeGaps(a *bitArray, code []byte, positions bool) error {
 	shift := riceShift(a.m, a.x)
 	var hold uint64
 	var fill uint
@@ -337,7 +409,7 @@ func decodeRice(a *bitArray, code []byte) error {
 		high := uint64(0)
 		for refill(); hold == 0; refill() {
 			if fill == 0 {
-				return fmt.Errorf("rice: code ends early")
+				return fmt.Errorf("the code ends early")
 			}
 			high += uint64(fill)
 			fill = 0
@@ -351,10 +423,12 @@ func decodeRice(a *bitArray, code []byte) error {
 		hold >>= shift
 		fill -= shift
 		if p >= a.m {
-			return fmt.Errorf("rice: position %d of %d", p, a.m)
+			return fmt.Errorf("position %d of %d", p, a.m)
 		}
 		a.words[p>>6] |= 1 << (p & 63)
-		next = p + 1
+		if next = p + 1; positions {
+			next = p &^ (1<<shift - 1)
+		}
 	}
 	return nil
 }

@@ -18,23 +18,12 @@ type peeled struct {
 // A peeledShape says how many slots a set of n keys gets.
 type peeledShape func(n int) peeled
 
-// xorShape is that of Graf and Lemire's xor filters of 2020. The shapes below are those of
-// their binary fuse filters of 2022.
-func xorShape(n int) peeled {
-	return peeled{places: 3, segment: int(math.Ceil((1.23*float64(n) + 32) / 3)), starts: 1}
-}
-
-func fuse3Shape(n int) peeled {
-	return fuseShape(n, 3, math.Log(float64(n))/math.Log(3.33)+2.25, max(1.125, 0.875+0.25*math.Log(1e6)/math.Log(float64(n))))
-}
-
+// fuse4Shape is that of Graf and Lemire's binary fuse filters of four places, of 2022.
 func fuse4Shape(n int) peeled {
-	return fuseShape(n, 4, math.Log(float64(n))/math.Log(2.91)-0.5, max(1.075, 0.77+0.305*math.Log(6e5)/math.Log(float64(n))))
-}
-
-func fuseShape(n, places int, logSegment, slots float64) peeled {
-	segment := 1 << int(logSegment)
-	return peeled{places: places, segment: segment, starts: max(1, int(math.Ceil(slots*float64(n)/float64(segment)))-places+1)}
+	size := float64(n)
+	segment := 1 << int(math.Log(size)/math.Log(2.91)-0.5)
+	slots := max(1.075, 0.77+0.305*math.Log(6e5)/math.Log(size))
+	return peeled{places: 4, segment: segment, starts: max(1, int(math.Ceil(slots*size/float64(segment)))-3)}
 }
 
 func (p peeled) slots() int { return p.segment * (p.starts + p.places - 1) }

@@ -25,9 +25,6 @@ var rivals = []struct {
 }{
 	{"one hash, m = n/f, compressed (ours)", oneHashRival},
 	{leastMemoryName(rivalBits), leastMemoryRival},
-	{"one hash, gaps in Rice code", riceRival},
-	{"xor filter", fixedRival(xorShape)},
-	{"binary fuse filter, 3 places", fixedRival(fuse3Shape)},
 	{"binary fuse filter, 4 places", fixedRival(fuse4Shape)},
 	{"ribbon filter, 64 wide", ribbonRival},
 	{"bumped ribbon filter (BuRR), 64 wide", bumpedRival},
@@ -116,7 +113,7 @@ func structures(ctx context.Context, job *lab.Job, n, bits, replaced int) error 
 	}
 	believed := rivalProbes * rateOf(bits)
 	table.Note("Keys are hashed beforehand. f is counted on %d keys. About %g of these are false positives of each structure, so the standard deviation is %.0f %%. Times depend on the machine; rivals are simple implementations.", rivalProbes, lab.Round(believed, 2), 100/math.Sqrt(believed))
-	table.Note("An image is the structure's memory, coded; ours and the Bloom filter's are package digest's messages, with their frames. The update of an image is, in Rice code, the flips; of a cuckoo filter, the buckets that changed, the slots of the fingerprints that left, and those that came; of a quotient filter, the slots that changed, and their contents. Static filters are sent again.")
+	table.Note("An image is the structure's memory, coded; ours and the Bloom filter's are package digest's messages, with their frames. The update of an image is, of a cuckoo filter, the buckets that changed, the slots of the fingerprints that left, and those that came; of a quotient filter, the slots that changed, and their contents. Static filters are sent again.")
 	table.Note("As a set: the filter's fingerprints, with the places in its table that they allow, are places in a universe of some n/f. The update is the places that came and left. Both are coded by package arith, without frames. Every filter of fingerprints has this message, and its receiver makes the table (PROOFS.md).")
 	return nil
 }

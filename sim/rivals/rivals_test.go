@@ -72,19 +72,3 @@ func TestBumpedRibbon(t *testing.T) {
 		t.Errorf("%d bits for 50,000 keys: %v", r.message, err)
 	}
 }
-
-// TestRatelessSymbols: a difference of one element takes one symbol, and a large one some 1.35
-// an element, as its authors found.
-func TestRatelessSymbols(t *testing.T) {
-	if got := ratelessSymbols([]uint64{42}); got != 1 {
-		t.Errorf("one element takes %d symbols", got)
-	}
-	rng := rand.New(rand.NewPCG(1, 2))
-	difference := make([]uint64, 20_000)
-	for i := range difference {
-		difference[i] = rng.Uint64()
-	}
-	if each := float64(ratelessSymbols(difference)) / float64(len(difference)); each < 1.3 || each > 1.45 {
-		t.Errorf("%d elements take %.3f symbols each", len(difference), each)
-	}
-}

@@ -9,6 +9,6 @@ import (
 
 // Room is the door to the package.
 var Room = lab.Room{
-	Experiments: []lab.Experiment{codecExperiment, rivalsExperiment, piecesExperiment, memoryExperiment},
+	Experiments: []lab.Experiment{codecExperiment, rivalsExperiment, memoryExperiment},
 	Figures:     []func(context.Context, *lab.Job) (lab.Figure, error){structuresFigure},
 }

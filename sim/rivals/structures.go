@@ -91,14 +91,14 @@ func rivalSets(rng *rand.Rand, n, replaced int) (keys, next []uint64) {
 	return keys, next
 }
 
-// digestPair returns a filter of the keys, the positions that flip if they become the next
-// keys, and how many bits it takes to send this change.
-func digestPair(bits, hashes int, keys, next []uint64) (before *digest.Filter, flips []uint64, update int, err error) {
+// digestPair returns a filter of the keys, and how many bits it takes to send the change to the next
+// ones.
+func digestPair(bits, hashes int, keys, next []uint64) (before *digest.Filter, update int, err error) {
 	// Rounded up to a whole number of positions. One hash has m = n/f.
 	mn := lab.ArrayAt(rateOf(bits), float64(hashes))
 	held, err := digest.NewCountingFilter(digest.Geometry{Bits: uint64(math.Ceil(mn * float64(len(keys)))), Hashes: hashes}, 1)
 	if err != nil {
-		return nil, nil, 0, err
+		return nil, 0, err
 	}
 	for _, k := range keys {
 		held.Add(digest.Key(k))
@@ -112,7 +112,7 @@ func digestPair(bits, hashes int, keys, next []uint64) (before *digest.Filter, f
 	}
 	_, d := held.AdvanceDelta()
 	coded, err := d.AppendTo(nil, before)
-	return before, d.AppendPositions(nil), 8 * len(coded), err
+	return before, 8 * len(coded), err
 }
 
 func oneHashRival(bits int, keys, next []uint64) (rival, error) {
@@ -127,38 +127,12 @@ func leastMemoryRival(bits int, keys, next []uint64) (rival, error) {
 }
 
 func ourRival(bits, hashes int, keys, next []uint64) (r rival, m uint64, err error) {
-	f, _, update, err := digestPair(bits, hashes, keys, next)
+	f, update, err := digestPair(bits, hashes, keys, next)
 	if err != nil {
 		return rival{}, 0, err
 	}
 	contains := func(k uint64) bool { return f.MayContain(digest.Key(k)) }
 	return rival{contains: contains, memory: 8 * f.MemoryBytes(), message: 8 * len(f.AppendTo(nil)), update: update}, f.Geometry().Bits, nil
-}
-
-// riceRival has the same positions as ours. In memory it is the code, which a lookup would have
-// to decode; lookups here use ours.
-func riceRival(bits int, keys, next []uint64) (rival, error) {
-	f, flips, _, err := digestPair(bits, 1, keys, next)
-	if err != nil {
-		return rival{}, err
-	}
-	size := riceSize(slices.Collect(f.Positions()))
-	contains := func(k uint64) bool { return f.MayContain(digest.Key(k)) }
-	return rival{contains: contains, memory: size, message: size, update: riceSize(flips)}, nil
-}
-
-// riceSize is the size in bits of the gaps between positions in the best Rice code.
-func riceSize(positions []uint64) int {
-	least := math.MaxInt
-	for low := range 40 {
-		size, last := 0, uint64(0)
-		for _, p := range positions {
-			size += low + 1 + int((p-last)>>low)
-			last = p + 1
-		}
-		least = min(least, size)
-	}
-	return least
 }
 
 // setBits is the size of a coded set, in bits.

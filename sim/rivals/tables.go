@@ -14,20 +14,19 @@ import (
 func cuckooRival(width int, keys, next []uint64) (rival, error) {
 	width += 3
 	size := int(float64(len(keys))/4/0.95) + 1
-	f := lab.NewCuckooFilter(size, width)
-	none := func(uint32) {}
+	f := newCuckooFilter(size, width)
 	for _, k := range keys {
-		f.Insert(k, none)
+		f.insert(k)
 	}
-	before := slices.Clone(f.Buckets)
-	was := lab.CuckooFilter{Buckets: before, Spilled: f.Spilled, Width: width}
-	if len(f.Spilled) > 0 {
+	before := slices.Clone(f.buckets)
+	was := cuckooFilter{before, f.spilled, width}
+	if len(f.spilled) > 0 {
 		return rival{}, errors.New("the cuckoo table is too full")
 	}
 	for i := range next {
 		if next[i] != keys[i] {
-			f.Remove(keys[i], none)
-			f.Insert(next[i], none)
+			f.remove(keys[i])
+			f.insert(next[i])
 		}
 	}
 	var changed []uint64
@@ -35,7 +34,7 @@ func cuckooRival(width int, keys, next []uint64) (rival, error) {
 	for b := range before {
 		old := before[b]
 		came, left := 0, 0
-		for _, fingerprint := range f.Buckets[b] {
+		for _, fingerprint := range f.buckets[b] {
 			if i := slices.Index(old[:], fingerprint); i >= 0 {
 				old[i] = 0
 				continue
@@ -55,8 +54,8 @@ func cuckooRival(width int, keys, next []uint64) (rival, error) {
 	if len(changed) > 0 {
 		update += setBits(uint64(size), changed)
 	}
-	set := fingerprintSets((uint64(size)/2+1)<<width, f.Class, keys, next)
-	return rival{was.Contains, width * 4 * size, (width - 1) * 4 * size, update, set}, nil
+	set := fingerprintSets((uint64(size)/2+1)<<width, f.class, keys, next)
+	return rival{was.contains, width * 4 * size, (width - 1) * 4 * size, update, set}, nil
 }
 
 // A quotientSlot is the contents of a slot of a quotient filter: a remainder and its quotient.

@@ -15,7 +15,7 @@ var exchangeExperiment = lab.Experiment{
 	Seconds: -1,
 	Flags: func(flags *flag.FlagSet) lab.Runner {
 		o := exchangeDefaults()
-		lab.NumberFlag(flags, &o.peers, "peers", "number of peers; without it 10, 100 and 1,000, and then bytes against lag, for 1,000 peers of 10,000 objects at several waits", 2, 10_000)
+		lab.NumberFlag(flags, &o.peers, "peers", "number of peers; without it 10, 100 and 1,000", 2, 10_000)
 		lab.NumberFlag(flags, &o.objects, "objects", "number of objects of each peer", 1000, 1_000_000)
 		lab.NumberFlag(flags, &o.churn, "churn", "share of the objects that a peer replaces in a minute", 1e-6, 10)
 		lab.NumberFlag(flags, &o.loss, "loss", "share of datagrams lost; without it both 0 and 0.3", 0, 0.9)
@@ -54,10 +54,7 @@ func runExchange(ctx context.Context, job *lab.Job, o *exchangeOptions) error {
 		}
 	}
 	report.notes()
-	if o.peers != 0 {
-		return nil
-	}
-	return exchangeCurve(ctx, job)
+	return nil
 }
 
 // An exchangeReport has the experiment's tables.
@@ -159,44 +156,4 @@ func (r *exchangeReport) notes() {
 	if r.modelled {
 		r.lag.Note("Above %d peers, %d are observed: they know all others. The others know only the observed ones, spread their adverts over the time of a full round, and publish at the full cluster's pace. In anti-entropy observed peers take their places.", mostComplete, fewObserved)
 	}
-}
-
-// curveWaits are the times between publications at the points of the curve.
-var curveWaits = []time.Duration{500 * time.Millisecond, time.Second, 1500 * time.Millisecond, 2 * time.Second, 3 * time.Second, 5 * time.Second}
-
-// exchangeCurve measures bytes against lag in a large cluster. The cluster is always the
-// same, whatever the options.
-func exchangeCurve(ctx context.Context, job *lab.Job) error {
-	const curvePeers, curveObjects, curveObserved, udpHeaders = 1000, 10_000, 8, 28
-	loosely := func(name, head, format string) lab.Column {
-		return lab.Column{Name: name, Head: head, Format: format, Loose: lab.AnyValue}
-	}
-	t := job.Table(fmt.Sprintf("Bytes against lag: %d peers, %d objects each, 1 %% replaced a minute", curvePeers, curveObjects),
-		lab.Column{Name: "interval", Head: "between publications, s", Format: "%.3g"},
-		loosely("received", "received B/s a peer", "%.4g"), loosely("headers", "headers of IP and UDP besides", "%.4g"),
-		loosely("one", "to a peer, median s", "%.2f"), loosely("one99", "99 %", "%.2f"), loosely("all", "to everyone, median s", "%.2f"))
-	t.Note("No loss, and the same cluster whatever the options; %d of the peers are observed, for whole waits of 6 s or more. Received: with the framing of the protocol.", curveObserved)
-	for _, wait := range curveWaits {
-		if job.Short {
-			t.Skip(wait.Seconds())
-			continue
-		}
-		o := exchangeDefaults()
-		o.objects, o.observed, o.wait, o.time = curveObjects, curveObserved, wait, (6*time.Second+wait-1)/wait*wait
-		w, err := newExchange(o.of(curvePeers, 0, false), job)
-		if err != nil {
-			return err
-		}
-		if err := w.measure(ctx); err != nil {
-			return err
-		}
-		received := 0.0
-		for _, n := range w.bytes[in] {
-			received += float64(n)
-		}
-		each := 1 / o.time.Seconds() / curveObserved
-		t.Row(wait.Seconds(), lab.Round(received*each, 4), lab.Round(udpHeaders*curvePeers/w.interval(), 4),
-			w.lags.quantile(0.5), w.lags.quantile(0.99), w.everyone.quantile(0.5))
-	}
-	return nil
 }

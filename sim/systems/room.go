@@ -5,4 +5,4 @@ package systems
 import "github.com/summarycache/summarycache/sim/lab"
 
 // Room is the door to the package.
-var Room = lab.Room{Experiments: []lab.Experiment{systemsExperiment, lookupExperiment, exchangeExperiment}}
+var Room = lab.Room{Experiments: []lab.Experiment{systemsExperiment, lookupExperiment, exchangeExperiment, agesExperiment, neighboursExperiment}}

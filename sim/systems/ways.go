@@ -50,7 +50,6 @@ func (c *cluster) ways() []way {
 	return append(all,
 		way{name: "Squid's digests, hourly", find: squid(3600)},
 		way{name: "Squid's digests, every 60 s", find: squid(60)},
-		way{name: "cuckoo filter, bucket images, 1 %", find: func(c *cluster) (finder, error) { return newCuckoos(c, 0.01), nil }},
 		way{name: "one owner per key", owners: 1},
 		way{name: "one owner per key, and hot caches (groupcache)", owners: 1, hot: true},
 		way{name: "two owners per key", owners: 2},

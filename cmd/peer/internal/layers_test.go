@@ -109,10 +109,10 @@ var layers = []struct {
 	{dir: "sim/cputime"},
 	// Each room has one door, and none knows another.
 	{dir: "sim/lab", imports: "digest sim/cputime gonum.org/v1/plot gonum.org/v1/plot/font gonum.org/v1/plot/plotter gonum.org/v1/plot/vg " +
-		"gonum.org/v1/plot/vg/draw gonum.org/v1/plot/vg/vgimg gonum.org/v1/plot/vg/vgsvg"},
+		"gonum.org/v1/plot/vg/draw gonum.org/v1/plot/vg/vgsvg"},
 	{dir: "sim/papers", imports: "arith digest sim/lab"},
-	{dir: "sim/rivals", imports: "arith digest sim/cputime sim/lab github.com/klauspost/compress/fse github.com/klauspost/compress/zstd"},
-	{dir: "sim/systems", imports: "digest digest/index gossip/exchange sim/cputime sim/lab sim/workload github.com/maypok86/otter/v2"},
+	{dir: "sim/rivals", imports: "arith digest sim/lab github.com/klauspost/compress/fse github.com/klauspost/compress/huff0 github.com/klauspost/compress/zstd"},
+	{dir: "sim/systems", imports: "arith digest digest/index gossip/exchange sim/cputime sim/lab sim/workload github.com/maypok86/otter/v2"},
 	{dir: "sim", imports: "sim/lab sim/papers sim/rivals sim/systems"},
 }
 
