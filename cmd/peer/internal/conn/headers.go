@@ -47,28 +47,27 @@ func (c *Conn) Read(p []byte) (int, error) {
 // reports whether there is memory for it.
 func (g *Gate) keep(c *Conn, piece []byte) bool {
 	cost := int64(perByte*len(piece) + perField*bytes.Count(piece, []byte{'\n'}))
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if c.pass.gone {
-		return false
-	}
-	before := max(0, c.pass.header-freeHeader)
-	c.pass.header += cost
-	more := max(0, c.pass.header-freeHeader) - before
-	h, account := g.hosts[c.pass.from], g.limits.Requests
-	if more == 0 || h.requests+more <= half(account) && account.Take(more) {
-		h.requests += more
+	if c.pass.header.Load()+cost <= freeHeader {
+		c.pass.header.Add(cost)
 		return true
 	}
-	c.pass.header -= cost
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if c.pass.gone.Load() {
+		return false
+	}
+	after := c.pass.header.Add(cost)
+	if g.take(c.pass.host, after-freeHeader-max(0, after-cost-freeHeader)) {
+		return true
+	}
+	c.pass.header.Add(-cost)
 	g.refused.Add(1)
 	return false
 }
 
-// release gives back what a header took. g.mu is held.
+// release gives back what a header took.
 func (g *Gate) release(c *Conn) {
-	took := max(0, c.pass.header-freeHeader)
-	g.hosts[c.pass.from].requests -= took
-	g.limits.Requests.Give(took)
-	c.pass.header = 0
+	if took := c.pass.header.Swap(0) - freeHeader; took > 0 {
+		g.give(c.pass.host, took)
+	}
 }

@@ -1,6 +1,7 @@
 package conn
 
 import (
+	"container/heap"
 	"container/list"
 	"math"
 	"net"
@@ -38,32 +39,36 @@ const (
 // whose request was answered.
 const unasked = time.Second
 
-// A Gate counts the connections of a listener. It is safe for concurrent use.
+// A Gate counts the connections of a listener. It is safe for concurrent use. A request that fits takes no
+// lock and no memory.
 type Gate struct {
 	limits Limits
 
-	mu       sync.Mutex
-	conns    map[*Conn]struct{}
-	used     int // by connections and requests of HTTP/2
-	hosts    map[netip.Prefix]*host
-	idle     list.List // of *Conn, the longest idle first
-	requests list.List // of *request, those that were not looked at for longest first
+	mu     sync.Mutex
+	used   int // by connections and requests of HTTP/2
+	hosts  map[netip.Prefix]*host
+	conns  queue
+	apart  list.List  // of *request, those that do not belong to a connection of HTTP/1
+	stuck  []*request // may be cut, the last first; see makeRoom
+	looked time.Time  // for those, last
 
 	dropped, refused atomic.Int64
-	closing          atomic.Bool // see CloseUnused
+	waiting          atomic.Int64 // requests that wait for memory
+	closing          atomic.Bool  // see CloseUnused
 }
 
 // host is an address that connections come from.
 type host struct {
+	from     netip.Prefix
 	used     int // as that of the gate
-	conns    int
-	requests int64     // bytes of memory
-	idle     list.List // as that of the gate
+	conns    queue
+	requests atomic.Int64 // bytes of memory
+	cut      atomic.Int64 // when one of its requests was cut last, Unix nanoseconds
 }
 
 // NewGate returns a gate with these limits.
 func NewGate(limits Limits) *Gate {
-	return &Gate{limits: limits, conns: make(map[*Conn]struct{}), hosts: make(map[netip.Prefix]*host)}
+	return &Gate{limits: limits, hosts: make(map[netip.Prefix]*host)}
 }
 
 // Stats returns how many connections are open, how many idle ones were closed to make room for
@@ -71,25 +76,24 @@ func NewGate(limits Limits) *Gate {
 func (g *Gate) Stats() (open int, dropped, refused int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return len(g.conns), g.dropped.Load(), g.refused.Load()
+	return g.conns.Len(), g.dropped.Load(), g.refused.Load()
 }
 
-// pass is the place of a connection in its gate. Its fields are guarded by the gate's mu.
+// pass is the place of a connection in its gate.
 type pass struct {
-	gate   *Gate // nil = not counted
-	from   netip.Prefix
-	since  time.Time     // when it became idle, or was accepted
-	asked  bool          // a request has come
-	idle   *list.Element // in those of the gate; nil = a request is under way
-	idleOf *list.Element // in those of its host
-	gone   bool
+	gate  *Gate // nil = not counted
+	host  *host
+	asked atomic.Bool  // a request has come
+	since atomic.Int64 // when it became idle, or will count as idle, Unix nanoseconds; 0 = a request is under way
+	gone  atomic.Bool
+	place [2]place // in the queues of the gate and of its host
 
-	unheard atomic.Bool // what is read now is of a header
-	header  int64       // bytes of memory that it takes
-	scan    codedScan   // of the first header
+	unheard atomic.Bool  // what is read now is of a header
+	header  atomic.Int64 // bytes of memory that it takes
+	scan    codedScan    // of the first header
 
-	requests int
-	request  atomic.Pointer[request] // the one under way by HTTP/1, if a gate counts it
+	requests int     // that have come; of the goroutine that serves the connection
+	request  request // the one under way by HTTP/1
 }
 
 // CloseUnused closes the connections that have had no request yet, and all new ones from now
@@ -100,8 +104,8 @@ func (g *Gate) CloseUnused() {
 	g.closing.Store(true)
 	g.mu.Lock()
 	var unused []*Conn
-	for c := range g.conns {
-		if !c.pass.asked {
+	for _, c := range g.conns.list {
+		if !c.pass.asked.Load() {
 			unused = append(unused, c)
 		}
 	}
@@ -122,13 +126,13 @@ func (g *Gate) admit(c *Conn, now time.Time) bool {
 	for { // each round but the last closes an idle connection
 		h := g.host(from)
 		own, all := g.full(h)
-		own = own || int64(h.conns+1)*perConn > half(g.limits.Connections)
+		own = own || int64(h.conns.Len()+1)*perConn > half(g.limits.Connections)
 		if !own && !all && g.limits.Connections.Take(perConn) {
-			g.enter(c, h, from, now)
+			g.enter(c, h, now)
 			return true
 		}
 		if !g.closeIdle(h, own, now) {
-			g.refuse(from)
+			g.refuse(h)
 			return false
 		}
 	}
@@ -143,11 +147,11 @@ func (g *Gate) full(h *host) (own, all bool) {
 // closeIdle closes the connection that has been idle for longest, of one address if own is set, and
 // reports whether there was one. It is called with g.mu held.
 func (g *Gate) closeIdle(h *host, own bool, now time.Time) bool {
-	idle := &g.idle
+	idle := &g.conns
 	if own {
-		idle = &h.idle
+		idle = &h.conns
 	}
-	c := oldest(idle, now)
+	c := idle.oldest(now)
 	if c == nil {
 		return false
 	}
@@ -160,9 +164,9 @@ func (g *Gate) closeIdle(h *host, own bool, now time.Time) bool {
 }
 
 // refuse is called with g.mu held.
-func (g *Gate) refuse(from netip.Prefix) {
+func (g *Gate) refuse(h *host) {
 	g.refused.Add(1)
-	g.tidy(from)
+	g.tidy(h)
 }
 
 // half returns half of what an account could hold at this moment.
@@ -172,64 +176,45 @@ func half(a *budget.Account) int64 { return (a.Held() + min(a.Room(), math.MaxIn
 func (g *Gate) host(from netip.Prefix) *host {
 	h := g.hosts[from]
 	if h == nil {
-		h = new(host)
+		h = &host{from: from, conns: queue{of: 1}}
 		g.hosts[from] = h
 	}
 	return h
 }
 
-// tidy forgets the host of an address if nothing of it is left. It is called with g.mu held.
-func (g *Gate) tidy(from netip.Prefix) {
-	if h := g.hosts[from]; h != nil && h.used == 0 && h.requests == 0 {
-		delete(g.hosts, from)
+// tidy forgets an address if nothing of it is left. It is called with g.mu held.
+func (g *Gate) tidy(h *host) {
+	if h.used == 0 && h.requests.Load() == 0 && g.hosts[h.from] == h {
+		delete(g.hosts, h.from)
 	}
-}
-
-// oldest returns the connection that has been idle for longest, if it may be closed.
-func oldest(idle *list.List, now time.Time) *Conn {
-	for e := idle.Front(); e != nil; e = e.Next() { // a list does not change meanwhile
-		c := e.Value.(*Conn)
-		if c.pass.asked || now.Sub(c.pass.since) >= unasked {
-			return c
-		}
-	}
-	return nil
 }
 
 // enter is called with g.mu held.
-func (g *Gate) enter(c *Conn, h *host, from netip.Prefix, now time.Time) {
-	h.conns++
+func (g *Gate) enter(c *Conn, h *host, now time.Time) {
 	h.used++
 	g.used++
-	g.conns[c] = struct{}{}
-	c.pass = pass{gate: g, from: from, since: now, idle: g.idle.PushBack(c), idleOf: h.idle.PushBack(c)}
-	c.pass.unheard.Store(true)
+	p := &c.pass
+	p.gate, p.host = g, h
+	p.request.host, p.request.conn = h, c
+	p.since.Store(now.Add(unasked).UnixNano())
+	p.unheard.Store(true)
+	heap.Push(&g.conns, c)
+	heap.Push(&h.conns, c)
 }
 
 // leave is called with g.mu held.
 func (g *Gate) leave(c *Conn) {
-	if c.pass.gone {
+	if c.pass.gone.Swap(true) {
 		return
 	}
-	c.pass.gone = true
+	h := c.pass.host
 	g.release(c)
-	g.busy(c)
-	delete(g.conns, c)
+	heap.Remove(&g.conns, c.pass.place[0].at)
+	heap.Remove(&h.conns, c.pass.place[1].at)
 	g.limits.Connections.Give(perConn)
 	g.used--
-	h := g.hosts[c.pass.from]
 	h.used--
-	h.conns--
-	g.tidy(c.pass.from)
-}
-
-// busy is called with g.mu held.
-func (g *Gate) busy(c *Conn) {
-	if c.pass.idle != nil {
-		g.idle.Remove(c.pass.idle)
-		g.hosts[c.pass.from].idle.Remove(c.pass.idleOf)
-		c.pass.idle, c.pass.idleOf = nil, nil
-	}
+	g.tidy(h)
 }
 
 // Idle notes whether a request is under way on a server's connection. It does nothing for
@@ -239,21 +224,16 @@ func Idle(c net.Conn, idle bool) {
 	if own == nil || own.pass.gate == nil {
 		return
 	}
-	g := own.pass.gate
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	switch {
-	case own.pass.gone:
+	switch p := &own.pass; {
 	case !idle:
-		own.pass.asked = true
-		own.pass.requests++
-		own.pass.unheard.Store(false)
-		g.busy(own)
-	case own.pass.idle == nil:
-		g.release(own)
-		own.pass.unheard.Store(true)
-		own.pass.since = time.Now()
-		own.pass.idle, own.pass.idleOf = g.idle.PushBack(own), g.hosts[own.pass.from].idle.PushBack(own)
+		p.since.Store(0)
+		p.asked.Store(true)
+		p.requests++
+		p.unheard.Store(false)
+	case p.since.Load() == 0:
+		p.gate.release(own)
+		p.unheard.Store(true)
+		p.since.Store(time.Now().UnixNano())
 	}
 }
 

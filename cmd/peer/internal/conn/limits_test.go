@@ -2,6 +2,7 @@ package conn
 
 import (
 	"net"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -65,23 +66,23 @@ func TestGate(t *testing.T) {
 		if open != 4 || dropped != 3 || refused != 2 {
 			t.Errorf("Stats() = %d, %d, %d, want 4, 3, 2", open, dropped, refused)
 		}
-		for c := range g.conns {
+		for _, c := range slices.Clone(g.conns.list) {
 			c.Close()
 			c.Close()
 		}
-		if open, _, _ := g.Stats(); open != 0 || len(g.hosts) != 0 || g.idle.Len() != 0 {
-			t.Errorf("%d connections, %d addresses, %d idle are left", open, len(g.hosts), g.idle.Len())
+		if open, _, _ := g.Stats(); open != 0 || len(g.hosts) != 0 || g.conns.Len() != 0 {
+			t.Errorf("%d connections, %d addresses, %d idle are left", open, len(g.hosts), g.conns.Len())
 		}
 	})
 }
 
-// a queue is a listener that accepts connections in turn.
-type queue struct {
+// arriving is a listener that accepts connections in turn.
+type arriving struct {
 	net.Listener
 	waiting []*from
 }
 
-func (q *queue) Accept() (net.Conn, error) {
+func (q *arriving) Accept() (net.Conn, error) {
 	if len(q.waiting) == 0 {
 		return nil, net.ErrClosed
 	}
@@ -93,7 +94,7 @@ func (q *queue) Accept() (net.Conn, error) {
 // TestAccept: what the gate refuses is closed, and the next is accepted.
 func TestAccept(t *testing.T) {
 	all := []*from{{addr: "10.0.0.1:1"}, {addr: "10.0.0.1:2"}, {addr: "10.0.0.1:3"}, {addr: "10.0.0.2:1"}}
-	l := Listen(&queue{waiting: all}, 0, NewGate(Limits{Conns: 9, PerHost: 1}))
+	l := Listen(&arriving{waiting: all}, 0, NewGate(Limits{Conns: 9, PerHost: 1}))
 	for _, want := range []*from{all[0], all[3]} {
 		c, err := l.Accept()
 		if err != nil || c.RemoteAddr().String() != want.addr || want.closed {

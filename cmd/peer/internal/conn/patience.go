@@ -52,14 +52,14 @@ func (c *Conn) SetWriteDeadline(t time.Time) error {
 // limit and its place may be needed. Until then the system's keep-alive probes show whether the
 // client is still there.
 func (c *Conn) patiently(n int64, write func(done int64) (int64, error)) (done int64, err error) {
-	p, q := &c.patience, c.pass.request.Load()
-	q.wait(true)
-	defer q.wait(false)
+	p, waiting := &c.patience, &c.pass.request.waiting
+	moved := time.Now() // when the client took something last, or was first waited for
+	waiting.Store(moved.UnixNano())
+	defer waiting.Store(0)
 	if p.limit <= 0 || p.off.Load() {
 		return write(0)
 	}
 	look := p.limit / looks
-	moved := time.Now() // when the client took something last, or was first waited for
 	for now := moved; ; now = time.Now() {
 		if left := p.deadline.Sub(now); left < look/2 {
 			rest := p.limit - now.Sub(moved)
@@ -80,7 +80,7 @@ func (c *Conn) patiently(n int64, write func(done int64) (int64, error)) (done i
 			return done, nil
 		case k > 0:
 			moved = time.Now()
-			q.wait(true)
+			waiting.Store(moved.UnixNano())
 		case time.Since(moved) >= p.limit && c.pass.crowded():
 			return done, err
 		}
@@ -96,8 +96,7 @@ func (p *pass) crowded() bool {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	h := g.hosts[p.from]
-	return 2*len(g.conns) > g.limits.Conns || h != nil && g.limits.PerHost > 0 && 2*h.conns > g.limits.PerHost
+	return 2*g.conns.Len() > g.limits.Conns || g.limits.PerHost > 0 && 2*p.host.conns.Len() > g.limits.PerHost
 }
 
 // write writes p to the connection below.

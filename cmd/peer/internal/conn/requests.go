@@ -1,9 +1,10 @@
 package conn
 
 import (
+	"cmp"
 	"container/list"
 	"net/http"
-	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -11,16 +12,19 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/budget"
 )
 
-// A request is one under way that a gate counts. Its fields are guarded by the gate's mu.
+// A request is one under way that a gate counts. That of a connection of HTTP/1 is part of the connection, and
+// used again and again.
 type request struct {
-	from    netip.Prefix
-	coded   bool // by HTTP/2
-	cost    int64
+	host    *host
+	conn    *Conn         // nil = by HTTP/2, or by TLS
+	coded   bool          // by HTTP/2
+	cost    atomic.Int64  // bytes of memory
 	waiting atomic.Int64  // since when the client takes nothing of the answer, Unix nanoseconds; 0 = it does
-	place   *list.Element // in those of the gate; nil = it is over
+	turn    atomic.Uint64 // odd = under way
+	place   *list.Element // in those of the gate, unless conn is set; guarded by the gate's mu
 
 	ending sync.Mutex
-	cut    func() // ends the answer; nil = the handler has returned. Guarded by ending
+	cut    func() // ends the answer, unless conn is set; nil = the handler has returned. Guarded by ending
 }
 
 // HTTP2 returns the limits of an HTTP/2 connection: what it may send of the bodies of its requests before
@@ -36,115 +40,198 @@ func HTTP2(b *budget.Budget) *http.HTTP2Config {
 const stalled = time.Second / 4
 
 // Requests returns a handler that admits requests only while there is memory for them. If there is
-// none, the one whose client has taken nothing of its answer for longest is cut, or else the new one
-// is answered 503. A request by HTTP/2 also counts as a connection of its address.
+// none, the one whose client has taken nothing of its answer for longest is cut, of an address that holds as
+// much at least, or else the new one is answered 503. By HTTP/1 it waits a little before that: its connection
+// has memory of its own. A request by HTTP/2 also counts as a connection of its address.
 func (g *Gate) Requests(next http.Handler) http.Handler {
 	if g.limits.Requests == nil && g.limits.Conns == 0 {
 		return next
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		q := &request{from: prefixOf(r.RemoteAddr), coded: r.ProtoMajor > 1, cost: perRequest}
-		switch {
-		case r.Method == http.MethodConnect:
-			q.cost = perTunnel
-		case r.Body == nil || r.Body == http.NoBody:
-		case q.coded:
-			q.cost += perWindow
-		default:
-			q.cost += perUpload
-		}
-		c := Of(r.Context())
-		if c != nil && !q.coded {
-			q.cut = func() { c.Conn.Close() }
+		var q *request
+		if c := Of(r.Context()); c != nil && r.ProtoMajor == 1 && c.pass.gate == g {
+			q = &c.pass.request
 		} else {
+			q = &request{coded: r.ProtoMajor > 1}
 			deadline := http.NewResponseController(w).SetWriteDeadline
 			q.cut = func() { deadline(time.Unix(1, 0)) }
+			w = watched{w, q}
 		}
-		if !g.begin(q) {
+		q.cost.Store(costOf(r))
+		if !g.begin(q, r) {
 			w.Header().Set("Retry-After", "1")
 			w.Header().Set("Content-Length", "0") // a body might find no window, and wait
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return
 		}
-		defer g.end(q)
-		if c != nil && !q.coded {
-			c.pass.request.Store(q)
-			defer c.pass.request.Store(nil)
-		} else {
-			w = watched{w, q}
-		}
+		defer g.end(q, q.turn.Load())
 		next.ServeHTTP(w, r)
 	})
 }
 
+// costOf returns the memory that a request takes.
+func costOf(r *http.Request) int64 {
+	switch {
+	case r.Method == http.MethodConnect:
+		return perTunnel
+	case r.Body == nil || r.Body == http.NoBody:
+		return perRequest
+	case r.ProtoMajor > 1:
+		return perRequest + perWindow
+	}
+	return perRequest + perUpload
+}
+
 // begin counts a request, and reports whether there is room.
-func (g *Gate) begin(q *request) bool {
-	now := time.Now()
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for { // each round but the last closes an idle connection or cuts a request
-		h := g.host(q.from)
-		own, all := g.full(h)
-		if q.coded && (own || all) {
-			if !g.closeIdle(h, own, now) {
-				break
-			}
-			continue
-		}
-		own = h.requests > 0 && h.requests+q.cost > half(g.limits.Requests)
-		if !own && g.limits.Requests.Take(q.cost) {
-			h.requests += q.cost
-			g.place(h, q, 1)
-			q.place = g.requests.PushBack(q)
+func (g *Gate) begin(q *request, r *http.Request) bool {
+	if q.conn != nil && g.take(q.host, q.cost.Load()) {
+		q.turn.Add(1)
+		return true
+	}
+	may := false
+	if q.conn != nil {
+		may = g.waiting.Add(1) <= mostWaiting
+		defer g.waiting.Add(-1)
+	}
+	for pause := time.Second / 100; ; pause *= 2 {
+		if g.enforce(q, r.RemoteAddr) {
 			return true
 		}
-		if !g.makeRoom(q.from, own, now) {
+		if !may || pause > longestPause {
 			break
 		}
+		select {
+		case <-time.After(pause):
+		case <-r.Context().Done():
+		}
 	}
-	g.refuse(q.from)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.refuse(q.host)
 	return false
 }
 
+const (
+	longestPause = time.Second / 3 // the wait of a request for memory is about twice as long
+	mostWaiting  = 64              // requests, which hold some memory that is counted nowhere
+)
+
+// enforce is begin at this moment, for any request.
+func (g *Gate) enforce(q *request, from string) bool {
+	now := time.Now()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if q.host == nil {
+		q.host = g.host(prefixOf(from))
+	}
+	for { // each round but the last closes an idle connection or cuts a request
+		own, all := g.full(q.host)
+		switch {
+		case q.coded && (own || all):
+			if !g.closeIdle(q.host, own, now) {
+				return false
+			}
+		case g.take(q.host, q.cost.Load()):
+			q.turn.Add(1)
+			if q.conn == nil {
+				g.place(q, 1)
+				q.place = g.apart.PushBack(q)
+			}
+			return true
+		case !g.makeRoom(q.host, now):
+			return false
+		}
+	}
+}
+
 // place counts the place of a request.
-func (g *Gate) place(h *host, q *request, n int) {
+func (g *Gate) place(q *request, n int) {
 	if q.coded {
-		h.used += n
+		q.host.used += n
 		g.used += n
 	}
 }
 
-// looked is how many requests are looked at to find one to cut.
-const looked = 64
+// distrusted is how long an address gets none of the last quarter of the memory, after one of its requests was
+// cut for another address.
+const distrusted = 10 * time.Second
 
-// makeRoom cuts the request whose client has taken nothing for longest, of one address if own is set,
-// and reports whether there was any. Its memory counts as free at once: its handler is about to end.
-// It looks at a few requests at a time, and at others the next time.
-func (g *Gate) makeRoom(from netip.Prefix, own bool, now time.Time) bool {
-	var longest *request
-	since := now.Add(-stalled).UnixNano()
-	for range min(looked, g.requests.Len()) {
-		e := g.requests.Front()
-		g.requests.MoveToBack(e)
-		q := e.Value.(*request)
-		if own && q.from != from {
-			continue
-		}
-		if t := q.waiting.Load(); t != 0 && t < since {
-			longest, since = q, t
-		}
-	}
-	if longest == nil {
+// take takes n bytes for requests of an address, and reports whether there are so many, of which it may have half.
+func (g *Gate) take(h *host, n int64) bool {
+	account := g.limits.Requests
+	if !account.Take(n) {
 		return false
 	}
-	g.over(longest)
-	g.dropped.Add(1)
-	go longest.end(true)
-	return true
+	held, most := h.requests.Add(n), half(account)
+	cut := h.cut.Load()
+	if (held == n || held <= most) && (cut == 0 || time.Since(time.Unix(0, cut)) > distrusted || account.Room() >= most/2) {
+		return true
+	}
+	g.give(h, n)
+	return false
 }
 
-// end ends the answer if that is wanted, and prevents it later.
-func (q *request) end(answer bool) {
+// give gives back what an address took.
+func (g *Gate) give(h *host, n int64) {
+	h.requests.Add(-n)
+	g.limits.Requests.Give(n)
+}
+
+// makeRoom cuts the request whose client has taken nothing for longest, of an address that holds as much as
+// that of the new one, and reports whether there was any. Its memory counts as free at once: its handler is
+// about to end. To look for such requests takes a while: that is done when none is left of those found before.
+func (g *Gate) makeRoom(h *host, now time.Time) bool {
+	since := now.Add(-stalled).UnixNano()
+	for range 2 {
+		for i := len(g.stuck) - 1; i >= 0; i-- {
+			q := g.stuck[i]
+			turn, waiting := q.turn.Load(), q.waiting.Load()
+			over := turn%2 == 0 || waiting == 0 || waiting > since
+			if !over && q.host.requests.Load() < h.requests.Load() {
+				continue
+			}
+			g.stuck = slices.Delete(g.stuck, i, i+1)
+			if !over && g.over(q, turn) {
+				if q.host != h {
+					q.host.cut.Store(now.UnixNano())
+				}
+				g.dropped.Add(1)
+				go q.stop(true)
+				return true
+			}
+		}
+		if now.Sub(g.looked) < time.Second/100 {
+			return false
+		}
+		g.looked = now
+		g.stuck = g.stuckSince(since)
+	}
+	return false
+}
+
+// stuckSince returns the requests whose clients have taken nothing since then, the longest wait last.
+func (g *Gate) stuckSince(since int64) (list []*request) {
+	look := func(q *request) {
+		if t := q.waiting.Load(); t != 0 && t <= since && q.turn.Load()%2 == 1 {
+			list = append(list, q)
+		}
+	}
+	for _, c := range g.conns.list {
+		look(&c.pass.request)
+	}
+	for e := g.apart.Front(); e != nil; e = e.Next() { // a list does not change meanwhile
+		look(e.Value.(*request))
+	}
+	slices.SortFunc(list, func(a, b *request) int { return cmp.Compare(b.waiting.Load(), a.waiting.Load()) })
+	return list
+}
+
+// stop ends the answer if that is wanted, and prevents it later.
+func (q *request) stop(answer bool) {
+	if q.conn != nil {
+		q.conn.Conn.Close()
+		return
+	}
 	q.ending.Lock()
 	defer q.ending.Unlock()
 	if answer && q.cut != nil {
@@ -154,34 +241,40 @@ func (q *request) end(answer bool) {
 }
 
 // end counts a request no more.
-func (g *Gate) end(q *request) {
-	q.end(false)
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.over(q)
-}
-
-// over is end with g.mu held. It does nothing for a request that was cut.
-func (g *Gate) over(q *request) {
-	if q.place == nil {
+func (g *Gate) end(q *request, turn uint64) {
+	if q.conn != nil && !q.conn.pass.gone.Load() {
+		g.over(q, turn)
 		return
 	}
-	g.requests.Remove(q.place)
-	q.place = nil
-	g.limits.Requests.Give(q.cost)
-	h := g.hosts[q.from]
-	h.requests -= q.cost
-	g.place(h, q, -1)
-	g.tidy(q.from)
+	if q.conn == nil {
+		q.stop(false)
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.over(q, turn)
+	g.tidy(q.host)
+}
+
+// over counts a request no more, and reports whether it was counted. g.mu is held, unless it belongs to a
+// connection.
+func (g *Gate) over(q *request, turn uint64) bool {
+	if !q.turn.CompareAndSwap(turn, turn+1) {
+		return false
+	}
+	if q.place != nil {
+		g.apart.Remove(q.place)
+		q.place = nil
+		g.place(q, -1)
+	}
+	g.give(q.host, q.cost.Load())
+	return true
 }
 
 // wait notes that the client is waited for, or no more.
 func (q *request) wait(on bool) {
-	switch {
-	case q == nil:
-	case on:
+	if on {
 		q.waiting.Store(time.Now().UnixNano())
-	default:
+	} else {
 		q.waiting.Store(0)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -88,8 +89,8 @@ func TestRequestsHaveABudget(t *testing.T) {
 		if _, dropped, refused := g.Stats(); dropped != 2 || refused != 3 {
 			t.Errorf("%d requests were cut and %d refused, want 2 and 3", dropped, refused)
 		}
-		if account.Held() != 0 || len(g.hosts) != 0 || g.requests.Len() != 0 {
-			t.Errorf("at the end %d bytes are held, %d addresses and %d requests are counted", account.Held(), len(g.hosts), g.requests.Len())
+		if account.Held() != 0 || len(g.hosts) != 0 || g.apart.Len() != 0 {
+			t.Errorf("at the end %d bytes are held, %d addresses and %d requests are counted", account.Held(), len(g.hosts), g.apart.Len())
 		}
 	})
 }
@@ -121,11 +122,119 @@ func TestConnectionsHaveABudget(t *testing.T) {
 			}
 		}
 		time.Sleep(unasked)
-		if _, ok := enter("10.0.0.4:1"); !ok || !conns[0].pass.gone {
+		if _, ok := enter("10.0.0.4:1"); !ok || !conns[0].pass.gone.Load() {
 			t.Error("the connection that has been idle for longest makes no room")
 		}
 		if _, dropped, refused := g.Stats(); dropped != 1 || refused != 2 || account.Held() != 4*perConn {
 			t.Errorf("%d dropped, %d refused, %d bytes held", dropped, refused, account.Held())
 		}
 	})
+}
+
+// admitted returns a connection of an address that a gate counts, and a request on it.
+func admitted(t testing.TB, g *Gate, addr string) (*Conn, *http.Request) {
+	c := Patient(&from{addr: addr}, 0)
+	if !g.admit(c, time.Now()) {
+		t.Fatal("not admitted")
+	}
+	Idle(c, false)
+	r := httptest.NewRequest("GET", "/", nil).WithContext(Context(t.Context(), c))
+	r.Body, r.RemoteAddr = nil, addr
+	return c, r
+}
+
+// TestRequestsWait checks that by HTTP/1 a request waits for memory for a moment, that one whose client takes
+// nothing is cut for it, and that the address of that one leaves the last quarter to others for a while.
+func TestRequestsWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		account := budget.New(64<<20).Open("requests", 0, 8*perRequest)
+		g := NewGate(Limits{Requests: account})
+		ends := make(chan struct{})
+		handler := g.Requests(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			select {
+			case <-ends:
+			case <-r.Context().Done():
+			}
+		}))
+		var all sync.WaitGroup
+		ask := func(addr string) (c *Conn, code func() int) {
+			c, r := admitted(t, g, addr)
+			var got atomic.Int64
+			all.Go(func() {
+				w := httptest.NewRecorder()
+				handler.ServeHTTP(w, r)
+				got.Store(int64(w.Code))
+			})
+			synctest.Wait()
+			return c, func() int { synctest.Wait(); return int(got.Load()) }
+		}
+		var stuck []*Conn
+		for i := range 8 {
+			c, _ := ask([]string{"10.0.0.1:1", "10.0.0.2:1"}[i/4])
+			stuck = append(stuck, c)
+		}
+		_, code := ask("10.0.0.3:1")
+		if time.Sleep(100 * time.Millisecond); code() != 0 {
+			t.Fatalf("a request without memory does not wait: %d", code())
+		}
+		if time.Sleep(2 * longestPause); code() != 503 {
+			t.Fatalf("a request for which none has come: %d, want 503", code())
+		}
+		for i, c := range stuck {
+			c.pass.request.waiting.Store(time.Now().UnixNano() + int64(i))
+		}
+		_, code = ask("10.0.0.3:1")
+		if time.Sleep(2 * stalled); account.Held() != 8*perRequest || code() != 0 || g.dropped.Load() != 1 {
+			t.Fatalf("one was not cut: %d, %d bytes are held, %d cut", code(), account.Held(), g.dropped.Load())
+		}
+		ask("10.0.0.4:1")
+		for _, c := range stuck {
+			c.pass.request.waiting.Store(0)
+		}
+		if g.dropped.Load() != 2 {
+			t.Fatalf("%d were cut, want 2", g.dropped.Load())
+		}
+		for range account.Held() / perRequest {
+			ends <- struct{}{}
+		}
+		ends <- struct{}{} // those that were cut
+		ends <- struct{}{}
+		all.Wait()
+		for i, step := range []struct {
+			addr string
+			code int
+		}{{"10.0.0.5:1", 0}, {"10.0.0.5:2", 0}, {"10.0.0.5:3", 0}, {"10.0.0.5:4", 0}, {"10.0.0.6:1", 0}, {"10.0.0.6:2", 0},
+			{stuck[0].RemoteAddr().String(), 503}, {"10.0.0.7:1", 0}, {"10.0.0.7:2", 0}} {
+			if _, code := ask(step.addr); step.code == 503 {
+				if time.Sleep(3 * longestPause); code() != step.code {
+					t.Errorf("step %d, %s: %d, want %d", i, step.addr, code(), step.code)
+				}
+			} else if code() != step.code {
+				t.Errorf("step %d, %s: %d, want %d", i, step.addr, code(), step.code)
+			}
+		}
+		close(ends)
+		all.Wait()
+		if account.Held() != 0 {
+			t.Errorf("at the end %d bytes are held", account.Held())
+		}
+	})
+}
+
+// BenchmarkGate is what a gate adds to a request by HTTP/1.
+func BenchmarkGate(b *testing.B) {
+	g := NewGate(Limits{Conns: 10, PerHost: 5, Requests: budget.New(64<<20).Open("requests", 0, 8<<20)})
+	c, r := admitted(b, g, "10.0.0.1:1")
+	handler := g.Requests(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	head := []byte("GET / HTTP/1.1\r\nHost: x\r\nAccept: */*\r\n\r\n")
+	w := httptest.NewRecorder()
+	b.ReportAllocs()
+	for b.Loop() {
+		Idle(c, true)
+		if !g.keep(c, head) {
+			b.Fatal("refused")
+		}
+		Idle(c, false)
+		handler.ServeHTTP(w, r)
+	}
 }
