@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 
+	"github.com/summarycache/summarycache/cmd/peer/internal/conn"
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
@@ -42,6 +43,8 @@ func (c *Cache) serveStored(w http.ResponseWriter, r *request, f *found, st rfc9
 	var rest io.Writer = w
 	if to := c.answerDirectly(w, r, f.entry, p, st, via, body, &res); to != nil {
 		rest = direct{to}
+	} else if conn.AtOnce(w) {
+		return Result{}, false
 	} else {
 		c.writeHeader(w, r, f.entry, p, st, via)
 		if body != nil {

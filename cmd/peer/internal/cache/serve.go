@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/summarycache/summarycache/cmd/peer/internal/conn"
 	"github.com/summarycache/summarycache/cmd/peer/internal/planted"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 	"github.com/summarycache/summarycache/gossip/sibling"
@@ -51,7 +52,7 @@ func (c *Cache) get(w http.ResponseWriter, r *request) Result {
 		}
 		if hit != nil {
 			var use rfc9111.Use
-			if use, reason = hit.entry.reuse(r); use != rfc9111.Validate {
+			if use, reason = hit.entry.reuse(r); use == rfc9111.ServeFresh || use != rfc9111.Validate && !conn.AtOnce(w) {
 				if res, ok := c.hit(w, r, hit, use); ok {
 					c.servedSibling(r)
 					return res
@@ -60,6 +61,9 @@ func (c *Cache) get(w http.ResponseWriter, r *request) Result {
 			} else if hit.entry.overdue(r.now) {
 				next.origin = true
 			}
+		}
+		if conn.AtOnce(w) {
+			return Result{}
 		}
 		switch {
 		case r.cc.OnlyIfCached:

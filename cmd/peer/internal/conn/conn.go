@@ -6,6 +6,7 @@
 // cost of an answer from a cache. [Listen] wraps the connections of a listener, [Context] puts
 // them into the context of a request. With [Conn.Answer] a handler sends header and body at
 // once. A body that net/http passes to [Conn.ReadFrom] needs no memory for a slow client either.
+// [Quickly] answers plain requests before the server reads them, which halves the cost of a hit.
 //
 // Start from [Listen]. On connections that come from elsewhere, TLS above all,
 // [Of] finds nothing, and a handler writes as ever.
@@ -68,6 +69,7 @@ type Conn struct {
 	raw      syscall.RawConn // nil = the system doesn't tell when it takes more
 	patience patience
 	pass     pass
+	quick    *quick // nil = the server reads all requests
 
 	emptyLines int // bytes of empty lines that may still be dropped; Read's
 

@@ -34,6 +34,15 @@ func (c *Conn) Read(p []byte) (int, error) {
 		c.emptyLines -= n
 		n, err = c.Conn.Read(p)
 	}
+	if q := c.quick; q != nil && n > 0 {
+		switch {
+		case !q.elsewhere && err == nil && c.pass.unheard.Load():
+			n, err = c.answer(p, n)
+		case !q.elsewhere || q.begun != nil:
+			q.elsewhere = true
+			q.follow(p[:n])
+		}
+	}
 	if n > 0 && c.pass.unheard.Load() {
 		if !c.pass.gate.keep(c, p[:n]) {
 			return 0, errHeaders

@@ -83,7 +83,7 @@ func (g *Gate) Stats() (open int, dropped, refused int64) {
 type pass struct {
 	gate  *Gate // nil = not counted
 	host  *host
-	asked atomic.Bool  // a request has come
+	asked atomic.Bool  // a request has come to the server
 	since atomic.Int64 // when it became idle, or will count as idle, Unix nanoseconds; 0 = a request is under way
 	gone  atomic.Bool
 	place [2]place // in the queues of the gate and of its host
@@ -96,7 +96,7 @@ type pass struct {
 	request  request // the one under way by HTTP/1
 }
 
-// CloseUnused closes the connections that have had no request yet, and all new ones from now
+// CloseUnused closes the connections whose server has had no request yet, and all new ones from now
 // on: browsers and Go's own client open some ahead of need. [net/http.Server.Shutdown] waits five
 // to six seconds for them, which is longer than some peers are given to stop, although it answers
 // no request whose header is read after its call.
@@ -252,8 +252,13 @@ func below(c net.Conn) *Conn {
 	return nil
 }
 
-// Close implements [net.Conn].
+// Close implements [net.Conn]. After CloseUnused it lets a request be answered that the server does not know of.
 func (c *Conn) Close() error {
+	if q := c.quick; q != nil && c.pass.gate.closing.Load() && q.under.Load() {
+		if q.closing.Store(true); q.under.Load() {
+			return nil
+		}
+	}
 	if g := c.pass.gate; g != nil {
 		g.mu.Lock()
 		g.leave(c)

@@ -57,7 +57,6 @@ func (g *Gate) Requests(next http.Handler) http.Handler {
 			q.cut = func() { deadline(time.Unix(1, 0)) }
 			w = watched{w, q}
 		}
-		q.cost.Store(costOf(r))
 		if !g.begin(q, r) {
 			w.Header().Set("Retry-After", "1")
 			w.Header().Set("Content-Length", "0") // a body might find no window, and wait
@@ -82,12 +81,23 @@ func costOf(r *http.Request) int64 {
 	return perRequest + perUpload
 }
 
+// admits counts a request by HTTP/1, and reports whether there is room at this moment.
+func (g *Gate) admits(q *request, cost int64) bool {
+	q.cost.Store(cost)
+	if !g.take(q.host, cost) {
+		return false
+	}
+	q.turn.Add(1)
+	return true
+}
+
 // begin counts a request, and reports whether there is room.
 func (g *Gate) begin(q *request, r *http.Request) bool {
-	if q.conn != nil && g.take(q.host, q.cost.Load()) {
-		q.turn.Add(1)
+	cost := costOf(r)
+	if q.conn != nil && g.admits(q, cost) {
 		return true
 	}
+	q.cost.Store(cost)
 	may := false
 	if q.conn != nil {
 		may = g.waiting.Add(1) <= mostWaiting

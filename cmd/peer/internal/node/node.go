@@ -175,6 +175,9 @@ func (n *Node) enter(state string) { n.state.Store(&state) }
 func (n *Node) serve() {
 	answers := n.control.Handler(n.handleCommand, n.onceJoined(n.proxy))
 	n.serveOn(n.traffic, n.gates.clients.Requests(answers), func(s *http.Server) error {
+		if n.cfg.PeerTLS == nil && n.tracing == nil {
+			s.ConnContext = n.quickly
+		}
 		s.Protocols = new(http.Protocols)
 		s.Protocols.SetHTTP1(true)
 		s.Protocols.SetUnencryptedHTTP2(true)
@@ -193,6 +196,19 @@ func (n *Node) serve() {
 	if n.cfg.PeerTLS != nil {
 		n.every(certificateCheck, n.certificateWatcher())
 	}
+}
+
+// quickly has hits on a connection answered before the server reads their requests.
+func (n *Node) quickly(ctx context.Context, c net.Conn) context.Context {
+	ctx = conn.Context(ctx, c)
+	conn.Quickly(ctx, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case <-n.joined:
+			n.proxy.ServeHTTP(w, r)
+		default: // see onceJoined
+		}
+	}))
+	return ctx
 }
 
 // every calls f now and after each pause, until the node stops.
@@ -277,6 +293,7 @@ func (n *Node) Shutdown(ctx context.Context) error {
 	if n.https != nil {
 		drain = errors.Join(drain, n.servers[2].Shutdown(ctx))
 	}
+	n.gates.clients.Drain(ctx)
 	if drain != nil {
 		drain = fmt.Errorf("requests under way were cut off: %w", drain)
 	}

@@ -181,10 +181,12 @@ func newOriginTransport(c *Config) *http.Transport {
 	}
 }
 
-// ServeHTTP answers one request.
+// ServeHTTP answers one request. If it must be answered at once ([conn.AtOnce]) and is not, nothing shows that it came.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if own, ok := h.cfg.Own[r.URL.Path]; ok && !r.URL.IsAbs() {
-		own.ServeHTTP(w, r)
+		if !conn.AtOnce(w) {
+			own.ServeHTTP(w, r)
+		}
 		return
 	}
 	start := time.Now()
@@ -201,10 +203,13 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		e.Result = h.cache.Refuse(w, r, cache.ClientError, http.StatusForbidden, "not-a-sibling", "the request names a sibling that did not send it")
 	case !lookup && h.cfg.AllowClient != nil && !h.cfg.AllowClient(r.RemoteAddr):
 		e.Result = h.cache.Refuse(w, r, cache.ClientError, http.StatusForbidden, "not-a-client", "the address of this client is not among those of --proxy-client")
-	case lookup && fromSquid(r.Header):
+	case lookup && fromSquid(r.Header) && !conn.AtOnce(w):
 		e.Result = h.answerSquid(w, r, &e)
 	default:
 		e.Result = h.serve(w, r, &e)
+	}
+	if conn.AtOnce(w) {
+		return
 	}
 	e.Duration = time.Since(start)
 	h.counters.count(&e)

@@ -1,0 +1,328 @@
+package conn
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"reflect"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/budget"
+)
+
+// quickServer answers requests for /hit, /long and /stuck at once where it can, and others by a server of
+// net/http. An answer says who gave it, and to what.
+type quickServer struct {
+	*http.Server
+	t    *testing.T
+	addr string
+	gate *Gate
+	long int          // the length of /long
+	went atomic.Int64 // requests that the handler was asked about at once
+}
+
+func newQuickServer(t *testing.T, limits Limits, tune func(*http.Server)) *quickServer {
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &quickServer{t: t, addr: inner.Addr().String(), gate: NewGate(limits), long: 30 << 20}
+	atOnce := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.went.Add(1)
+		body := "at once " + r.URL.Path
+		switch r.URL.Path {
+		case "/abort":
+			panic(http.ErrAbortHandler)
+		case "/long":
+			body = strings.Repeat("x", s.long)
+		case "/hit":
+		default:
+			fmt.Fprint(w, "this is lost")
+			return
+		}
+		c := Of(r.Context())
+		head := fmt.Appendf(c.Buffer(), "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n", len(body))
+		if _, err := c.Answer(head, bytes.NewBufferString(body)); err != nil || AtOnce(w) {
+			panic(http.ErrAbortHandler)
+		}
+	})
+	s.Server = &http.Server{
+		Handler: s.gate.Requests(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			b, _ := io.ReadAll(r.Body)
+			fmt.Fprintf(w, "server %s %s", r.URL.Path, b)
+		})),
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			ctx = Context(ctx, c)
+			Quickly(ctx, atOnce)
+			return ctx
+		},
+		ConnState: func(c net.Conn, s http.ConnState) { Idle(c, s == http.StateNew || s == http.StateIdle) },
+	}
+	s.Server.Protocols = new(http.Protocols)
+	s.Server.Protocols.SetHTTP1(true)
+	s.Server.Protocols.SetUnencryptedHTTP2(true) // which reads 14 bytes first
+	if tune != nil {
+		tune(s.Server)
+	}
+	go s.Serve(Listen(inner, time.Minute, s.gate))
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// connect returns a connection to s that the server knows, and on which the next byte is the first of a request: the
+// server reads one while it answers the request before, if that comes early.
+func (s *quickServer) connect() (net.Conn, *bufio.Reader) {
+	s.t.Helper()
+	c, err := net.Dial("tcp", s.addr)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { c.Close() })
+	c.SetDeadline(time.Now().Add(20 * time.Second))
+	in := bufio.NewReader(c)
+	for range 1000 {
+		io.WriteString(c, get("/hit"))
+		switch got := answered(in); got {
+		case "at once /hit":
+			return c, in
+		case "server /hit ":
+		default:
+			s.t.Fatalf("the first answer is %q", got)
+		}
+	}
+	s.t.Fatal("nothing is answered at once")
+	return nil, nil
+}
+
+func get(path string) string { return "GET " + path + " HTTP/1.1\r\nHost: x\r\n\r\n" }
+
+// answered reads an answer.
+func answered(in *bufio.Reader) string {
+	resp, err := http.ReadResponse(in, nil)
+	if err != nil {
+		return err.Error()
+	}
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return err.Error()
+	}
+	if resp.StatusCode != http.StatusOK {
+		return resp.Status
+	}
+	return string(body)
+}
+
+// TestAtOnce checks which requests are answered at once, in whatever pieces they come, and that the server gets all
+// others as they are, in their order.
+func TestAtOnce(t *testing.T) {
+	s := newQuickServer(t, Limits{}, nil)
+	const hit, either, hidden = "at once /hit", "either /hit", "GET /hit HTTP/1.1\r\nHost: x\r\n\r\n"
+	post := "POST /p HTTP/1.1\r\nHost: x\r\nContent-Length: 30\r\n\r\n"
+	for _, test := range []struct {
+		name  string
+		sent  []string // with a pause after each
+		wants []string
+	}{
+		{"hits", []string{get("/hit"), get("/hit")}, []string{hit, hit}},
+		{"a miss between hits", []string{get("/hit"), get("/m"), get("/hit"), get("/hit")}, []string{hit, "server /m ", either, either}},
+		{"in one piece", []string{get("/hit") + get("/hit") + get("/m") + get("/hit")}, []string{hit, hit, "server /m ", either}},
+		{"in two pieces", []string{"GET /hit HTTP/1.1\r\nHo", "st: x\r\n\r\n", get("/hit")}, []string{"server /hit ", either}},
+		{"one and a half", []string{get("/hit") + "GET /h", "it HTTP/1.1\r\nHost: x\r\n\r\n", get("/hit")}, []string{hit, "server /hit ", either}},
+		{"byte by byte", strings.Split(get("/hit"), ""), []string{"server /hit "}},
+		{"a body like a request", []string{post, hidden, get("/hit")}, []string{"server /p " + hidden, "server /hit "}},
+		{"a field like a request", []string{"GET /m HTTP/1.1\r\nHost: x\r\nA: b\r\n", "GET /hit HTTP/1.1\r\nHost: x\r\n\r\n"}, []string{"400 Bad Request"}},
+		{"a name like a request", []string{"GET /m HTTP/1.1\r\nHost: x\r\nX", hidden}, []string{"400 Bad Request"}},
+		{"after half a POST", []string{post[:20], post[20:] + hidden, get("/hit")}, []string{"server /p " + hidden, "server /hit "}},
+		{"by HTTP/1.0", []string{"GET /hit HTTP/1.0\r\nHost: x\r\n\r\n"}, []string{"server /hit ", "unexpected EOF"}},
+		{"the last one", []string{"GET /hit HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"}, []string{"server /hit ", "unexpected EOF"}},
+		{"kept alive", []string{"GET /hit HTTP/1.1\r\nHost: x\r\nConnection: Keep-Alive\r\n\r\n"}, []string{hit}},
+		{"aborted", []string{get("/abort")}, []string{"unexpected EOF"}},
+		{"no host", []string{"GET /hit HTTP/1.1\r\n\r\n"}, []string{"400 Bad Request: missing required Host header"}},
+		{"an empty line before", []string{"\r\n" + get("/hit")}, []string{"400 Bad Request"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s.t = t
+			c, in := s.connect()
+			for _, piece := range test.sent {
+				io.WriteString(c, piece)
+				time.Sleep(20 * time.Millisecond)
+			}
+			for i, want := range test.wants {
+				if got := answered(in); got != want && (want != either || got != hit && got != "server /hit ") {
+					t.Errorf("answer %d is %q, want %q", i, got, want)
+				}
+			}
+		})
+	}
+}
+
+// TestSeldomAsked checks that a handler which answers nothing at once is asked about few requests, and about all once
+// it answers one.
+func TestSeldomAsked(t *testing.T) {
+	s := newQuickServer(t, Limits{}, nil)
+	c, in := s.connect()
+	s.went.Store(0)
+	for range 100 {
+		io.WriteString(c, get("/m"))
+		answered(in)
+	}
+	if n := s.went.Load(); n < 1 || n > 12 {
+		t.Errorf("of 100 requests without an answer at once the handler was asked about %d", n)
+	}
+	at := 0
+	for range 60 {
+		io.WriteString(c, get("/hit"))
+		if answered(in) == "at once /hit" {
+			at++
+		}
+	}
+	if at < 30 {
+		t.Errorf("of 60 requests %d were answered at once then", at)
+	}
+}
+
+// TestAtOnceCounts checks that an answer at once takes the memory of a request while its client takes it, and that
+// without that memory the server reads the request.
+func TestAtOnceCounts(t *testing.T) {
+	account := budget.New(64<<20).Open("requests", 0, 2*perRequest)
+	s := newQuickServer(t, Limits{Conns: 10, PerHost: 9, Requests: account}, nil)
+	c, in := s.connect()
+	other, otherIn := s.connect() // of the same address, which may have half
+	io.WriteString(c, get("/long"))
+	in.Peek(1)
+	if got := account.Held(); got != perRequest {
+		t.Errorf("an answer under way holds %d bytes, want %d", got, perRequest)
+	}
+	before := s.went.Load()
+	io.WriteString(other, get("/hit")) // for which the other is cut, since nobody takes it
+	if got := answered(otherIn); got != "server /hit " || s.went.Load() != before {
+		t.Errorf("%q: is more answered at once than there is memory for?", got)
+	}
+	if got := answered(in); len(got) == s.long {
+		t.Error("the long answer was not cut")
+	}
+	if got := account.Held(); got != 0 {
+		t.Errorf("then %d bytes are held", got)
+	}
+	if open, _, _ := s.gate.Stats(); open != 1 {
+		t.Errorf("%d connections are open", open)
+	}
+}
+
+// TestAtOnceTimes checks that the server's limits hold after an answer at once: of the wait for a request, which
+// begins anew with each, and of that for the rest of a header.
+func TestAtOnceTimes(t *testing.T) {
+	const idle, header = 600 * time.Millisecond, 300 * time.Millisecond
+	s := newQuickServer(t, Limits{}, func(s *http.Server) { s.IdleTimeout, s.ReadHeaderTimeout = idle, header })
+	c, in := s.connect()
+	for range 4 {
+		time.Sleep(idle / 3)
+		io.WriteString(c, get("/hit"))
+		if got := answered(in); got != "at once /hit" {
+			t.Fatalf("within the time: %q", got)
+		}
+	}
+	begun := time.Now()
+	if _, err := in.ReadByte(); err != io.EOF || time.Since(begun) < idle/2 || time.Since(begun) > 10*idle {
+		t.Errorf("without a request: %v after %v, want an end after %v", err, time.Since(begun), idle)
+	}
+	c, in = s.connect()
+	io.WriteString(c, get("/hit")+"GET /hit HT")
+	answered(in)
+	begun = time.Now()
+	if answer, err := io.ReadAll(in); err != nil || time.Since(begun) > idle {
+		t.Errorf("with half a header: %q, %v after %v, want an end after %v", answer, err, time.Since(begun), header)
+	}
+}
+
+// TestDrain checks that an answer at once is sent to its end while the server shuts down, unless it takes too long,
+// and that no request is answered at once then.
+func TestDrain(t *testing.T) {
+	for _, patient := range []bool{true, false} {
+		s := newQuickServer(t, Limits{}, nil)
+		idle, idleIn := s.connect()
+		c, in := s.connect()
+		io.WriteString(c, get("/long"))
+		in.Peek(1)
+		limit := time.Minute
+		if !patient {
+			limit = 200 * time.Millisecond
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), limit)
+		defer cancel()
+		ended := make(chan error, 1)
+		go func() {
+			s.gate.CloseUnused()
+			s.Shutdown(ctx)
+			s.gate.Drain(ctx)
+			ended <- ctx.Err()
+		}()
+		if _, err := idleIn.ReadByte(); err == nil {
+			t.Error("an idle connection stays open")
+		}
+		idle.Close()
+		if patient {
+			select {
+			case <-ended:
+				t.Error("the server has shut down before the answer was sent")
+			case <-time.After(100 * time.Millisecond):
+			}
+			if got := answered(in); len(got) != s.long {
+				t.Errorf("%d bytes of the long answer: %.40q", len(got), got)
+			}
+			if _, err := in.ReadByte(); err == nil {
+				t.Error("the connection stays open")
+			}
+		}
+		if err := <-ended; (err == nil) != patient {
+			t.Errorf("ended with %v", err)
+		}
+		if got := answered(in); len(got) == s.long {
+			t.Error("a late answer is sent to its end")
+		}
+	}
+}
+
+// FuzzPlain checks that what counts as a plain request is one, of that length, for net/http as well, and is the same
+// request.
+func FuzzPlain(f *testing.F) {
+	for _, s := range []string{get("/"), get("http://a/b?c#d"), get("//x"), get("/%zz"), "GET / HTTP/1.1\r\nHost:\t x \r\nhost: y\r\n\r\n",
+		"GET / HTTP/1.1\r\nHost: x\r\nA: 1\r\na: 2\r\nConnection: keep-alive\r\n\r\nrest", "GET / HTTP/1.1\r\nHost: x\r\nContent-length: 1\r\n\r\nx", "GET / HTTP/1.1\nHost: x\n\n",
+		"GET / HTTP/1.1\r\nHost: x\r\n A: b\r\n\r\n", "GET  / HTTP/1.1\r\nHost: x\r\n\r\n", "GET / HTTP/1.1\r\nHost: x y\r\nX-Ä: ö\r\n\r\n"} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, p []byte) {
+		var q plain
+		size := q.frame(p)
+		if size == 0 {
+			return
+		}
+		blank := http.Request{Method: http.MethodGet, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Body: http.NoBody}
+		got := q.request(&blank, p[:size])
+		in := bufio.NewReaderSize(bytes.NewReader(p), len(p)+16)
+		want, err := http.ReadRequest(in)
+		if err != nil {
+			if got != nil {
+				t.Fatalf("%q is a request, by net/http it is none: %v", p, err)
+			}
+			return
+		}
+		if read := len(p) - in.Buffered(); read != size {
+			t.Fatalf("%q ends at %d, by net/http at %d", p, size, read)
+		}
+		if got == nil {
+			return
+		}
+		if !reflect.DeepEqual(got.Header, want.Header) || *got.URL != *want.URL || got.Host != want.Host || got.Method != want.Method ||
+			got.RequestURI != want.RequestURI || got.Close != want.Close || want.ContentLength != 0 || len(want.TransferEncoding) > 0 || want.Trailer != nil {
+			t.Fatalf("%q is\n%+v, by net/http\n%+v", p, got, want)
+		}
+	})
+}
