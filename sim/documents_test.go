@@ -1,7 +1,9 @@
 package main
 
 import (
+	"crypto/sha256"
 	"flag"
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -49,7 +51,7 @@ func documentItems(t *testing.T) (items []item) {
 // TestDocuments looks for every place that DOCUMENTS.md names.
 func TestDocuments(t *testing.T) {
 	items := documentItems(t)
-	if len(items) != 143 {
+	if len(items) != 145 {
 		t.Errorf("%d items", len(items))
 	}
 	shown := readResults(t, resultsText)
@@ -230,4 +232,67 @@ func TestDocumentsAgainstPapers(t *testing.T) {
 			}
 		}
 	}
+}
+
+// sentenceEnd is the end of a sentence and the first character of the next. Headings, list numbers and
+// abbreviations end sentences, too.
+var sentenceEnd = regexp.MustCompile(`[.?!:](?:\*\*|\*|")? [A-Z$*#|\[(>0-9\-]`)
+
+// TestDocumentsSentences: each sentence of the documents has the words of an item, or is prose, and
+// nothing else is listed as prose.
+func TestDocumentsSentences(t *testing.T) {
+	if *editions == "" {
+		t.Skip("no -papers")
+	}
+	data, err := os.ReadFile("testdata/prose.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	prose := map[string]int{} // hashes, and how many sentences have each
+	for hash := range strings.FieldsSeq(string(data)) {
+		prose[hash] = 0
+	}
+	items := documentItems(t)
+	plain := func(s string) string { return strings.Join(strings.Fields(s), " ") }
+	sentences := 0
+	for _, d := range documentFiles {
+		data, err := os.ReadFile(filepath.Join(*editions, d.file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := plain(string(data))
+		var quotes [][]int // from and to
+		for _, i := range items {
+			if at := strings.Index(text, plain(i.quote)); strings.HasPrefix(i.document, d.document) && at >= 0 {
+				quotes = append(quotes, []int{at, at + len(plain(i.quote))})
+			}
+		}
+		var ends []int
+		for _, end := range sentenceEnd.FindAllStringIndex(text, -1) {
+			ends = append(ends, end[1]-1)
+		}
+		from := 0
+		for _, to := range append(ends, len(text)) {
+			sentence := strings.TrimSpace(text[from:to])
+			quoted := slices.ContainsFunc(quotes, func(q []int) bool { return q[0] < to && q[1] > from })
+			from = to
+			if sentences++; quoted {
+				continue
+			}
+			hash := fmt.Sprintf("%x", sha256.Sum256([]byte(d.document+sentence)))[:8]
+			if _, listed := prose[hash]; !listed {
+				t.Errorf("%s: neither an item nor prose: %s %s", d.document, hash, sentence)
+			}
+			prose[hash]++
+		}
+	}
+	for hash, n := range prose {
+		if n == 0 {
+			t.Errorf("prose that no document has, or that is an item by now: %s", hash)
+		}
+	}
+	if sentences < 750 {
+		t.Errorf("%d sentences", sentences)
+	}
+	t.Logf("%d sentences, %d of them prose", sentences, len(prose))
 }
