@@ -118,14 +118,24 @@ var (
 	errKind         = errors.New("a kind of message that peers do not send")
 )
 
+// checksumHead is the length of what precedes a message with a checksum.
+const checksumHead = 5
+
 // packet screens a packet from an address, without its label. It returns the packet for memberlist,
 // changed in place.
 func (s *screen) packet(b []byte, from netip.Addr) ([]byte, error) {
-	if len(b) >= 5 && b[0] == msgChecksummed {
-		if crc32.ChecksumIEEE(b[5:]) != binary.BigEndian.Uint32(b[1:]) {
+	if kindOf(b) == ofProbe {
+		long, err := lengthen(b, s.self)
+		if err != nil {
+			return nil, err
+		}
+		return long, s.message(long, from)
+	}
+	if len(b) >= checksumHead && b[0] == msgChecksummed {
+		if crc32.ChecksumIEEE(b[checksumHead:]) != binary.BigEndian.Uint32(b[1:]) {
 			return nil, fmt.Errorf("%w: wrong checksum", errNotPacked)
 		}
-		b = b[5:]
+		b = b[checksumHead:]
 	}
 	if len(b) < 2 || b[0] != msgCompound {
 		return b, s.message(b, from)

@@ -83,7 +83,7 @@ func (t *transport) readPackets() {
 			t.n.invalidations.datagram(opened)
 		case ofExchange:
 			t.n.handleDatagram(opened, addrPortOf(from))
-		case ofMembership:
+		case ofMembership, ofProbe:
 			in.packet(Membership, len(opened))
 			if screened, err := t.screen.packet(opened, addrOf(from)); err == nil {
 				t.deliver(screened, from, now)
@@ -109,6 +109,7 @@ type packetKind byte
 const (
 	ofMembership   packetKind = 0 // memberlist's, without its label
 	ofExchange     packetKind = exchange.ProtocolVersion
+	ofProbe        packetKind = 2 // memberlist's, in the short form
 	ofInvalidation packetKind = invalidation.PushByte >> 4
 	ofNobody       packetKind = 0xff
 )
@@ -116,7 +117,7 @@ const (
 func kindOf(packet []byte) packetKind {
 	if len(packet) > 0 {
 		switch k := packetKind(packet[0] >> 4); k {
-		case ofMembership, ofExchange, ofInvalidation:
+		case ofMembership, ofExchange, ofProbe, ofInvalidation:
 			return k
 		}
 	}
@@ -163,7 +164,7 @@ func (t *transport) WriteTo(b []byte, addr string) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, fmt.Errorf("gossip: packet to %q: %w", addr, err)
 	}
-	b = bytes.TrimPrefix(b, plainHeader)
+	b = shorten(bytes.TrimPrefix(b, plainHeader))
 	if err = t.write(b, to); err == nil {
 		t.n.meters.out.packet(Membership, len(b))
 	}

@@ -38,7 +38,7 @@ var traceFiles embed.FS
 
 // membershipBytes is the cost of membership per cache and second, with headers, in a
 // cluster of so many: a line through the measurements of TestIdleBytes of package gossip.
-func membershipBytes(caches int) float64 { return 302 + 0.78*float64(caches) }
+func membershipBytes(caches int) float64 { return 147 + 0.72*float64(caches) }
 
 // datagramHeaders are the headers of IPv4 and UDP, in bytes. Messages over TCP have more, which
 // is the same for all ways.
