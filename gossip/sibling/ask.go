@@ -66,7 +66,7 @@ func (l *Lookup) ask(ctx context.Context, cancel context.CancelCauseFunc, to Ran
 	if arriving {
 		t.pause = max(t.pause, arrivingPause)
 	}
-	t.body = timed{ReadCloser: resp.Body, from: l.c.cfg.Health, name: to.Peer, cancel: cancel}
+	t.body = timed{ReadCloser: resp.Body, from: l.c.cfg.Health, name: to.Peer, cancel: cancel, arriving: arriving}
 	resp.Body = t
 	return &Answer{Response: resp, Peer: to.Peer, Outside: to.outside, Requested: start, Arrived: time.Now()}, hit
 }

@@ -172,6 +172,8 @@ type timed struct {
 	cancel context.CancelCauseFunc
 	n      int64
 	took   time.Duration
+
+	arriving bool // at the sibling: that is the pace of the origin
 }
 
 func (t *timed) Read(p []byte) (int, error) {
@@ -186,7 +188,7 @@ func (t *timed) Close() error {
 	if t.n > 0 {
 		t.from.mu.Lock()
 		t.from.size.add(float64(t.n))
-		if t.n >= leastBody {
+		if t.n >= leastBody && !t.arriving {
 			t.from.of(t.name).pace.add(t.took.Seconds() / float64(t.n))
 		}
 		t.from.mu.Unlock()

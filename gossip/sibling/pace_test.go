@@ -90,3 +90,36 @@ func TestGone(t *testing.T) {
 		}
 	})
 }
+
+// A sibling that passes on a body as slowly as it receives it is no slow sibling: it is asked before a fast
+// origin again. One that is slow itself is not.
+func TestPaceOfArrivingBody(t *testing.T) {
+	for _, detail := range []string{"arriving", ""} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, Config{})
+			defer w.close()
+			w.sibling(func(rw http.ResponseWriter, r *http.Request) {
+				rw.Header().Set("Cache-Status", strings.TrimSuffix("p1; hit; detail="+detail, "; detail="))
+				for range 10 {
+					rw.Write(make([]byte, 4<<10))
+					rw.(http.Flusher).Flush()
+					time.Sleep(100 * time.Millisecond)
+				}
+			})
+			w.client.origins.answered("x", time.Millisecond, time.Now())
+			w.client.origins.size.add(40 << 10)
+			target, _ := url.Parse("http://x/y")
+			r := LookupRequest{URL: target, Identities: []string{"i"}, Header: http.Header{"Cache-Control": {"only-if-cached"}},
+				Origin: func(context.Context, http.Header) (*http.Response, error) { return nil, errors.New("down") }}
+			a, err := w.client.Lookup(r).Next(t.Context(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			io.Copy(io.Discard, a.Body)
+			a.Body.Close()
+			if first, _ := w.client.plan(&r); (len(first) == 1) != (detail == "arriving") {
+				t.Errorf("detail=%q: %d siblings are asked before the origin", detail, len(first))
+			}
+		})
+	}
+}
