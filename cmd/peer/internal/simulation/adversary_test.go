@@ -21,8 +21,24 @@ func (s *schedule) adversary() {
 			add.of(rng)
 		}
 	}
+	if !s.walks() {
+		s.shortages()
+	}
 	slices.SortStableFunc(s.Faults, func(a, b fault) int { return a.At - b.At })
 	slices.SortStableFunc(s.Requests, func(a, b request) int { return a.At - b.At })
+}
+
+// shortages adds what runs short and what is damaged. Its source is another again.
+func (s *schedule) shortages() {
+	rng := rand.New(rand.NewPCG(s.Seed, 0x73686f))
+	for _, add := range []struct {
+		one int // in so many seeds
+		of  func(*rand.Rand)
+	}{{6, s.shortOfMemory}, {5, s.changingRoom}, {5, s.noise}} {
+		if rng.IntN(add.one) == 0 {
+			add.of(rng)
+		}
+	}
 }
 
 // ordinary draws the number of a page that others are asked for, too.

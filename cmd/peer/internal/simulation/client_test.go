@@ -17,7 +17,8 @@ const patience = 150 * time.Second
 // A result is the result of a request, as its client saw it.
 type result struct {
 	request
-	life       int // of the peer, when it began
+	life       int   // of the peer, when it began
+	refusals   int64 // by the peer, when it began
 	start, end time.Time
 	answered   time.Time // when the header came
 	status     int
@@ -35,7 +36,7 @@ func (w *world) ask(r request) (res result) {
 	if r.Kind == "window" {
 		return w.askByHTTP2(r)
 	}
-	res = result{request: r, life: w.peers[r.Node].lives(), start: time.Now()}
+	res = result{request: r, life: w.peers[r.Node].lives(), refusals: w.peers[r.Node].refusals(), start: time.Now()}
 	defer func() { res.end = time.Now() }()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

@@ -31,6 +31,7 @@ func (p *peer) insert(content *disktest.Disk, life int) {
 	content.Inject(func(op disktest.Op, name string, b []byte) (int, error) { return p.spoil(d, op, name, b) })
 	p.mu.Lock()
 	p.disk = d
+	d.Limit(p.room)
 	p.mu.Unlock()
 }
 

@@ -15,8 +15,8 @@
 //	                 disk  |           | HTTP
 //	        errors, short  |           +--------> origin
 //	        writes, turned v                     stalls, cuts, resets, lies about
-//	        bits, full, lost at a power cut      lengths, crawls, is late, down, busy;
-//	        (package disktest)                   changes, with and without validators
+//	        bits, full, smaller and larger,      lengths, crawls, is late, down, busy;
+//	        lost at a power cut (disktest)       changes, with and without validators
 //
 // The network is memnet, the bubble is that of testing/synctest, the disk is in memory, and each
 // peer has its own wall clock. The origin's body is a function of URL, version and
@@ -51,6 +51,12 @@
 //     of all. In these runs nothing happens that costs hits.
 //   - That an origin is asked for the first time, late in a run, and that a store is the
 //     smallest that can be set, makes no difference to any of this. Neither does a client by HTTP/2 that opens its window seconds late.
+//   - A process that has little memory, or less for a while, refuses what is new: a request gets status 503 or its
+//     connection ends, and a client that takes nothing makes room for another. What it answers is as right as ever. At
+//     rest requests hold nothing, and at the end connections do not either.
+//   - Bits that turn in what gossip sends, and saved digests that are damaged, cut off or another peer's when
+//     a peer starts, change no answer. At rest every replica is right.
+//   - A disk on which others leave ever less room, and more again, changes no answer.
 //   - The answer is neither cut short nor an error while the origin could be asked.
 //   - The answer ends within 5 s if no fault affects the request, and within a bound in any case. The
 //     peer gives up clients that stop reading or sending.

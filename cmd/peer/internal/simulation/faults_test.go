@@ -115,16 +115,19 @@ func (w *world) befall(f fault) {
 		w.wait(f.For)
 		p.host.Thaw()
 		over()
-	case "kill", "power-cut", "empty", "restart":
+	case "kill", "power-cut", "empty", "restart", "saved-digests":
 		p.changing.enter()
 		defer p.changing.leave()
 		over := w.trouble(f.Kind, p.index, anyone, recovery)
-		if f.Kind == "restart" {
+		if f.Kind == "restart" || f.Kind == "saved-digests" {
 			p.shutdown()
 		} else {
 			p.kill(f.Kind)
 		}
 		w.wait(f.For)
+		if f.Kind == "saved-digests" {
+			p.damageSaved(f)
+		}
 		p.again()
 		over()
 	case "origin-down":
@@ -163,6 +166,14 @@ func (w *world) befall(f fault) {
 		w.wait(f.For)
 		p.setDisk(fault{})
 		return // sometimes happens when it has happened
+	case "memory":
+		p.squeeze(f)
+	case "disk-room":
+		p.changeRoom(f)
+	case "noise":
+		p.setNoise(f.P)
+		w.wait(f.For)
+		p.setNoise(0)
 	case "clock":
 		p.skew.Store(f.N * int64(time.Millisecond))
 		w.wait(f.For)

@@ -60,10 +60,13 @@ func (w *world) barrier(b barrier) {
 }
 
 // apart are the faults because of which a write may be unknown at some peer when it is answered.
-var apart = []string{"loss", "partition", "crawl", "reset", "freeze", "kill", "power-cut", "restart", "empty"}
+var apart = []string{"loss", "partition", "crawl", "reset", "freeze", "kill", "power-cut", "restart", "empty", "saved-digests", "noise", "memory"}
 
 // barrierEverywhere adds the barrier of a write for all peers, if it could reach them.
 func (w *world) barrierEverywhere(r *result) {
+	if w.s.Limit > 0 {
+		return
+	}
 	for _, f := range w.s.Faults {
 		if slices.Contains(apart, f.Kind) && w.at(f.At).Before(r.end) && r.start.Before(w.at(f.At+f.For).Add(15*time.Second)) {
 			return
@@ -95,7 +98,7 @@ func (w *world) judge(r result) {
 		switch {
 		case t.url != anyone:
 			spoilt++
-		case slices.Contains([]string{"freeze", "kill", "power-cut", "restart", "empty"}, t.kind):
+		case slices.Contains([]string{"freeze", "kill", "power-cut", "restart", "empty", "saved-digests"}, t.kind):
 			host = true
 		default:
 			whole = true
@@ -135,6 +138,10 @@ func (w *world) judge(r result) {
 	w.judgeOdd(&r)
 	switch {
 	case r.gone || r.Kind == "post-stop":
+	case (r.status == 0 || r.status == http.StatusServiceUnavailable) && w.peers[r.Node].refusals() > r.refusals:
+		w.sometimes("a request is refused for want of memory")
+	case !r.complete && r.err != nil && atLeisure && w.peers[r.Node].refusals() > r.refusals:
+		w.sometimes("a slow client gives way for want of memory")
 	case r.status == 0:
 		if !host && !errors.Is(r.err, os.ErrDeadlineExceeded) {
 			w.fail("error", &r, "no answer: %v", r.err)
@@ -321,6 +328,7 @@ func (w *world) rest() {
 		if n == nil {
 			continue
 		}
+		w.judgeMemory(p, "at rest", "requests")
 		s := n.Status()
 		if s.Store.Bytes > s.Store.MaxBytes {
 			w.fail("leak", nil, "p%d: the store has %d bytes of %d", p.index, s.Store.Bytes, s.Store.MaxBytes)
@@ -422,6 +430,7 @@ func (w *world) listed(p *peer) (ids []string) {
 // left behind would keep the bubble from ending.
 func (w *world) leftovers() {
 	for _, p := range w.peers {
+		w.judgeMemory(p, "at the end", "connections", "requests", "admin")
 		if n := p.host.Open(); n > 0 {
 			w.fail("leak", nil, "p%d left %d sockets open", p.index, n)
 		}

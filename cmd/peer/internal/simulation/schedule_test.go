@@ -17,9 +17,10 @@ type schedule struct {
 	Objects uint64  `json:"objects"`         // that digests are planned for
 	False   float64 `json:"false"`           // rate of false positives that they are planned for
 
-	Sites   bool `json:"sites,omitempty"`   // there are two origins, each of its own host
-	Given   int  `json:"given,omitempty"`   // seconds for which what a sibling gave is served; 0 = without limit
-	Compare int  `json:"compare,omitempty"` // one in so many answers of siblings is compared with the origin's; 0 = none
+	Limit   int64 `json:"limit,omitempty"`   // bytes of memory that each peer's process may take; 0 = without limit
+	Sites   bool  `json:"sites,omitempty"`   // there are two origins, each of its own host
+	Given   int   `json:"given,omitempty"`   // seconds for which what a sibling gave is served; 0 = without limit
+	Compare int   `json:"compare,omitempty"` // one in so many answers of siblings is compared with the origin's; 0 = none
 
 	Faults   []fault   `json:"faults"`
 	Requests []request `json:"requests"`

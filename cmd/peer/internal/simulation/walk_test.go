@@ -32,6 +32,10 @@ func (s *schedule) walk(rng *rand.Rand) {
 	}
 }
 
+func (s *schedule) walks() bool {
+	return slices.ContainsFunc(s.Extra, func(url int) bool { return url >= walkURL })
+}
+
 // judgeWalk checks how often the origin was asked for the pages of a walk.
 func (w *world) judgeWalk() {
 	w.origin.mu.Lock()

@@ -17,7 +17,7 @@ import (
 // askByHTTP2 sends a GET by HTTP/2. The client has no window for the body when it asks, and opens one
 // some seconds after the header: first for a byte, then for more.
 func (w *world) askByHTTP2(r request) (res result) {
-	res = result{request: r, life: w.peers[r.Node].lives(), start: time.Now()}
+	res = result{request: r, life: w.peers[r.Node].lives(), refusals: w.peers[r.Node].refusals(), start: time.Now()}
 	defer func() { res.end = time.Now() }()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

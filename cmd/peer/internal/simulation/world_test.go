@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
+	"os"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/summarycache/summarycache/cmd/peer/internal/budget"
 	"github.com/summarycache/summarycache/cmd/peer/internal/config"
 	"github.com/summarycache/summarycache/cmd/peer/internal/node"
 	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
@@ -26,6 +28,7 @@ const (
 // A world is one run of a schedule.
 type world struct {
 	s      schedule
+	dir    string // for saved digests
 	net    *memnet.Network
 	origin *origin
 	peers  []*peer
@@ -56,9 +59,15 @@ type peer struct {
 
 	mu    sync.Mutex
 	disk  *disk
-	wrong fault      // with the disk
-	node  *node.Node // nil = down
-	life  int        // odd while a node is up, and neither starts nor ends
+	wrong fault   // with the disk
+	room  int64   // of the disk, in bytes; 0 = without limit
+	noisy float64 // share of what gossip sends in which a bit turns
+
+	budget *budget.Budget  // nil = without limit
+	rest   *budget.Account // memory of the rest of the process
+
+	node *node.Node // nil = down
+	life int        // odd while a node is up, and neither starts nor ends
 
 	skew           atomic.Int64 // of the wall clock, in nanoseconds
 	broken         atomic.Bool  // removing a file may have failed
@@ -92,6 +101,8 @@ func run(t *testing.T, s schedule, logger *slog.Logger, seconds *atomic.Int64) *
 		}
 	}()
 	w := &world{s: s, net: memnet.New(s.Seed), began: time.Now(), logger: logger, seen: map[string]int{}, lies: map[int][]lie{}, over: make(chan struct{})}
+	w.dir = temporary(t)
+	defer os.RemoveAll(w.dir)
 	w.calm()
 	w.origin = newOrigin(w)
 	w.origin.listen(originIP)
@@ -145,6 +156,15 @@ func (w *world) wait(ms int) {
 	}
 }
 
+// temporary returns a new directory. That of a test is removed too late, and noisily.
+func temporary(t *testing.T) string {
+	dir, err := os.MkdirTemp("", "simulation")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
 // pause waits for more than no time: goroutines of one bubble that receive at once from timers
 // that have run out share a context of the race detector, which then crashes (Go 1.26).
 func pause(d time.Duration) { <-time.After(max(d, 1)) }
@@ -167,7 +187,7 @@ func (p *peer) start() error {
 	cfg := config.Config{
 		Name: fmt.Sprintf("p%d", p.index), Listen: p.ip + ":80", Admin: p.ip + ":81", Gossip: p.ip + ":7946", Origin: base,
 		SiblingMaxAge: time.Duration(p.w.s.Given) * time.Second, SiblingCompare: p.w.s.Compare,
-		Secret: p.w.secret(), Store: storeDir, StoreSize: p.w.s.Store, MemorySize: p.w.s.Memory,
+		Secret: p.w.secret(), Digests: p.savedDigests(), Store: storeDir, StoreSize: p.w.s.Store, MemorySize: p.w.s.Memory,
 		Objects: p.w.s.Objects, FalsePositives: p.w.s.False, Publish: time.Duration(p.w.s.Publish) * time.Millisecond,
 	}
 	if p.w.s.Sites {
@@ -179,7 +199,7 @@ func (p *peer) start() error {
 			cfg.Join = append(cfg.Join, fmt.Sprintf("10.0.0.%d:7946", i+1))
 		}
 	}
-	n, err := node.Start(context.Background(), node.Options{Config: cfg, Network: p.host, FS: d, Now: p.wall, Logger: p.w.logger})
+	n, err := node.Start(context.Background(), node.Options{Config: cfg, Budget: p.newBudget(), Network: p.network(), FS: d, Now: p.wall, Logger: p.w.logger})
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,76 @@
+package simulation
+
+import (
+	"math/rand/v2"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/budget"
+)
+
+// The processes of a schedule with a Limit have little memory, and at times the rest of the process
+// holds most of it. Then a peer refuses what is new: a connection, a request, an object for its store,
+// a tag, a digest, a stream of gossip.
+
+// shortOfMemory gives the peers little memory, of which the rest of the process sometimes takes much.
+func (s *schedule) shortOfMemory(rng *rand.Rand) {
+	s.Limit = []int64{3 << 20, 8 << 20, 32 << 20, 128 << 20}[rng.IntN(4)]
+	for range 1 + rng.IntN(4) {
+		s.Faults = append(s.Faults, fault{Kind: "memory", At: rng.IntN(s.Seconds * 1000), For: 1000 + rng.IntN(s.Seconds*300), Node: rng.IntN(s.Peers),
+			To: theOrigin, P: []float64{0.3, 0.7, 1}[rng.IntN(3)]})
+	}
+}
+
+// budget is that of a process which a peer's next node is; nil = it has no limit.
+func (p *peer) newBudget() *budget.Budget {
+	if p.w.s.Limit == 0 {
+		return nil
+	}
+	b := budget.New(p.w.s.Limit)
+	p.mu.Lock()
+	p.budget, p.rest = b, b.Open("the rest", 0, 0)
+	p.mu.Unlock()
+	return b
+}
+
+// squeeze lets the rest of the process hold a share of the budget for a time.
+func (p *peer) squeeze(f fault) {
+	p.mu.Lock()
+	b, rest := p.budget, p.rest
+	p.mu.Unlock()
+	if b == nil {
+		return
+	}
+	n := int64(f.P * float64(b.Total()))
+	rest.Must(n)
+	p.w.wait(f.For)
+	rest.Give(n)
+}
+
+// refusals returns how many connections and requests the peer's process has refused or ended to make room.
+func (p *peer) refusals() int64 {
+	n := p.now()
+	if n == nil || p.w.s.Limit == 0 {
+		return 0
+	}
+	s := n.Status()
+	return s.Clients.Refused + s.Clients.Dropped
+}
+
+// judgeMemory checks that a process gives back what its connections and requests held. at is when.
+func (w *world) judgeMemory(p *peer, at string, accounts ...string) {
+	p.mu.Lock()
+	b := p.budget
+	p.mu.Unlock()
+	if b == nil {
+		return
+	}
+	for _, u := range b.Usage() {
+		for _, name := range accounts {
+			if u.Name == name && u.Held != 0 {
+				w.fail("leak", nil, "p%d: %d bytes of %s are held %s", p.index, u.Held, name, at)
+			}
+		}
+		if u.Refused > 0 {
+			w.sometimes("memory refused to " + u.Name)
+		}
+	}
+}
