@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/summarycache/summarycache/gossip/memnet"
 )
 
 // patience is how long a client waits for the end of its answer: longer than any
@@ -40,7 +42,7 @@ func (w *world) ask(r request) (res result) {
 	defer func() { res.end = time.Now() }()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	c, err := w.net.Host(clientsIP).Dial(ctx, fmt.Sprintf("%s:80", w.peers[r.Node].ip))
+	c, err := w.client(r).Dial(ctx, fmt.Sprintf("%s:80", w.peers[r.Node].ip))
 	if err != nil {
 		res.err = err
 		return res
@@ -62,6 +64,9 @@ func (w *world) ask(r request) (res result) {
 	w.read(&res, answer)
 	return res
 }
+
+// client is the host of a request's client.
+func (w *world) client(r request) *memnet.Host { return w.net.Host(fmt.Sprintf("10.8.8.%d", 1+r.N%8)) }
 
 // text returns a request as it is sent, and its method.
 func (w *world) text(r request) (method, text string) {
@@ -130,7 +135,7 @@ func (w *world) urlOf(url int) string {
 func (w *world) churn(r request) (res result) {
 	res = result{request: r, start: time.Now()}
 	defer func() { res.end = time.Now() }()
-	c, err := w.net.Host(clientsIP).Dial(context.Background(), w.peers[r.Node].ip+":80")
+	c, err := w.client(r).Dial(context.Background(), w.peers[r.Node].ip+":80")
 	if err != nil {
 		res.err = err
 		return res

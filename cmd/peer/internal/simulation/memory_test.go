@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"math/rand/v2"
+	"slices"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/budget"
 )
@@ -10,9 +11,13 @@ import (
 // holds most of it. Then a peer refuses what is new: a connection, a request, an object for its store,
 // a tag, a digest, a stream of gossip.
 
-// shortOfMemory gives the peers little memory, of which the rest of the process sometimes takes much.
+// shortOfMemory gives the peers little memory, of which the rest of the process sometimes takes much. A
+// member's digest may be too large for it.
 func (s *schedule) shortOfMemory(rng *rand.Rand) {
-	s.Limit = []int64{3 << 20, 8 << 20, 32 << 20, 128 << 20}[rng.IntN(4)]
+	s.Limit = []int64{2 << 20, 3 << 20, 8 << 20, 32 << 20}[rng.IntN(4)]
+	if !slices.ContainsFunc(s.Faults, func(f fault) bool { return f.Kind == "liar" }) && rng.IntN(2) == 0 {
+		s.liar(rng)
+	}
 	for range 1 + rng.IntN(4) {
 		s.Faults = append(s.Faults, fault{Kind: "memory", At: rng.IntN(s.Seconds * 1000), For: 1000 + rng.IntN(s.Seconds*300), Node: rng.IntN(s.Peers),
 			To: theOrigin, P: []float64{0.3, 0.7, 1}[rng.IntN(3)]})

@@ -47,7 +47,7 @@ type barrier struct {
 	node, life, url, number int
 	from                    time.Time
 	purged                  time.Time // when the purge began; zero = it was a write
-	soft                    bool
+	soft, tag               bool
 }
 
 func (w *world) barrier(b barrier) {

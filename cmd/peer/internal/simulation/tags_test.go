@@ -36,14 +36,15 @@ func (w *world) purge(p *peer, f fault) {
 		return
 	}
 	order := admin.PurgeRequest{URL: w.urlOf(f.URL), Everywhere: strings.HasSuffix(f.Kind, "-everywhere"), Soft: f.Soft}
-	urls := []int{f.URL}
+	urls, tag := []int{f.URL}, false
 	if strings.HasPrefix(f.Kind, "purge-tag") {
+		tag = true
 		order.URL, order.Tags = "", []string{pageOf(f.URL).tags()[f.N%2]}
 		urls = slices.DeleteFunc(w.urls(), func(url int) bool { return !slices.Contains(pageOf(url).tags(), order.Tags[0]) })
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	b := barrier{purged: time.Now(), soft: f.Soft}
+	b := barrier{purged: time.Now(), soft: f.Soft, tag: tag}
 	numbers := make([]int, len(urls))
 	for i, url := range urls {
 		numbers[i] = w.origin.version(pageOf(url), b.purged)

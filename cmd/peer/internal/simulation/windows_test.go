@@ -21,7 +21,7 @@ func (w *world) askByHTTP2(r request) (res result) {
 	defer func() { res.end = time.Now() }()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	c, err := w.net.Host(clientsIP).Dial(ctx, w.peers[r.Node].ip+":80")
+	c, err := w.client(r).Dial(ctx, w.peers[r.Node].ip+":80")
 	if err != nil {
 		res.err = err
 		return res

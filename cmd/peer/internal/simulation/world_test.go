@@ -20,9 +20,8 @@ import (
 )
 
 const (
-	originIP  = "10.9.9.9"
-	coldIP    = "10.9.9.8" // of another origin, that of the host cold
-	clientsIP = "10.8.8.8"
+	originIP = "10.9.9.9"
+	coldIP   = "10.9.9.8" // of another origin, that of the host cold
 )
 
 // A world is one run of a schedule.
