@@ -6,6 +6,8 @@ import (
 	"io"
 	"sync"
 	"time"
+
+	"github.com/summarycache/summarycache/gossip/internal/planted"
 )
 
 // Health is what a cache knows about its siblings, by name. It decides which of them may be asked,
@@ -188,7 +190,7 @@ func (t *timed) Close() error {
 	if t.n > 0 {
 		t.from.mu.Lock()
 		t.from.size.add(float64(t.n))
-		if t.n >= leastBody && !t.arriving {
+		if t.n >= leastBody && (!t.arriving || planted.Fault == "arriving-pace") {
 			t.from.of(t.name).pace.add(t.took.Seconds() / float64(t.n))
 		}
 		t.from.mu.Unlock()

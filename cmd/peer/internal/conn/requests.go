@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/budget"
+	"github.com/summarycache/summarycache/cmd/peer/internal/planted"
 )
 
 // A request is one under way that a gate counts. That of a connection of HTTP/1 is part of the connection, and
@@ -276,7 +277,9 @@ func (g *Gate) over(q *request, turn uint64) bool {
 		q.place = nil
 		g.place(q, -1)
 	}
-	g.give(q.host, q.cost.Load())
+	if cost := q.cost.Load(); planted.Fault != "upload-counts" || cost == perRequest {
+		g.give(q.host, cost)
+	}
 	return true
 }
 
@@ -299,6 +302,9 @@ type watched struct {
 func (w watched) Write(p []byte) (int, error) {
 	w.q.wait(true)
 	defer w.q.wait(false)
+	if planted.Fault == "window-in-time" {
+		http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(5 * time.Second))
+	}
 	return w.ResponseWriter.Write(p)
 }
 

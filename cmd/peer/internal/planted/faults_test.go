@@ -69,6 +69,8 @@ var faults = []fault{
 	{name: "write-here-only", kind: "lost update", what: "after a write other peers serve what was before", from: history, found: seed(1, "stale")},
 	{name: "late-commit", kind: "skipped check", what: "what was under way when its URL was written to is stored", places: 2, from: history, found: seed(4, "stale")},
 	{name: "digest-leak", kind: "stale entry", what: "what leaves the store stays in the digest", from: history, found: seed(1, "digest")},
+	{name: "stale-crawls", kind: "no deadline", what: "a stale copy that a liar sends byte by byte holds all who wait for a body", places: 2, from: history, found: test("TestStaleCopyCrawls").of("cmd/peer/internal/proxy")},
+	{name: "arriving-pace", kind: "wrong measure", what: "a sibling that passes on what a slow origin sends is not asked any longer", from: history, found: seed(3371, "loads")},
 
 	{name: "part-stored", kind: "skipped check", what: "a part of a page is stored as the page", places: 2, from: attack, found: request(130, `range: status 206`)},
 	{name: "error-to-range-stored", kind: "skipped check", what: "what an origin answers to a range is stored for all", from: attack, found: request(85, `an origin's answer to any range`)},
@@ -87,6 +89,10 @@ var faults = []fault{
 	{name: "queries-alike", kind: "missed step", what: "queries that an origin tells apart have one key", places: 2, from: attack, found: request(743, `queries that the origin tells apart`)},
 	{name: "method-no-token", kind: "skipped check", what: "an origin is blamed for a method that is no token", places: 2, from: attack, found: request(245, `a method that is no token`)},
 
+	{name: "given-for-ever", kind: "no deadline", what: "what a sibling gave is believed without end", from: chosen, found: seed(9, "stale")},
+	{name: "window-in-time", kind: "wrong deadline", what: "a client by HTTP/2 that opens its window late is cut", from: chosen, found: seed(3, "cut")},
+	{name: "upload-counts", kind: "wrong counter", what: "requests with a body do not give their memory back", from: chosen, found: seed(72, "leak")},
+	{name: "room-stays-small", kind: "stale state", what: "a store does not grow again with the room of its disk", from: chosen, found: seed(16, "room")},
 	{name: "former-mark", kind: "stale state", what: "invalidations of a member's former life are pushed from that life's mark", from: chosen, found: added("TestRestart")},
 	{name: "any-variant", kind: "skipped check", what: "a request in flight is answered by another variant", from: drawn, found: added("TestServeCollapsesVariants")},
 	{name: "flag-errors-dropped", kind: "error dropped", what: "a value that a variable has wrong is not refused", from: drawn, found: test("TestUsage")},

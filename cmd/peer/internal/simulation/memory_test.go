@@ -60,6 +60,9 @@ func (p *peer) refusals() int64 {
 	return s.Clients.Refused + s.Clients.Dropped
 }
 
+// refused reports whether the peer has refused or ended anything since a request began.
+func (w *world) refused(r *result) bool { return w.peers[r.Node].refusals() > r.refusals }
+
 // judgeMemory checks that a process gives back what its connections and requests held. at is when.
 func (w *world) judgeMemory(p *peer, at string, accounts ...string) {
 	p.mu.Lock()

@@ -138,9 +138,9 @@ func (w *world) judge(r result) {
 	w.judgeOdd(&r)
 	switch {
 	case r.gone || r.Kind == "post-stop":
-	case (r.status == 0 || r.status == http.StatusServiceUnavailable) && w.peers[r.Node].refusals() > r.refusals:
+	case (r.status == 0 || r.status == http.StatusServiceUnavailable) && w.refused(&r):
 		w.sometimes("a request is refused for want of memory")
-	case !r.complete && r.err != nil && atLeisure && w.peers[r.Node].refusals() > r.refusals:
+	case !r.complete && r.err != nil && atLeisure && w.refused(&r):
 		w.sometimes("a slow client gives way for want of memory")
 	case r.status == 0:
 		if !host && !errors.Is(r.err, os.ErrDeadlineExceeded) {
@@ -310,12 +310,12 @@ func (w *world) cover(r *result, status string) {
 func (w *world) rest() {
 	pause(40 * time.Second)
 	for again := range 4 {
-		digests, writing := w.digests(), w.writing()
-		if len(digests)+len(writing) == 0 {
+		digests, writing, small := w.digests(), w.writing(), w.small()
+		if len(digests)+len(writing)+len(small) == 0 {
 			break
 		}
 		if again == 3 {
-			for kind, wrong := range map[string][]string{"digest": digests, "leak": writing} {
+			for kind, wrong := range map[string][]string{"digest": digests, "leak": writing, "room": small} {
 				if len(wrong) > 0 {
 					w.fail(kind, nil, "%s", strings.Join(wrong, "\n\t"))
 				}

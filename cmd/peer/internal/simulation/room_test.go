@@ -1,7 +1,9 @@
 package simulation
 
 import (
+	"fmt"
 	"math/rand/v2"
+	"slices"
 )
 
 // changingRoom adds disks whose room shrinks below what the store holds, and grows again.
@@ -27,4 +29,20 @@ func (p *peer) setRoom(n int64) {
 	defer p.mu.Unlock()
 	p.room = n
 	p.disk.Limit(n)
+}
+
+// small returns the stores that have not grown again with their disks. Where a disk refused what it seemed to
+// have room for, the store stays smaller for some minutes.
+func (w *world) small() (wrong []string) {
+	for _, p := range w.peers {
+		refused := slices.ContainsFunc(w.s.Faults, func(f fault) bool {
+			return f.Node == p.index && slices.Contains([]string{"disk-full", "disk-any", "disk-write"}, f.Kind)
+		})
+		if n := p.now(); n != nil && !refused {
+			if s := n.Status().Store; s.RoomBytes < s.MaxBytes {
+				wrong = append(wrong, fmt.Sprintf("p%d: the store uses %d bytes at most of %d at rest", p.index, s.RoomBytes, s.MaxBytes))
+			}
+		}
+	}
+	return wrong
 }

@@ -6,6 +6,8 @@ import (
 	"math"
 	"sync"
 	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/planted"
 )
 
 const (
@@ -112,6 +114,9 @@ func (s *Store) measure(refused bool) (fell bool) {
 		room, limit = s.room.refused, "the disk refuses more, by a quota perhaps"
 	}
 	was, is := s.bound.Load(), max(min(room, s.room.max), 0)
+	if planted.Fault == "room-stays-small" {
+		is = min(is, was)
+	}
 	if is != s.room.max && max(is-was, was-is) < was/steady && was <= s.room.max {
 		is = was
 	}
