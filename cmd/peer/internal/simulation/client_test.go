@@ -49,6 +49,12 @@ func (w *world) ask(r request) (res result) {
 	}
 	defer c.Close()
 	c.SetDeadline(time.Now().Add(patience))
+	if r.Kind == "idle" {
+		res.gone = true
+		io.WriteString(c, "GET /")
+		pause(10 * time.Second)
+		return res
+	}
 	method, text := w.text(r)
 	if _, res.err = io.WriteString(c, text); res.err != nil {
 		return res

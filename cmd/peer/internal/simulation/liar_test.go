@@ -184,7 +184,7 @@ func (l *liar) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	p := pageOf(url)
 	now := time.Now()
 	v := version{url, l.w.origin.version(p, now), p.sort(r.Header)}
-	if (way == falseHit || way == silent) || p.size == 0 {
+	if way == falseHit || way == silent || p.size == 0 || p.common > 0 { // what all versions begin with may rightly end with another
 		if way == silent {
 			l.wait(r)
 		}
@@ -260,7 +260,7 @@ func (l *liar) give(rw http.ResponseWriter, r *http.Request, p *page, v version,
 	}
 	switch {
 	case way == breaksOff || way >= honest && l.draw(4) == 0:
-		rw.Write(b[:max(l.draw(len(b)), min(len(b), int(p.common)+1))]) // what all versions begin with may rightly end with another
+		rw.Write(b[:l.draw(len(b))])
 		panic(http.ErrAbortHandler)
 	case way == crawling || way >= honest && l.draw(4) == 0:
 		for ; len(b) > 0 && r.Context().Err() == nil; b = b[min(5, len(b)):] {

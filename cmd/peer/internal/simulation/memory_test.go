@@ -14,9 +14,14 @@ import (
 // shortOfMemory gives the peers little memory, of which the rest of the process sometimes takes much. A
 // member's digest may be too large for it.
 func (s *schedule) shortOfMemory(rng *rand.Rand) {
-	s.Limit = []int64{2 << 20, 3 << 20, 8 << 20, 32 << 20}[rng.IntN(4)]
+	s.Limit = []int64{6 << 20, 8 << 20, 16 << 20, 48 << 20}[rng.IntN(4)]
 	if !slices.ContainsFunc(s.Faults, func(f fault) bool { return f.Kind == "liar" }) && rng.IntN(2) == 0 {
 		s.liar(rng)
+	}
+	if at, node := rng.IntN(s.Seconds*1000), rng.IntN(s.Peers); rng.IntN(2) == 0 { // connections without a request
+		for i := range 60 {
+			s.Requests = append(s.Requests, request{At: at + 10*i, Node: node, URL: s.First, Kind: "idle", N: int64(i)})
+		}
 	}
 	for range 1 + rng.IntN(4) {
 		s.Faults = append(s.Faults, fault{Kind: "memory", At: rng.IntN(s.Seconds * 1000), For: 1000 + rng.IntN(s.Seconds*300), Node: rng.IntN(s.Peers),
