@@ -13,9 +13,8 @@ import (
 	"time"
 )
 
-// TestMutatedRequestsAtOnce sends mutated requests in two ways: each on a connection of its own, where net/http's
-// server reads it, and on one whose requests are answered before the server reads them, where they are hits and plain.
-// Both must get the same answer, and a plain request after it its own.
+// TestMutatedRequestsAtOnce sends mutated requests in two ways: on a connection where net/http's server reads
+// all, and on one whose requests are answered before the server reads them, where they are hits and plain. Both must get the same answer, and a plain request after it its own.
 func TestMutatedRequestsAtOnce(t *testing.T) {
 	places := poisonPlaces(t, false, true)
 	cache := poisonPeers(t, places)
@@ -29,31 +28,18 @@ func TestMutatedRequestsAtOnce(t *testing.T) {
 		a := newAttempt(*mutationSeed, n, places)
 		r := a.request(p.mark())
 		r.h2 = false
-		addr := cache.addr(a.place, false)
-		r.exchange(addr) // which may be stored
-		want := r.exchange(addr)
-		got, after := r.afterPlain(t, addr, a.place)
-		if len(r.bytes()) > 0 && strings.Contains(strings.Join(got.header["Cache-Status"], ""), "; hit") {
-			hits++
+		wrong := ""
+		for range 3 { // until what the request before has stored is there
+			var hit bool
+			if wrong, hit = r.bothWays(t, cache.addr(a.place, false), a.place); wrong == "" {
+				if hit {
+					hits++
+				}
+				break
+			}
 		}
-		ttl := func(w wireAnswer) wireAnswer { // what depends on the time of a request
-			w.header.Del("Age")
-			w.header.Del("Date")
-			status, _, _ := strings.Cut(w.header.Get("Cache-Status"), "; ttl=")
-			w.header.Set("Cache-Status", status)
-			return w
-		}
-		if want.status != 0 && got.status != 0 {
-			want, got = ttl(want), ttl(got)
-		}
-		if what, detail := got.difference(want, nil); what != "" && strings.Join(got.header["Cache-Status"], "") != "" {
-			t.Errorf("mutation %d (%s): %s: %s\n%s", n, a.kinds(), what, detail, r)
-		}
-		if g, w := got.header.Get("Cache-Status"), want.header.Get("Cache-Status"); g != w {
-			t.Errorf("mutation %d (%s): %q, by the server %q\n%s", n, a.kinds(), g, w, r)
-		}
-		if after != "" {
-			t.Errorf("mutation %d (%s): the next request on its connection: %s\n%s", n, a.kinds(), after, r)
+		if wrong != "" {
+			t.Errorf("mutation %d (%s): %s\n%s", n, a.kinds(), wrong, r)
 		}
 	}
 	t.Logf("%d requests, %d of them hits", count, hits)
@@ -62,11 +48,40 @@ func TestMutatedRequestsAtOnce(t *testing.T) {
 	}
 }
 
-// afterPlain sends the request on a connection that has had plain requests, and another plain one after it.
-// after says what is wrong with the answer to that; "" = nothing, or the connection is closed.
-func (r *wireRequest) afterPlain(t *testing.T, addr string, place *place) (got wireAnswer, after string) {
+// bothWays sends the request in both ways, and says how the answers differ; "" = not at all.
+func (r *wireRequest) bothWays(t *testing.T, addr string, place *place) (wrong string, hit bool) {
+	r.exchange(addr)                                                    // which may be stored
+	want, _ := r.afterAnother(t, addr, place, [2]string{"Pragma", "x"}) // from then on the server reads all
+	got, after := r.afterAnother(t, addr, place)
+	status := func(w wireAnswer) string {
+		text, _, _ := strings.Cut(w.header.Get("Cache-Status"), "; ttl=")
+		return text
+	}
+	if what, detail := normal(got).difference(normal(want), []string{"Content-Type"}); what != "" {
+		return what + ": " + detail, false
+	}
+	if g, w := status(got), status(want); g != w {
+		return g + ", by the server " + w, false
+	}
+	if after != "" {
+		return "the next request on its connection: " + after, false
+	}
+	return "", strings.Contains(status(got), "; hit")
+}
+
+// normal replaces the boundary of an answer with several ranges, which is random.
+func normal(w wireAnswer) wireAnswer {
+	if _, boundary, ok := strings.Cut(w.header.Get("Content-Type"), "multipart/byteranges; boundary="); ok {
+		w.body = strings.ReplaceAll(w.body, boundary, "")
+	}
+	return w
+}
+
+// afterAnother sends the request on a connection that has had others, plain ones but for some fields, and another of
+// these after it. after says what is wrong with the answer to that; "" = nothing, or the connection is closed.
+func (r *wireRequest) afterAnother(t *testing.T, addr string, place *place, fields ...[2]string) (got wireAnswer, after string) {
 	plain := victim{place.bases()[0], "n=plain"}.plain(place)
-	plain.fields = plain.fields[:len(plain.fields)-1] // without Connection: close
+	plain.fields = append(plain.fields[:len(plain.fields)-1], fields...) // without Connection: close
 	c, err := net.Dial("tcp", addr)
 	if err != nil {
 		t.Fatal(err)
@@ -80,11 +95,11 @@ func (r *wireRequest) afterPlain(t *testing.T, addr string, place *place) (got w
 			answer, err = http.ReadResponse(in, &http.Request{Method: strings.ToUpper(method)})
 		}
 		if err != nil {
-			return wireAnswer{body: err.Error()}
+			return wireAnswer{}
 		}
 		body, err := io.ReadAll(answer.Body)
 		if err != nil {
-			return wireAnswer{answer.StatusCode, answer.Header, err.Error()}
+			return wireAnswer{answer.StatusCode, answer.Header, "an answer that is cut"}
 		}
 		return wireAnswer{answer.StatusCode, answer.Header, string(body)}
 	}

@@ -57,7 +57,7 @@ var layers = []struct {
 	{dir: "cmd/peer/internal/store/disktest", imports: "cmd/peer/internal/store"},
 	{dir: "cmd/peer/internal/store", imports: "cmd/peer/internal/budget cmd/peer/internal/health github.com/cespare/xxhash/v2 github.com/maypok86/otter/v2 golang.org/x/sys/unix"},
 	// How answers leave, whatever they are.
-	{dir: "cmd/peer/internal/conn", imports: "net cmd/peer/internal/budget golang.org/x/sys/unix"},
+	{dir: "cmd/peer/internal/conn", imports: "net cmd/peer/internal/budget golang.org/x/net/http/httpguts golang.org/x/sys/unix"},
 	// Traces of requests, whoever answers them; nothing else sees OpenTelemetry.
 	{dir: "cmd/peer/internal/tracing", imports: "net go.opentelemetry.io/otel/attribute go.opentelemetry.io/otel/codes " +
 		"go.opentelemetry.io/otel/propagation go.opentelemetry.io/otel/sdk/resource go.opentelemetry.io/otel/sdk/trace " +

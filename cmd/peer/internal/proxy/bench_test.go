@@ -59,8 +59,12 @@ func BenchmarkHit(b *testing.B) {
 			b.Fatal(err)
 		}
 		peer := httptest.NewUnstartedServer(h)
-		peer.Config.ConnContext = conn.Context // as package node serves
-		peer.Listener = conn.Listen(peer.Listener, time.Minute, nil)
+		peer.Config.ConnContext = func(ctx context.Context, c net.Conn) context.Context { // as package node serves
+			ctx = conn.Context(ctx, c)
+			conn.Quickly(ctx, h)
+			return ctx
+		}
+		peer.Listener = conn.Listen(peer.Listener, time.Minute, conn.NewGate(conn.Limits{}))
 		peer.Start()
 		for _, side := range []struct {
 			name string

@@ -198,12 +198,13 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	lookup := sibling.IsLookup(r)
 	switch {
+	case lookup && fromSquid(r.Header) && conn.AtOnce(w): // a disk that hangs must not keep it waiting
 	case lookup && !h.admits(r):
 		e.Sibling, e.Refused = true, true
 		e.Result = h.cache.Refuse(w, r, cache.ClientError, http.StatusForbidden, "not-a-sibling", "the request names a sibling that did not send it")
 	case !lookup && h.cfg.AllowClient != nil && !h.cfg.AllowClient(r.RemoteAddr):
 		e.Result = h.cache.Refuse(w, r, cache.ClientError, http.StatusForbidden, "not-a-client", "the address of this client is not among those of --proxy-client")
-	case lookup && fromSquid(r.Header) && !conn.AtOnce(w):
+	case lookup && fromSquid(r.Header):
 		e.Result = h.answerSquid(w, r, &e)
 	default:
 		e.Result = h.serve(w, r, &e)
