@@ -64,14 +64,14 @@ var fieldBounds = map[string]struct {
 	kind valueKind
 	most uint64
 }{
-	"Name": {someText, exchange.MaxName}, "Node": {someText, exchange.MaxName}, "From": {someText, exchange.MaxName}, "SourceNode": {someText, exchange.MaxName},
-	"Addr": {someText, 16}, "Target": {someText, 16}, "SourceAddr": {someText, 16},
-	"Meta": {someText, memberlist.MetaMaxSize}, "Vsn": {someText, 6}, "Payload": {someText, uint64(answerBytes)}, "Error": {someText, 1 << 10},
-	"Port": {aNumber, math.MaxUint16}, "SourcePort": {aNumber, math.MaxUint16},
-	"SeqNo": {aNumber, math.MaxUint32}, "Incarnation": {aNumber, math.MaxUint32}, // see screen.bounded
-	"State": {aNumber, uint64(memberlist.StateLeft)}, "Nodes": {aNumber, math.MaxInt32},
-	"UserStateLen": {aNumber, 0}, // this package sends no user state
-	"Nack":         {aFlag, 1}, "Join": {aFlag, 1},
+	"Name": {kindText, exchange.MaxName}, "Node": {kindText, exchange.MaxName}, "From": {kindText, exchange.MaxName}, "SourceNode": {kindText, exchange.MaxName},
+	"Addr": {kindText, 16}, "Target": {kindText, 16}, "SourceAddr": {kindText, 16},
+	"Meta": {kindText, memberlist.MetaMaxSize}, "Vsn": {kindText, 6}, "Payload": {kindText, uint64(answerBytes)}, "Error": {kindText, 1 << 10},
+	"Port": {kindNumber, math.MaxUint16}, "SourcePort": {kindNumber, math.MaxUint16},
+	"SeqNo": {kindNumber, math.MaxUint32}, "Incarnation": {kindNumber, math.MaxUint32}, // see screen.bounded
+	"State": {kindNumber, uint64(memberlist.StateLeft)}, "Nodes": {kindNumber, math.MaxInt32},
+	"UserStateLen": {kindNumber, 0}, // this package sends no user state
+	"Nack":         {kindFlag, 1}, "Join": {kindFlag, 1},
 }
 
 // A screen checks all streams and packets of a node. Its methods may be called at any time, except
@@ -221,7 +221,7 @@ func read(u *unpacker, kind byte) (c claim, err error) {
 		return c, err
 	}
 	for range n {
-		_, key, err := u.value(someText, 16)
+		_, key, err := u.value(kindText, 16)
 		if err != nil {
 			return c, err
 		}

@@ -52,9 +52,9 @@ func (u *unpacker) mapLen() (int, error) {
 type valueKind string
 
 const (
-	aNumber  valueKind = "a number"
-	aFlag    valueKind = "a boolean" // 0 or 1
-	someText valueKind = "text"      // or bytes; nil is empty
+	kindNumber valueKind = "a number"
+	kindFlag   valueKind = "a boolean" // 0 or 1
+	kindText   valueKind = "text"      // or bytes; nil is empty
 )
 
 // value reads a value: a number of at most most, or a text of at most most bytes.
@@ -63,7 +63,7 @@ func (u *unpacker) value(want valueKind, most uint64) (number uint64, text []byt
 	if err != nil {
 		return 0, nil, err
 	}
-	kind, number := aNumber, first
+	kind, number := kindNumber, first
 	switch {
 	case first < 0x80:
 	case first >= 0xcc && first <= 0xcf:
@@ -75,16 +75,16 @@ func (u *unpacker) value(want valueKind, most uint64) (number uint64, text []byt
 			number = 1 << 63
 		}
 	case first == 0xc2, first == 0xc3:
-		kind, number = aFlag, first&1
+		kind, number = kindFlag, first&1
 	case first&0xe0 == 0xa0:
-		kind, number = someText, first&0x1f
+		kind, number = kindText, first&0x1f
 	case first == 0xc0:
-		kind, number = someText, 0
+		kind, number = kindText, 0
 	case first == 0xd9, first == 0xc4:
-		kind = someText
+		kind = kindText
 		number, err = u.bigEndian(1)
 	case first == 0xda, first == 0xc5:
-		kind = someText
+		kind = kindText
 		number, err = u.bigEndian(2)
 	default:
 		kind = ""
@@ -95,7 +95,7 @@ func (u *unpacker) value(want valueKind, most uint64) (number uint64, text []byt
 		err = u.wrong(byte(first), string(want))
 	case number > most:
 		err = fmt.Errorf("%w: %s of %d before byte %d, at most %d", errNotPacked, kind, number, u.at, most)
-	case kind == someText:
+	case kind == kindText:
 		text, err = u.take(int(number))
 	}
 	return number, text, err

@@ -24,7 +24,7 @@ func (a addition) within(first, last uint64) addition {
 }
 
 // mostInSegment bounds the positions of a peer in a segment. Segments that are expected to get more
-// than half as many are split first, so more are the work of somebody who chose the positions.
+// than half as many are split first, so more can only come from positions that were chosen.
 const mostInSegment = 1 << 18
 
 // load adds the positions of a filter for a peer that has none in the table yet, segment by segment:
@@ -107,8 +107,8 @@ func (t *table) addTo(s *segment, a addition, n int) error {
 	more := t.codesFor(uint64(n), a.bits)
 	lines := t.linesFor(s, more)
 	near := max(1, a.bits/max(1, lines<<s.depth)) // positions in a line
-	for i := range max(0, n-crowd) {
-		if a.positions[i+crowd]-a.positions[i] < near {
+	for i := range max(0, n-maxPerLine) {
+		if a.positions[i+maxPerLine]-a.positions[i] < near {
 			return errCrowd
 		}
 	}

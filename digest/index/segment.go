@@ -103,16 +103,16 @@ func (s *segment) lineAt(line uint64) []uint64 {
 	return s.words[at : at+lineWords : at+lineWords]
 }
 
-// crowd is a number of positions of one peer that a line never gets by chance: two hundred standard
+// maxPerLine is a number of positions of one peer that a line never gets by chance: two hundred standard
 // deviations above the mean.
-const crowd = 512
+const maxPerLine = 512
 
-// errCrowd: somebody chose the positions, since hashing does not put so many into a line.
+// errCrowd: the positions are not hashed, since hashing does not put so many into a line.
 var errCrowd = errors.New("index: a line has more positions of a peer than hashing gives")
 
 // toggle adds position p of a peer to a line that lacks it, and removes it from one that has it; by is
 // 1 or -1. If it is 0, nothing has changed: too few words are left or, with errCrowd, the line has more
-// than crowd of the peer's positions.
+// than maxPerLine of the peer's positions.
 func (s *segment) toggle(line uint64, place uint32, p uint64) (by int, err error) {
 	b := &s.shape.blocks[place]
 	code := b.code(p)
@@ -147,7 +147,7 @@ next:
 		s.count(1, freeInLine)
 		return 1, nil
 	}
-	if length*int(s.shape.fields) > crowd && s.own(line, b) > crowd {
+	if length*int(s.shape.fields) > maxPerLine && s.own(line, b) > maxPerLine {
 		return 0, errCrowd
 	}
 	if !s.extend(words, code, length) {

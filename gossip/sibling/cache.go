@@ -52,7 +52,7 @@ type Store interface {
 
 const (
 	defaultMaxBytes = 64 << 20
-	maxCopied       = 7 * 24 * time.Hour // for which siblings are believed, however many pass an object on
+	maxCopied       = 7 * 24 * time.Hour // longest trust in a copy, over any number of siblings
 )
 
 // A Cache takes objects from a [Store], from siblings, or from their source, and stores what

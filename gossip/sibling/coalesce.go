@@ -65,8 +65,9 @@ type CoalescerConfig struct {
 // Owners are asked only while that pays: see [Coalescer.InFlight]. A Coalescer is safe for
 // concurrent use, and answers the other peers as an [http.Handler].
 type Coalescer struct {
-	Asked, Told atomic.Uint64 // lookups of owners, also at this peer; of those, answered with another peer
-	Sent        atomic.Uint64 // of Asked, messages to other peers
+	Asked         atomic.Uint64 // lookups of owners, also at this peer
+	FetchersFound atomic.Uint64 // of Asked, answered with another peer
+	Sent          atomic.Uint64 // of Asked, messages to other peers
 
 	cfg   CoalescerConfig
 	yield yield
@@ -133,7 +134,7 @@ func (c *Coalescer) InFlight(ctx context.Context, identity string, fetch time.Du
 	if addr == "" {
 		return Peer{}, false
 	}
-	c.Told.Add(1)
+	c.FetchersFound.Add(1)
 	return Peer{name, addr}, true
 }
 

@@ -147,7 +147,7 @@ var families = []family{
 	{"peer_collapse_total", "result", "Misses that asked the key's owner which peer is fetching the object or has just fetched it, by result: nobody, shared (that peer delivered it), late (it did not, or not in time).", func(s Status) values {
 		t := s.Traffic
 		return each(map[string]uint64{
-			"nobody": less(t.HomesAsked, t.FetchersFound), "shared": t.FetchersShared,
+			"nobody": less(t.OwnersAsked, t.FetchersFound), "shared": t.FetchersShared,
 			"late": less(t.FetchersFound, t.FetchersShared),
 		})
 	}},

@@ -37,7 +37,7 @@ func (n *Node) hangReporter() func() {
 			if p.Hangs {
 				n.log.Error("a part of this peer hangs: no progress though there is work", "part", p.Name, "for", p.Stalled.Truncate(time.Second))
 			} else if hung[p.Name] {
-				n.log.Info("a part that hung makes progress again", "part", p.Name)
+				n.log.Info("a part recovered: it makes progress again", "part", p.Name)
 			}
 			hung[p.Name] = p.Hangs
 		}

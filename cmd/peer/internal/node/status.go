@@ -34,7 +34,7 @@ func (n *Node) Status() admin.Status {
 		_, s.CertificateUntil = n.cfg.PeerTLS.Validity()
 	}
 	s.Traffic.LookupsSent = n.coalescer.Sent.Load()
-	s.Traffic.HomesAsked, s.Traffic.FetchersFound = n.coalescer.Asked.Load(), n.coalescer.Told.Load()
+	s.Traffic.OwnersAsked, s.Traffic.FetchersFound = n.coalescer.Asked.Load(), n.coalescer.FetchersFound.Load()
 	n.askParts(&s)
 	s.Plan = n.plan(s)
 	return s

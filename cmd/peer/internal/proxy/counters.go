@@ -79,7 +79,7 @@ type Counts struct {
 	OriginsOutrun uint64 `json:"origins_outrun"` // hedges to origins that the late sibling overtook
 	HedgesDenied  uint64 `json:"hedges_denied"`  // hedges not sent, since the budget was spent
 
-	HomesAsked     uint64 `json:"homes_asked"`     // misses that looked for a fetch in progress at the key's owner
+	OwnersAsked    uint64 `json:"owners_asked"`    // misses that looked for a fetch in progress at the key's owner
 	LookupsSent    uint64 `json:"lookups_sent"`    // of those, lookups sent to another peer
 	FetchersFound  uint64 `json:"fetchers_found"`  // of the misses, those that learned of a peer with a fetch in progress
 	FetchersShared uint64 `json:"fetchers_shared"` // of those, misses that got the object from that peer
