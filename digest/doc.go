@@ -1,6 +1,6 @@
 // Package digest represents what a cache holds as a Bloom filter that is large
-// and sparse, small in memory, and on the wire as small as information theory
-// allows.
+// and sparse, small in memory, and on the wire as small as a set of fingerprints
+// can be.
 //
 // A [Filter] is not a set: it may say yes for a key that is absent, but it never says
 // no for one that was present when it was frozen. Nor is the package a transport:

@@ -31,8 +31,10 @@ func runFigures(ctx context.Context, job *lab.Job) error {
 		return err
 	}
 	table := job.Table("Figures", lab.Column{Name: "file"}, lab.Column{Name: "title"}, lab.Column{Name: "curves"})
-	for _, f := range figures {
-		if err := writeFigure(ctx, filepath.Join(dir, f.File), f, true); err != nil {
+	for i := range figures {
+		f := &figures[i]
+		f.Command = fmt.Sprintf("go run ./sim figures --seed %d", job.Seed)
+		if err := writeFigure(ctx, filepath.Join(dir, f.File), *f, true); err != nil {
 			return err
 		}
 		table.Row("figures/"+f.File, f.Title, len(f.Curves))

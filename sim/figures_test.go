@@ -23,10 +23,14 @@ func TestFigures(t *testing.T) {
 	if code != 0 {
 		t.Fatal(errs)
 	}
-	var drawn []lab.Figure
-	if err := json.Unmarshal([]byte(out), &drawn); err != nil || len(drawn) != 6 {
-		t.Fatalf("figures --json prints %d figures: %v", len(drawn), err)
+	var printed struct {
+		Command string
+		Data    []lab.Figure
 	}
+	if err := json.Unmarshal([]byte(out), &printed); err != nil || len(printed.Data) != 6 || !strings.HasPrefix(printed.Command, "go run ./sim figures --json") {
+		t.Fatalf("figures --json prints %q and %d figures: %v", printed.Command, len(printed.Data), err)
+	}
+	drawn := printed.Data
 	for _, f := range drawn {
 		checkFiles(t, filepath.Join(dir, "figures", f.File))
 		again, err1 := os.ReadFile(filepath.Join(dir, "figures", f.File+".svg"))

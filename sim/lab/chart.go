@@ -34,11 +34,12 @@ type Curve struct {
 
 // A Figure is drawn as one SVG.
 type Figure struct {
-	File   string  `json:"file"` // without extension
-	Title  string  `json:"title"`
-	X      Axis    `json:"x"`
-	Y      Axis    `json:"y"`
-	Curves []Curve `json:"curves"`
+	Command string  `json:"command,omitempty"` // that made it
+	File    string  `json:"file"`              // without extension
+	Title   string  `json:"title"`
+	X       Axis    `json:"x"`
+	Y       Axis    `json:"y"`
+	Curves  []Curve `json:"curves"`
 }
 
 // An Axis runs from Min to Max; on a logarithmic one both are above zero.

@@ -20,7 +20,7 @@ type Job struct {
 	Trials int      // how many filters or lookups; 0: the experiment's default
 	Args   []string // after the name, if the experiment takes arguments
 	Out    string   // directory for the files that an experiment writes
-	JSON   any      // what --json prints instead of the tables, if not nil
+	JSON   any      // what --json prints beside the tables, if not nil
 	Short  bool     // do only as much as a test needs to compare the tables
 
 	Failed error // the experiment's verdict, which is returned when its tables are printed
@@ -153,7 +153,8 @@ func (j *Job) writeJSON(w io.Writer) error {
 		Seed       uint64  `json:"seed"`
 		Commit     string  `json:"commit"`
 		Tables     []table `json:"tables"`
-	}{j.name, j.command, j.Seed, commit(), []table{}}
+		Data       any     `json:"data,omitempty"`
+	}{j.name, j.command, j.Seed, commit(), []table{}, j.JSON}
 	for _, t := range j.Tables {
 		rows := []map[string]any{}
 		for _, row := range t.Rows {
@@ -175,9 +176,6 @@ func (j *Job) writeJSON(w io.Writer) error {
 	encoder := json.NewEncoder(w)
 	encoder.SetIndent("", "  ")
 	encoder.SetEscapeHTML(false)
-	if j.JSON != nil {
-		return encoder.Encode(j.JSON)
-	}
 	return encoder.Encode(out)
 }
 
