@@ -80,6 +80,7 @@
 //
 //	go test ./cmd/peer/internal/simulation                          # a few seeds
 //	go test ./cmd/peer/internal/simulation -run Seeds -seeds 1000 -from 5000
+//	go test ./cmd/peer/internal/simulation -run Seeds -from 3000 -for 60m -shrink 0 -timeout 0
 //	go test ./cmd/peer/internal/simulation -run Seeds -from 17 -seeds 1 -full   # with every peer's log
 //	cd cmd/peer/internal/simulation/replay && go run . -from 17 -seeds 1        # the same each time
 //	go test ./cmd/peer/internal/planted -run Search -search no-resume           # can it find things?

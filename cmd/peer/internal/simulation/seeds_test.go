@@ -21,6 +21,7 @@ import (
 var (
 	from   = flag.Uint64("from", 1, "the first seed")
 	seeds  = flag.Uint64("seeds", 6, "how many seeds")
+	span   = flag.Duration("for", 0, "go on with further seeds for so long")
 	plan   = flag.String("schedule", "", "a `file` with a schedule, in place of seeds")
 	full   = flag.Bool("full", false, "print the log of events, and that of the peers")
 	shrink = flag.Int("shrink", 40, "how many runs to spend on a smaller schedule for a failure")
@@ -45,6 +46,7 @@ func TestSeeds(t *testing.T) {
 	var mu sync.Mutex
 	seen := map[string]int{}
 	next, last := *from, *from+*seeds
+	start := time.Now()
 	sweep := func(end uint64) {
 		var workers sync.WaitGroup
 		for range option("parallel").(int) {
@@ -52,9 +54,12 @@ func TestSeeds(t *testing.T) {
 				for {
 					mu.Lock()
 					seed := next
-					next++
+					over := seed >= end && (end < last || time.Since(start) >= *span) || t.Failed() && option("failfast").(bool)
+					if !over {
+						next++
+					}
 					mu.Unlock()
-					if seed >= end || t.Failed() && option("failfast").(bool) {
+					if over {
 						return
 					}
 					t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
@@ -73,14 +78,15 @@ func TestSeeds(t *testing.T) {
 	sweep(min(*from+settled, last))
 	began := heap()
 	sweep(last)
-	if n := last - *from; n > settled && !t.Failed() {
+	n := next - *from
+	if n > settled && !t.Failed() {
 		grown := heap() - began
 		t.Logf("%d KiB of memory are left of each run", grown>>10/int64(n-settled))
 		if grown > 8<<20+int64(n-settled)*keeps {
 			t.Errorf("%d MiB of memory are left of %d runs", grown>>20, n-settled)
 		}
 	}
-	if *seeds >= 250 && !t.Failed() {
+	if n >= 250 && !t.Failed() {
 		for _, what := range expected {
 			if seen[what] == 0 {
 				t.Errorf("it never happened: %s", what)
@@ -93,7 +99,7 @@ func TestSeeds(t *testing.T) {
 	}
 	sort.Strings(names)
 	for _, what := range names {
-		t.Logf("%5d of %d runs: %s", seen[what], *seeds, what)
+		t.Logf("%5d of %d runs: %s", seen[what], n, what)
 	}
 }
 
