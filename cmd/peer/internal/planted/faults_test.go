@@ -43,7 +43,7 @@ func (f finder) of(dir string) finder    { f.in = dir; return f }
 var faults = []fault{
 	{name: "filter-hang", kind: "endless loop", what: "a look-up in a digest that goes round for ever", places: 2, from: history, found: test("TestFindGoesNoFurtherThanInsert")},
 	{name: "stall-for-ever", kind: "no deadline", what: "an origin that stalls once takes its URL away from everyone", places: 2, from: history, found: seed(6, "hung")},
-	{name: "no-takeover", kind: "missed step", what: "those who join a stalled body wait for its deadline", from: history, found: seed(7, "slow")},
+	{name: "no-takeover", kind: "missed step", what: "those who join a stalled body wait for its deadline", from: history, found: seed(11, "slow")},
 	{name: "no-resume", kind: "missed step", what: "an answer is cut where its source breaks off", from: history, found: seed(2, "cut")},
 	{name: "copy-unused", kind: "missed step", what: "an answer is cut though the store has its rest", from: history, found: seed(2, "cut")},
 	{name: "copy-mixed", kind: "skipped check", what: "a body goes on with one that says it is another version", from: history, found: seed(5, "body")},
@@ -56,7 +56,7 @@ var faults = []fault{
 	{name: "eof-with-bytes", kind: "success taken for an error", what: "the last bytes that come together with io.EOF are an error", from: history, found: seed(1, "error")},
 	{name: "unwritable-store", kind: "success taken for an error", what: "a body that cannot be written is cut", from: history, found: seed(20, "cut")},
 	{name: "unverified-reads", kind: "skipped check", what: "turned bits are served, and spread", from: history, found: seed(4, "body")},
-	{name: "bad-object-stays", kind: "stale entry", what: "an unreadable object breaks every answer until the restart", from: history, found: seed(17, "error")},
+	{name: "bad-object-stays", kind: "stale entry", what: "an unreadable object breaks every answer until the restart", from: history, found: seed(23, "error")},
 	{name: "bad-block-cuts", kind: "missed step", what: "an answer is cut at a bad block", from: history, found: seed(4, "cut")},
 	{name: "clock-put-right", kind: "wrong clock", what: "a response stored while the clock was ahead stays fresh", places: 2, from: history, found: seed(20, "age")},
 	{name: "wall-clock-ages", kind: "wrong clock", what: "ages go by a clock that jumps", from: history, found: seed(20, "age")},
