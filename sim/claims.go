@@ -15,9 +15,7 @@ var _ = experiments.Add(lab.Experiment{
 	Name:    "claims",
 	Summary: "checks the main results, each by the command that measures it, within a tolerance; some minutes in all",
 	Seconds: 46,
-	Run: func(ctx context.Context, job *lab.Job) error {
-		return runClaims(ctx, job, claims)
-	},
+	Run:     func(ctx context.Context, job *lab.Job) error { return runClaims(ctx, job, claims) },
 })
 
 // A claim is a value in a table of an experiment.

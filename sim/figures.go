@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -68,10 +69,7 @@ var _ = experiments.Add(lab.Experiment{
 // writeFigure writes complete files or, if ctx has ended, none.
 func writeFigure(ctx context.Context, path string, f lab.Figure, withPoints bool) error {
 	svg, err := f.Draw()
-	if err == nil {
-		err = ctx.Err()
-	}
-	if err == nil {
+	if err = cmp.Or(err, ctx.Err()); err == nil {
 		err = lab.WriteFile(path+".svg", svg)
 	}
 	if err == nil && withPoints {

@@ -30,7 +30,11 @@ func RatesFlag(flags *flag.FlagSet, values ...float64) *[]float64 {
 }
 
 func SharesFlag(flags *flag.FlagSet, values ...float64) *[]float64 {
-	return sharesNamed(flags, "c", "`LIST` of shares of the keys that are replaced between two versions", values)
+	usage := "`LIST` of shares of the keys that are replaced between two versions"
+	if len(values) == 0 {
+		usage += "; with it deltas are measured, without it filters"
+	}
+	return sharesNamed(flags, "c", usage, values)
 }
 
 // sharesNamed defines a flag for a list of numbers between 0 and 1.
