@@ -53,9 +53,11 @@ var layers = []struct {
 
 	{dir: "cmd/peer/internal/health"},
 	{dir: "cmd/peer/internal/budget", imports: "golang.org/x/sys/unix golang.org/x/sys/windows"},
+	// What a cache and its stores say to each other.
+	{dir: "cmd/peer/internal/bodies", imports: "github.com/cespare/xxhash/v2"},
 	// The store knows nothing of HTTP, siblings or digests.
 	{dir: "cmd/peer/internal/store/disktest", imports: "cmd/peer/internal/store"},
-	{dir: "cmd/peer/internal/store", imports: "cmd/peer/internal/budget cmd/peer/internal/health github.com/cespare/xxhash/v2 github.com/maypok86/otter/v2 golang.org/x/sys/unix"},
+	{dir: "cmd/peer/internal/store", imports: "cmd/peer/internal/bodies cmd/peer/internal/budget cmd/peer/internal/health github.com/cespare/xxhash/v2 github.com/maypok86/otter/v2 golang.org/x/sys/unix"},
 	// How answers leave, whatever they are.
 	{dir: "cmd/peer/internal/conn", imports: "net cmd/peer/internal/budget golang.org/x/net/http/httpguts golang.org/x/sys/unix"},
 	// Traces of requests, whoever answers them; nothing else sees OpenTelemetry.
@@ -67,10 +69,10 @@ var layers = []struct {
 	// What an operator says of caching: functions of requests and responses.
 	{dir: "cmd/peer/internal/rules", imports: "net gossip/rfc9111 cmd/peer/internal/canonical", without: "os context io net"},
 	{dir: "cmd/peer/internal/coding", imports: "net gossip/rfc9111 github.com/klauspost/compress/gzip github.com/klauspost/compress/zstd", without: "os context net"},
-	// The cache knows siblings, not how they are found.
-	{dir: "cmd/peer/internal/cache", imports: "net cmd/peer/internal/conn gossip/invalidation gossip/rfc9111 gossip/sibling cmd/peer/internal/store github.com/dunglas/httpsfv golang.org/x/net/http/httpguts"},
+	// The cache knows siblings, not how they are found, and any store.
+	{dir: "cmd/peer/internal/cache", imports: "net cmd/peer/internal/bodies gossip/invalidation gossip/rfc9111 gossip/sibling github.com/dunglas/httpsfv golang.org/x/net/http/httpguts"},
 	// The request path knows a Locator, not the gossip behind it.
-	{dir: "cmd/peer/internal/proxy", imports: "net cmd/peer/internal/cache cmd/peer/internal/canonical cmd/peer/internal/coding cmd/peer/internal/conn cmd/peer/internal/rules gossip/invalidation gossip/rfc9111 gossip/sibling cmd/peer/internal/store cmd/peer/internal/table cmd/peer/internal/tracing golang.org/x/net/http/httpguts"},
+	{dir: "cmd/peer/internal/proxy", imports: "net cmd/peer/internal/bodies cmd/peer/internal/cache cmd/peer/internal/canonical cmd/peer/internal/coding cmd/peer/internal/conn cmd/peer/internal/rules gossip/invalidation gossip/rfc9111 gossip/sibling cmd/peer/internal/store cmd/peer/internal/table cmd/peer/internal/tracing golang.org/x/net/http/httpguts"},
 
 	// What the benchmark of the request path is held against.
 	{dir: "cmd/peer/internal/proxy/benchfloor", imports: "net"},

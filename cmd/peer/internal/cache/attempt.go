@@ -11,8 +11,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/summarycache/summarycache/cmd/peer/internal/bodies"
 	"github.com/summarycache/summarycache/cmd/peer/internal/planted"
-	"github.com/summarycache/summarycache/cmd/peer/internal/store"
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
@@ -29,7 +29,7 @@ type attempt struct {
 	slow     bool          // the body's source is a sibling that makes too little progress
 	pause    time.Duration // before the first request
 	patience time.Duration
-	received *store.Sums   // of the bytes before at; nil = unknown
+	received *bodies.Sums  // of the bytes before at; nil = unknown
 	done     chan struct{} // closed at the end
 
 	ctx    context.Context
@@ -230,21 +230,21 @@ func (t *attempt) stored() *answer {
 	if again {
 		return nil
 	}
-	v, err := b.c.store.Open(f.obj, store.Share) // its bytes are stored again, so all are checked
+	v, err := b.c.store.Open(f.obj, f.about, bodies.Share) // its bytes are stored again, so all are checked
 	if err != nil {
 		return nil
 	}
-	a := &answer{status: f.entry.Status, header: f.entry.Header, length: v.Size(), received: f.entry.received,
+	a := &answer{status: f.entry.Status, header: f.entry.Header, length: f.obj.Size(), received: f.entry.received,
 		given: f.entry.given, described: f.entry.Response, cancel: func(error) {}}
 	if t.received == nil {
 		a.from = b.first + t.at
 	}
-	src, err := v.Source(a.from, v.Size()-a.from)
+	src, err := v.Source(a.from, f.obj.Size()-a.from)
 	if err != nil {
 		v.Close()
 		return nil
 	}
-	a.body = closing{src, &v}
+	a.body = &readingView{Reader: src, view: v}
 	return a
 }
 
@@ -300,7 +300,7 @@ func (t *attempt) position(from *rest) likeness {
 		}
 		_, err := io.CopyN(io.Discard, received.Check(from, start-b.first, end), before)
 		switch {
-		case errors.Is(err, store.ErrDiffers) && !errors.Is(err, io.ErrUnexpectedEOF):
+		case errors.Is(err, bodies.ErrDiffers) && !errors.Is(err, io.ErrUnexpectedEOF):
 			return t.differs()
 		case err != nil:
 			return unknown

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/bodies"
 )
 
 const bufferSize = 64 << 10
@@ -48,6 +50,18 @@ func (x *exchange) Close() error {
 type closing struct {
 	io.Reader
 	io.Closer
+}
+
+// A readingView is a view that is closed with the reader of its body, once.
+type readingView struct {
+	io.Reader
+	view bodies.View
+	once sync.Once
+}
+
+func (v *readingView) Close() (err error) {
+	v.once.Do(func() { err = v.view.Close() })
+	return err
 }
 
 // An upload is the body of a client's request on its way to the origin. The client's delays and

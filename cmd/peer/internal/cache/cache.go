@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/summarycache/summarycache/cmd/peer/internal/store"
+	"github.com/summarycache/summarycache/cmd/peer/internal/bodies"
 	"github.com/summarycache/summarycache/gossip/invalidation"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 	"github.com/summarycache/summarycache/gossip/sibling"
@@ -34,7 +34,11 @@ type Config struct {
 	// other response; Recode changes it if necessary. If it is nil, the caller only wants to know
 	// whether there is such a function.
 	Recode func(r *http.Request, header http.Header) func(*http.Response) bool
-	Store  store.Options // the cache sets Hooks, Decode, Labels and Now
+	// Open opens the store that has these hooks.
+	Open func(bodies.Hooks) (Store, error)
+	// Conn returns the connection of a client's request from the request's context, on which an answer
+	// may be written past net/http; nil = there is none. Conn itself may be nil.
+	Conn func(context.Context) Conn
 
 	// Advertise and Withdraw get the identities of the responses that siblings may request: those
 	// that are stored, from New on, and those that are arriving. An identity is advertised while
@@ -88,7 +92,7 @@ type Cache struct {
 
 	cfg         Config
 	log         *slog.Logger
-	store       *store.Store
+	store       Store
 	variants    *rfc9111.Variants
 	hints       rfc9111.Hints
 	invalidated tombstones    // of the cluster's invalidations
@@ -142,23 +146,17 @@ func New(cfg Config) (*Cache, error) {
 	if cfg.Advertise != nil {
 		c.cfg.Advertise, c.cfg.Withdraw = withAnyVariant(cfg.Advertise), withAnyVariant(cfg.Withdraw)
 	}
-	o := cfg.Store
-	o.Now = cfg.Now
-	o.Hooks = store.Hooks{Stored: c.variants.Stored, Evicted: c.variants.Evicted, Listed: c.cfg.Advertise, Unlisted: c.cfg.Withdraw}
-	o.Decode = func(_ string, data []byte) (any, error) { return decodeEntry(data, c.via) }
-	o.Labels = tagsOfEntry
-	if o.Logger == nil {
-		o.Logger = cfg.Logger
-	}
 	var err error
-	if c.store, err = store.Open(o); err != nil {
+	c.store, err = cfg.Open(bodies.Hooks{
+		Stored: c.variants.Stored, Evicted: c.variants.Evicted, Listed: c.cfg.Advertise, Unlisted: c.cfg.Withdraw,
+		Decode: func(_ string, data []byte) (any, error) { return decodeEntry(data, c.via) },
+		Labels: tagsOfEntry, Now: cfg.Now,
+	})
+	if err != nil {
 		return nil, err
 	}
 	return c, nil
 }
-
-// Store returns the store.
-func (c *Cache) Store() *store.Store { return c.store }
 
 var errStopped = errors.New("cache: closed")
 
@@ -210,12 +208,12 @@ func (c *Cache) freshened(e *entry, a *answer) *entry {
 }
 
 // meta returns what the store keeps besides the body of a response. It uses the buffer text.
-func (c *Cache) meta(e *entry, text *bytes.Buffer) store.Meta {
-	return store.Meta{Data: e.encode(text), ListUntil: c.listUntil(e, c.now()), Generated: e.generated().wall}
+func (c *Cache) meta(e *entry, text *bytes.Buffer) bodies.Meta {
+	return bodies.Meta{Data: e.encode(text), ListUntil: c.listUntil(e, c.now()), Generated: e.generated().wall}
 }
 
 // metaOf is meta for the result of a fetch: a derived response is not advertised.
-func (c *Cache) metaOf(res *result, e *entry, text *bytes.Buffer) store.Meta {
+func (c *Cache) metaOf(res *result, e *entry, text *bytes.Buffer) bodies.Meta {
 	m := c.meta(e, text)
 	if res.derived != nil {
 		m.ListUntil = time.Time{}

@@ -6,8 +6,8 @@ import (
 	"net/http"
 	"sync/atomic"
 
+	"github.com/summarycache/summarycache/cmd/peer/internal/bodies"
 	"github.com/summarycache/summarycache/cmd/peer/internal/planted"
-	"github.com/summarycache/summarycache/cmd/peer/internal/store"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
@@ -37,10 +37,10 @@ func (c *Cache) newFetch(r *request, key string, stored *found) (f *fetch, joine
 
 // waiters counts the requests that wait for a fetch, or for its body.
 type waiters struct {
-	n         atomic.Int64                 // all
-	followers atomic.Int64                 // without the leader
-	body      atomic.Pointer[store.Writer] // held while there are any
-	ended     atomic.Pointer[store.Object] // removed when there are none: after a validation it must not be stored any longer
+	n         atomic.Int64                  // all
+	followers atomic.Int64                  // without the leader
+	body      atomic.Pointer[bodies.Stream] // held while there are any
+	ended     atomic.Pointer[found]         // removed when there are none: after a validation it must not be stored any longer
 }
 
 func (w *waiters) join(follower bool) {
@@ -68,8 +68,8 @@ func (c *Cache) deserted(f *fetch) {
 	if body := w.body.Load(); body != nil {
 		body.Release()
 	}
-	if obj := w.ended.Load(); obj != nil {
-		c.store.DeleteObject(obj)
+	if f := w.ended.Load(); f != nil {
+		c.store.DeleteObject(f.obj)
 	}
 }
 

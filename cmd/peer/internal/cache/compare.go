@@ -8,7 +8,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/summarycache/summarycache/cmd/peer/internal/store"
+	"github.com/summarycache/summarycache/cmd/peer/internal/bodies"
 )
 
 const (
@@ -22,7 +22,7 @@ const (
 
 // compareSome compares one in Config.Compare of the siblings' answers with the origin's,
 // in the background. It is chosen at random, so that a sibling can't predict it.
-func (c *Cache) compareSome(f *fetch, obj *store.Object, e *entry) {
+func (c *Cache) compareSome(f *fetch, obj bodies.Object, e *entry) {
 	if e.given == nil || c.cfg.Compare <= 0 || rand.IntN(c.cfg.Compare) != 0 {
 		return
 	}
@@ -56,12 +56,12 @@ const (
 // This is not a validation, since a liar would repeat the origin's validators. It requests one
 // block with If-Range, or the whole.
 func (c *Cache) compare(ctx context.Context, r *request, f *found) {
-	v, err := c.store.Open(f.obj, store.Serve)
+	v, err := c.store.Open(f.obj, nil, bodies.Serve)
 	if err != nil {
 		return
 	}
 	defer v.Close()
-	mine := f.entry.representation(v.Size())
+	mine := f.entry.representation(f.obj.Size())
 	tag, conditions := mine.StrongValidator(), http.Header{}
 	inPart := tag != "" && mine.length > comparedPart
 	offset := int64(0)
@@ -119,7 +119,7 @@ func (c *Cache) accuse(by, of string, about ...any) {
 
 // compared compares a stored body, by its checksums, with the origin's answer: with the whole, or
 // with the part that begins at offset, if that was requested.
-func compared(mine representation, sums store.Sums, a *answer, inPart bool, offset int64) likeness {
+func compared(mine representation, sums bodies.Sums, a *answer, inPart bool, offset int64) likeness {
 	theirs := a.response()
 	from, _, size := a.span()
 	partial := a.status == http.StatusPartialContent

@@ -1,4 +1,4 @@
-// Package cache is a shared HTTP cache (RFC 9111) over a [store.Store].
+// Package cache is a shared HTTP cache (RFC 9111) over a [Store].
 //
 // [Cache.Serve] answers one request: from the store, by validating a stale copy,
 // from a sibling, or from the origin. It stores the response if that is allowed. Concurrent misses

@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/summarycache/summarycache/cmd/peer/internal/store"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
@@ -111,12 +110,11 @@ func (c *Cache) explainStored(r *request, e *Explanation) (best *entry) {
 		if !ok {
 			continue
 		}
-		v, err := c.store.Open(obj, store.Describe)
+		about, err := c.store.Describe(obj)
 		if err != nil {
 			continue
 		}
-		v.Close()
-		held := v.Value().(*entry)
+		held := about.Value().(*entry)
 		e.Stored = append(e.Stored, Stored{
 			Identity: id, Selected: selected[id], Status: held.Status, Bytes: obj.Size(),
 			ETag: held.Header.Get("Etag"), LastModified: held.Header.Get("Last-Modified"), Date: held.Date,

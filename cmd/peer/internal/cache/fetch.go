@@ -9,8 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/summarycache/summarycache/cmd/peer/internal/bodies"
 	"github.com/summarycache/summarycache/cmd/peer/internal/planted"
-	"github.com/summarycache/summarycache/cmd/peer/internal/store"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
@@ -30,7 +30,7 @@ type fetch struct {
 	stale   bool     // a sibling's stale response is accepted, since the origin is down
 	result  *result  // nil = none yet; set once, with mu held
 
-	replaces *store.Object // removed when an answer handed to the leader alone is complete; nil = none
+	replaces bodies.Object // removed when an answer handed to the leader alone is complete; nil = none
 
 	// The memory of the first of each.
 	ctx     detached
@@ -59,10 +59,10 @@ type result struct {
 	id        string   // its identity
 	fields    []string // by which it varies
 	entry     *entry
-	body      *body         // being received
-	into      *store.Writer // receives body
-	length    int64         // of the body; -1 = unknown
-	obj       *found        // in the store, in place of body: validated, or stale in place of an error
+	body      *body          // being received
+	into      *bodies.Stream // receives body
+	length    int64          // of the body; -1 = unknown
+	obj       *found         // in the store, in place of body: validated, or stale in place of an error
 	confirmed bool
 	alone     bool     // the header is for the leader alone
 	derived   *derived // from another response; nil = it is not
@@ -218,7 +218,7 @@ func (c *Cache) confirmed(f *fetch, src *sources, a *answer) *result {
 			c.hitForMiss.add(f.r.url, c.now(), hitForMissTime)
 		}
 		if why == rfc9111.VaryObstacle || why != rfc9111.CookieObstacle && !e.Storable(nil, false) {
-			f.waiters.ended.Store(old.obj)
+			f.waiters.ended.Store(old)
 		}
 		res.obstacle, res.alone = why, true
 		return res
@@ -325,7 +325,7 @@ func (c *Cache) receive(f *fetch, src *sources, a *answer) {
 		src.siblings.Broken(a.sibling)
 		return
 	}
-	if err != nil && !errors.Is(err, store.ErrNoFollower) && f.waiters.n.Load() > 0 && w.Len() > 0 {
+	if err != nil && !errors.Is(err, bodies.ErrNoFollower) && f.waiters.n.Load() > 0 && w.Len() > 0 {
 		c.BodiesCut.Add(1)
 		c.log.Info("no source could finish a body", "url", f.r.url, "error", err)
 	}
@@ -346,7 +346,7 @@ const (
 )
 
 // pump copies a body into the store.
-func (c *Cache) pump(f *fetch, w *store.Writer, b *body, deliver func()) error {
+func (c *Cache) pump(f *fetch, w *bodies.Stream, b *body, deliver func()) error {
 	buf := c.buffer()
 	defer c.spare(buf)
 	var total int64
@@ -375,7 +375,7 @@ func (c *Cache) pump(f *fetch, w *store.Writer, b *body, deliver func()) error {
 }
 
 // commit stores a received body with its entry, unless its URL was invalidated meanwhile.
-func (c *Cache) commit(f *fetch, w *store.Writer, res *result) {
+func (c *Cache) commit(f *fetch, w *bodies.Stream, res *result) {
 	if planted.Fault != "late-commit" && c.outdated(f, res.entry.Response) {
 		w.Abort()
 		return

@@ -6,8 +6,8 @@ import (
 	"io"
 	"math"
 
+	"github.com/summarycache/summarycache/cmd/peer/internal/bodies"
 	"github.com/summarycache/summarycache/cmd/peer/internal/planted"
-	"github.com/summarycache/summarycache/cmd/peer/internal/store"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
@@ -16,20 +16,13 @@ import (
 type cutAnswer struct {
 	id   string
 	repr representation
-	sums store.Sums // cover at least the bytes that were sent
+	sums bodies.Sums // cover at least the bytes that were sent
 	plan rfc9111.Part
 }
 
 // unread reports whether a body could not be read from the store, though another source may have it.
 func unread(err error) bool {
-	return errors.Is(err, store.ErrCorrupt) || errors.Is(err, store.ErrBehind)
-}
-
-// finishStored is finish for a stored body.
-func (c *Cache) finishStored(w io.Writer, r *request, f *found, v *store.View, p rfc9111.Part, res *Result) {
-	if unread(res.Err) {
-		c.finish(w, r, cutAnswer{f.obj.Key(), f.entry.representation(f.obj.Size()), v.Sums(), p}, res)
-	}
+	return errors.Is(err, bodies.ErrCorrupt) || errors.Is(err, bodies.ErrBehind)
 }
 
 // A way is a way to fetch the rest of a cutAnswer.
@@ -47,7 +40,7 @@ func (c *Cache) finish(w io.Writer, r *request, cut cutAnswer, res *Result) {
 	if planted.Fault == "bad-block-cuts" || r.cc.OnlyIfCached {
 		return
 	}
-	behind := errors.Is(res.Err, store.ErrBehind)
+	behind := errors.Is(res.Err, bodies.ErrBehind)
 	for _, by := range ways {
 		if by.pastStore || !behind {
 			if !c.finishOnce(w, r, &cut, by, res) || !unread(res.Err) && !errors.Is(res.Err, errSource) {
@@ -121,7 +114,7 @@ func (c *Cache) finishOnce(w io.Writer, r *request, cut *cutAnswer, by way, res 
 		n, err = c.copyArriving(w, checked, left, func() {})
 		res.Bytes += n
 	}
-	if errors.Is(err, store.ErrDiffers) {
+	if errors.Is(err, bodies.ErrDiffers) {
 		return bySibling // another version, as above, though its header did not show it
 	}
 	if res.Err = err; err == nil {
@@ -129,7 +122,7 @@ func (c *Cache) finishOnce(w io.Writer, r *request, cut *cutAnswer, by way, res 
 	} else if source.failed && !unread(err) {
 		res.Err = fmt.Errorf("%w: %w", errSource, err)
 	}
-	if f, ok := body.(*store.Follower); ok && unread(err) && f.Sums().Len() > cut.sums.Len() {
+	if f, ok := body.(*bodies.Follower); ok && unread(err) && f.Sums().Len() > cut.sums.Len() {
 		cut.sums = f.Sums()
 	}
 	return true

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/summarycache/summarycache/cmd/peer/internal/conn"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
@@ -23,7 +22,7 @@ func (c *Cache) Pass(w http.ResponseWriter, r *http.Request) Result {
 // an unsafe method invalidates stored responses (RFC 9111 section 4.4). see, if not nil, is called
 // with the answer before the client gets it.
 func (c *Cache) pass(w http.ResponseWriter, r *http.Request, reason string, see func(*answer)) Result {
-	if conn.AtOnce(w) || rfc9111.RequestDirectives(r.Header).OnlyIfCached && rfc9111.IsSafe(r.Method) {
+	if atOnce(w) || rfc9111.RequestDirectives(r.Header).OnlyIfCached && rfc9111.IsSafe(r.Method) {
 		return c.notCached(w, r)
 	}
 	ctx, cancel := context.WithCancelCause(r.Context())

@@ -3,7 +3,6 @@ package cache
 import (
 	"bytes"
 	"context"
-	"slices"
 	"strings"
 	"time"
 
@@ -71,8 +70,10 @@ func (c *Cache) remove(t invalidation.Target, alone bool) (n int) {
 	if t.Kind == invalidation.Tag {
 		tombstones.setTag(t.Name, c.now())
 		c.invalidateTag(t.Name)
-		for _, o := range slices.Concat(c.store.Labelled(t.Name), c.store.Labelled(anyTag)) {
-			n += c.retire(o.Key(), t.Soft)
+		for _, label := range [...]string{t.Name, anyTag} {
+			for o := range c.store.Labelled(label) {
+				n += c.retire(o.Key(), t.Soft)
+			}
 		}
 		return n
 	}

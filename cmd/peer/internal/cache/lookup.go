@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/summarycache/summarycache/cmd/peer/internal/store"
+	"github.com/summarycache/summarycache/cmd/peer/internal/bodies"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
@@ -56,9 +56,9 @@ func (r *request) unshared(before, e *entry) rfc9111.Obstacle {
 
 // found is a stored response.
 type found struct {
-	obj   *store.Object
+	obj   bodies.Object
 	entry *entry
-	view  store.View // closed, but may have the body in memory
+	about bodies.Described // what was read of it; nil = nothing
 }
 
 // lookup returns the stored response that r selects; of several, the one generated last
@@ -101,20 +101,11 @@ func (c *Cache) peek(id string) *found {
 	if !ok {
 		return nil
 	}
-	v, err := c.store.Open(obj, store.Describe)
+	about, err := c.store.Describe(obj)
 	if err != nil {
 		return nil
 	}
-	v.Close()
-	return &found{obj, v.Value().(*entry), v}
-}
-
-// open opens a response that was found.
-func (c *Cache) open(f *found, a store.Access) (store.View, error) {
-	if v, ok := f.view.Again(a); ok {
-		return v, nil
-	}
-	return c.store.Open(f.obj, a)
+	return &found{obj, about.Value().(*entry), about}
 }
 
 // identities returns the identities under which a sibling may list the response that r

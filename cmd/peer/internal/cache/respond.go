@@ -5,8 +5,7 @@ import (
 	"io"
 	"net/http"
 
-	"github.com/summarycache/summarycache/cmd/peer/internal/conn"
-	"github.com/summarycache/summarycache/cmd/peer/internal/store"
+	"github.com/summarycache/summarycache/cmd/peer/internal/bodies"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
@@ -14,45 +13,46 @@ import (
 // of a sibling that helped. It isn't ok, and nothing was sent, if the response can't be read.
 func (c *Cache) serveStored(w http.ResponseWriter, r *request, f *found, st rfc9111.Status, via []string) (Result, bool) {
 	p := f.entry.PartFor(r.Request, f.obj.Size())
-	access := store.Describe
+	var v bodies.View // nil = no byte of the body is sent
+	var body io.Reader
+	var sums bodies.Sums
 	if p.Length > 0 && r.Method != http.MethodHead {
-		access = store.Serve
+		access := bodies.Serve
 		if r.cc.OnlyIfCached { // as in requests of siblings
-			access = store.Share
+			access = bodies.Share
 		}
-	}
-	v, err := c.open(f, access)
-	if err != nil {
-		return Result{}, false
-	}
-	defer v.Close()
-	var body io.Reader // nil = none
-	if access != store.Describe {
+		var err error
+		if v, err = c.store.Open(f.obj, f.about, access); err != nil {
+			return Result{}, false
+		}
+		defer v.Close()
 		if body, err = v.Source(p.Offset, p.Length); err != nil {
 			return Result{}, false
 		}
+		if access == bodies.Share {
+			sums = v.Sums()
+		}
 	}
 	if r.cc.OnlyIfCached && r.Method == http.MethodGet {
-		of := &v
-		if p.Status == http.StatusNotModified {
-			of = nil
-		}
-		c.state(w.Header(), f.entry, of)
+		c.state(w.Header(), f.entry, sums)
 	}
 	res := Result{Status: p.Status}
-	var rest io.Writer = w
-	if to := c.answerDirectly(w, r, f.entry, p, st, via, body, &res); to != nil {
-		rest = direct{to}
-	} else if conn.AtOnce(w) {
+	to := c.answerDirectly(w, r, f.entry, p, st, via, body, &res)
+	if to == nil && atOnce(w) {
 		return Result{}, false
-	} else {
+	}
+	if to == nil {
 		c.writeHeader(w, r, f.entry, p, st, via)
 		if body != nil {
-			res.Bytes, res.Err = writeBody(w, r, body, p.Length)
+			res.Bytes, res.Err = c.writeBody(w, r, body, p.Length)
 		}
 	}
-	if body != nil {
-		c.finishStored(rest, r, f, &v, p, &res)
+	if unread(res.Err) {
+		var rest io.Writer = w
+		if to != nil {
+			rest = direct{to}
+		}
+		c.finish(rest, r, cutAnswer{f.obj.Key(), f.entry.representation(f.obj.Size()), v.Sums(), p}, &res)
 	}
 	res.Broken = res.Err != nil
 	return res, true

@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/summarycache/summarycache/cmd/peer/internal/bodies"
 	"github.com/summarycache/summarycache/cmd/peer/internal/planted"
-	"github.com/summarycache/summarycache/cmd/peer/internal/store"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
@@ -44,10 +44,10 @@ type body struct {
 	c    *Cache
 	f    *fetch
 	repr representation
-	w    *store.Writer // receives the bytes; nil = they are not kept
+	w    *bodies.Stream // receives the bytes; nil = they are not kept
 
-	first, size int64           // of a part: its offset in the whole, and the length of the whole; otherwise 0. size = -1: several parts, which can't be continued
-	passed      *store.Received // checksums of the bytes so far, if these are not kept and there is no strong validator; otherwise nil
+	first, size int64            // of a part: its offset in the whole, and the length of the whole; otherwise 0. size = -1: several parts, which can't be continued
+	passed      *bodies.Received // checksums of the bytes so far, if these are not kept and there is no strong validator; otherwise nil
 
 	mu         sync.Mutex
 	from       *answer       // the source
@@ -59,13 +59,13 @@ type body struct {
 	fruitless  int           // attempts since the last byte
 	helper     *given        // the first sibling that was a source; nil = none
 	superseded bool          // the origin has another representation by now: only the store may have the rest of this one
-	tried      *store.Object // the last copy in the store that an attempt has tried; nil = none
+	tried      bodies.Object // the last copy in the store that an attempt has tried; nil = none
 	err        error         // how it ended, io.EOF = complete; nil = it has not ended
 	changed    chan struct{} // closed when any of this changes, for moving; nil = nobody waits
 	watch      *alarm        // nil once the body has ended
 }
 
-func (c *Cache) newBody(f *fetch, a *answer, w *store.Writer) *body {
+func (c *Cache) newBody(f *fetch, a *answer, w *bodies.Stream) *body {
 	b := &f.body
 	if b.c != nil {
 		b = new(body)
@@ -83,7 +83,7 @@ func (c *Cache) newBody(f *fetch, a *answer, w *store.Writer) *body {
 		}
 	}
 	if planted.Fault != "part-forgotten" && w == nil && b.repr.StrongValidator() == "" && (b.size > 0 || a.derived == nil && f.r.mayStore(a.response())) {
-		b.passed = new(store.Received)
+		b.passed = new(bodies.Received)
 	}
 	b.mu.Lock() // wakeUp uses b.watch
 	b.watch = c.alarm(b, arrivingTime)

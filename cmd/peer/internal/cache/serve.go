@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 
-	"github.com/summarycache/summarycache/cmd/peer/internal/conn"
 	"github.com/summarycache/summarycache/cmd/peer/internal/planted"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 	"github.com/summarycache/summarycache/gossip/sibling"
@@ -52,7 +51,7 @@ func (c *Cache) get(w http.ResponseWriter, r *request) Result {
 		}
 		if hit != nil {
 			var use rfc9111.Use
-			if use, reason = hit.entry.reuse(r); use == rfc9111.ServeFresh || use != rfc9111.Validate && !conn.AtOnce(w) {
+			if use, reason = hit.entry.reuse(r); use == rfc9111.ServeFresh || use != rfc9111.Validate && !atOnce(w) {
 				if res, ok := c.hit(w, r, hit, use); ok {
 					c.servedSibling(r)
 					return res
@@ -62,7 +61,7 @@ func (c *Cache) get(w http.ResponseWriter, r *request) Result {
 				next.origin = true
 			}
 		}
-		if conn.AtOnce(w) {
+		if atOnce(w) {
 			return Result{}
 		}
 		switch {

@@ -11,8 +11,8 @@ import (
 
 	"github.com/dunglas/httpsfv"
 
+	"github.com/summarycache/summarycache/cmd/peer/internal/bodies"
 	"github.com/summarycache/summarycache/cmd/peer/internal/planted"
-	"github.com/summarycache/summarycache/cmd/peer/internal/store"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
@@ -66,16 +66,13 @@ func parseStatement(h http.Header) (*statement, error) {
 	return s, nil
 }
 
-// state adds the statement to the header of an answer to a sibling. body is nil for a 304.
-func (c *Cache) state(h http.Header, e *entry, body *store.View) {
-	s := statement{left: -1}
-	if body != nil {
-		sums := body.Sums()
-		if sums.Len() > maxStated {
-			return
-		}
-		s.sums = sums.Append(nil)
+// state adds the statement to the header of an answer to a sibling. It has no sums if no byte of the
+// body is sent.
+func (c *Cache) state(h http.Header, e *entry, sums bodies.Sums) {
+	if sums.Len() > maxStated {
+		return
 	}
+	s := statement{sums: sums.Append(nil), left: -1}
 	if e.given != nil {
 		s.left = max(0, e.given.remaining(c.now()))
 	}
@@ -102,7 +99,7 @@ func (c *Cache) stated(a *answer) {
 	if size < 0 || a.status == http.StatusNotModified {
 		return
 	}
-	sums, ok := store.SumsOf(s.sums, size)
+	sums, ok := bodies.SumsOf(s.sums, size)
 	if !ok {
 		a.unusable = true
 		return
@@ -130,7 +127,7 @@ func (a *answer) span() (from, to, size int64) {
 // A checkedBody is a sibling's body whose blocks are checked before they are returned.
 type checkedBody struct {
 	io.ReadCloser
-	checked *store.Checked
+	checked *bodies.Checked
 	wrong   func()
 }
 
@@ -139,7 +136,7 @@ func (b *checkedBody) Read(p []byte) (int, error) {
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		return n, io.ErrUnexpectedEOF // it ended early; the blocks before were right
 	}
-	if errors.Is(err, store.ErrDiffers) {
+	if errors.Is(err, bodies.ErrDiffers) {
 		b.wrong()
 	}
 	return n, err

@@ -68,8 +68,11 @@ func (a *attempt) WriteHeader(int)             {}
 // return without a trace: the request comes again.
 func AtOnce(w http.ResponseWriter) bool {
 	a, ok := w.(*attempt)
-	return ok && !a.c.replace
+	return ok && a.AtOnce()
 }
+
+// AtOnce is for handlers that don't know this package.
+func (a *attempt) AtOnce() bool { return !a.c.replace }
 
 // answer answers the requests that come, beginning with those in p[:n], until there is something for the server: that
 // is then in p[:n].

@@ -133,17 +133,17 @@ func (n *Node) proxyConfig(o Options) proxy.Config {
 	c := proxy.Config{
 		Config: cache.Config{
 			Name: n.cfg.Name, Cluster: n.invalidator, Others: n.living,
-			Store: store.Options{
-				Dir: n.cfg.Store, MaxBytes: n.cfg.StoreSize, MemoryBytes: n.cfg.MemorySize,
-				Memory: n.budget.Open("objects", n.budget.Total()/8, 0), LabelMemory: n.budget.Open("tags", 0, 0), Scrub: n.cfg.Scrub,
-				Beat:   n.watchdog.Watch("store-writer"),
-				Logger: n.log, FS: o.FS,
-			},
 			Advertise:     n.holdings.Add,
 			Withdraw:      func(identity string) { n.holdings.Remove(identity) },
 			SiblingMaxAge: n.cfg.SiblingMaxAge, Compare: n.cfg.SiblingCompare,
 			SendTimeout: n.cfg.SendTimeout, BetweenBytesTimeout: n.cfg.BetweenBytesTimeout,
 			Now: o.Now, Logger: n.log,
+		},
+		Store: store.Options{
+			Dir: n.cfg.Store, MaxBytes: n.cfg.StoreSize, MemoryBytes: n.cfg.MemorySize,
+			Memory: n.budget.Open("objects", n.budget.Total()/8, 0), LabelMemory: n.budget.Open("tags", 0, 0), Scrub: n.cfg.Scrub,
+			Beat:   n.watchdog.Watch("store-writer"),
+			Logger: n.log, FS: o.FS,
 		},
 		Origin: n.cfg.Origin, PreserveHost: n.cfg.PreserveHost == "on", Sites: n.cfg.Sites,
 		MaxHeader: int(n.cfg.MaxHeaderSize), PassFields: n.cfg.PassFields, Locator: n.siblings, Health: &n.health,

@@ -31,7 +31,7 @@ func BenchmarkSiblingAnswer(b *testing.B) {
 				"Etag": {`"a"`}, "Content-Type": {"text/plain"}}, Body: io.NopCloser(io.LimitReader(zeroes{}, int64(size)))}, nil
 		})
 		start := func(name string, l sibling.Locator, by http.RoundTripper) (*Handler, string) {
-			h, err := New(Config{Config: cache.Config{Name: name, Store: store.Options{Dir: b.TempDir(), MaxBytes: 1 << 30, MemoryBytes: 64 << 20}}, OriginTransport: origin, Locator: l, SiblingTransport: by})
+			h, err := New(Config{Config: cache.Config{Name: name}, Store: store.Options{Dir: b.TempDir(), MaxBytes: 1 << 30, MemoryBytes: 64 << 20}, OriginTransport: origin, Locator: l, SiblingTransport: by})
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -203,7 +203,7 @@ func TestResets(t *testing.T) {
 						go resets(conn, c.code)
 					}
 				}()
-				h, err := New(Config{Config: cache.Config{Name: "a", Store: store.Options{Dir: t.TempDir(), MaxBytes: 1 << 20}}, Origin: &url.URL{Scheme: "h2c", Host: l.Addr().String()}})
+				h, err := New(Config{Config: cache.Config{Name: "a"}, Store: store.Options{Dir: t.TempDir(), MaxBytes: 1 << 20}, Origin: &url.URL{Scheme: "h2c", Host: l.Addr().String()}})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -135,7 +135,7 @@ func TestInvalidatedOutside(t *testing.T) {
 				w.peers["a"].Invalidated(target)
 			}
 			time.Sleep(step.after)
-			w.peers["a"].cache.Store().Delete(target.Name)
+			w.peers["a"].Store().Delete(target.Name)
 			age = step.age
 			if got := w.get("a", "/x"); got.body != step.want {
 				t.Errorf("%v after the invalidation, at age %d: %q (%s), want %q", step.after, age, got.body, got.status(), step.want)

@@ -28,7 +28,7 @@ func TestUntrustedCertificate(t *testing.T) {
 	server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	defer server.Close()
 	base, _ := url.Parse(server.URL)
-	h, err := New(Config{Config: cache.Config{Name: "a", Store: store.Options{Dir: t.TempDir(), MaxBytes: 1 << 20}, Logger: slog.New(slog.NewTextHandler(&log, nil))}, Origin: base})
+	h, err := New(Config{Config: cache.Config{Name: "a", Logger: slog.New(slog.NewTextHandler(&log, nil))}, Store: store.Options{Dir: t.TempDir(), MaxBytes: 1 << 20}, Origin: base})
 	if err != nil {
 		t.Fatal(err)
 	}

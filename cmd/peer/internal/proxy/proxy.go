@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/summarycache/summarycache/cmd/peer/internal/bodies"
 	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
 	"github.com/summarycache/summarycache/cmd/peer/internal/canonical"
 	"github.com/summarycache/summarycache/cmd/peer/internal/coding"
@@ -30,6 +31,7 @@ import (
 type Handler struct {
 	cfg      Config
 	cache    *cache.Cache
+	store    *store.Store
 	siblings *sibling.Client // nil = none
 	origins  http.RoundTripper
 	failing  *failings
@@ -66,6 +68,7 @@ func New(c Config) (_ *Handler, err error) {
 		}
 	}
 	own := c.Config
+	own.Open, own.Conn = h.openStore, connOf
 	own.Transport, own.Siblings, own.Recode, own.Invalidates = h.origins, h.siblings, h.recode, h.invalidates
 	if h.bySchemes && own.Cluster != nil {
 		own.Cluster = bothSchemes{own.Cluster}
@@ -80,6 +83,23 @@ func New(c Config) (_ *Handler, err error) {
 		}
 	}
 	return h, nil
+}
+
+// openStore opens the store for the cache.
+func (h *Handler) openStore(hooks bodies.Hooks) (cache.Store, error) {
+	o := h.cfg.Store
+	o.Hooks, o.Logger = hooks, cmp.Or(o.Logger, h.cfg.Logger)
+	var err error
+	h.store, err = store.Open(o)
+	return store.Door{Store: h.store}, err
+}
+
+// connOf is [conn.Of], for the cache.
+func connOf(ctx context.Context) cache.Conn {
+	if c := conn.Of(ctx); c != nil {
+		return c
+	}
+	return nil
 }
 
 // openOrigins makes the transports to origins.
@@ -280,7 +300,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, e *Event) cache.
 }
 
 // Store returns the store, for its statistics.
-func (h *Handler) Store() *store.Store { return h.cache.Store() }
+func (h *Handler) Store() *store.Store { return h.store }
 
 // Advertised yields the identity of everything that is advertised to siblings, at
 // least once.

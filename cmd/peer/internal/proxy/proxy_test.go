@@ -70,7 +70,7 @@ func TestSiblingHit(t *testing.T) {
 			}
 			synctest.Wait()
 			for peer, copied := range map[string]bool{"a": true, "b": false} {
-				if o, ok := w.peers[peer].cache.Store().Peek("GET http://" + originHost + "/x"); !ok || o.Copied() != copied {
+				if o, ok := w.peers[peer].Store().Peek("GET http://" + originHost + "/x"); !ok || o.Copied() != copied {
 					t.Errorf("%s has it: %v; as a copy: %v, want %v", peer, ok, ok && o.Copied(), copied)
 				}
 			}
@@ -343,16 +343,16 @@ func TestConnectGoesOnHalfOpen(t *testing.T) {
 func TestConfigRefused(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	os.WriteFile(file, nil, 0o600)
-	if _, err := New(Config{Config: cache.Config{Name: "a", Store: store.Options{Dir: file, MaxBytes: 1 << 30}}}); err == nil || !strings.Contains(err.Error(), "is a file") {
+	if _, err := New(Config{Config: cache.Config{Name: "a"}, Store: store.Options{Dir: file, MaxBytes: 1 << 30}}); err == nil || !strings.Contains(err.Error(), "is a file") {
 		t.Errorf("New: %v", err)
 	}
 	dir := t.TempDir()
-	h, err := New(Config{Config: cache.Config{Name: "a", Store: store.Options{Dir: dir, MaxBytes: 1 << 30}}})
+	h, err := New(Config{Config: cache.Config{Name: "a"}, Store: store.Options{Dir: dir, MaxBytes: 1 << 30}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer h.Close()
-	if _, err := New(Config{Config: cache.Config{Name: "b", Store: store.Options{Dir: dir, MaxBytes: 1 << 30}}}); !errors.Is(err, store.ErrLocked) {
+	if _, err := New(Config{Config: cache.Config{Name: "b"}, Store: store.Options{Dir: dir, MaxBytes: 1 << 30}}); !errors.Is(err, store.ErrLocked) {
 		t.Errorf("New: %v", err)
 	}
 }

@@ -61,7 +61,7 @@ func TestSpoiledDisk(t *testing.T) {
 	for _, sibling := range []bool{false, true} {
 		for _, cut := range []bool{false, true} {
 			dir := t.TempDir()
-			h, err := New(Config{Config: cache.Config{Name: "a", Store: store.Options{Dir: dir, MaxBytes: 256 << 20}}, Origin: target})
+			h, err := New(Config{Config: cache.Config{Name: "a"}, Store: store.Options{Dir: dir, MaxBytes: 256 << 20}, Origin: target})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -201,7 +201,7 @@ func (w *world) start(name, dir string) *Handler {
 	addr := "peer-" + name + ":3128"
 	w.digests.addr[name] = addr
 	c := Config{
-		Config:  cache.Config{Name: name, Store: store.Options{Dir: dir, MaxBytes: 64 << 20, MemoryBytes: 4 << 20}},
+		Config: cache.Config{Name: name}, Store: store.Options{Dir: dir, MaxBytes: 64 << 20, MemoryBytes: 4 << 20},
 		Locator: locator{&w.digests, name},
 		Health:  &sibling.Health{},
 		Dial:    w.net.dial,

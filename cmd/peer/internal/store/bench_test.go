@@ -13,6 +13,8 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 	"golang.org/x/sys/unix"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/bodies"
 )
 
 // BenchmarkSend sends bodies from disk over a connection, a different one each time,
@@ -23,13 +25,13 @@ func BenchmarkSend(b *testing.B) {
 		s := open(b, Options{MaxBytes: 1 << 30})
 		var views []*View
 		for i := range (64 << 20) / size { // more than a processor keeps to itself
-			o := put(b, s, fmt.Sprint(i), body(uint64(i), size), Meta{})
-			v, err := s.Open(o, Serve)
+			o := put(b, s, fmt.Sprint(i), body(uint64(i), size), bodies.Meta{})
+			v, err := s.Open(o, nil, bodies.Serve)
 			if err != nil {
 				b.Fatal(err)
 			}
 			defer v.Close()
-			views = append(views, &v)
+			views = append(views, v)
 		}
 		buf := make([]byte, blockSize)
 		for _, way := range []struct {

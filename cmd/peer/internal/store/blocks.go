@@ -7,6 +7,7 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
+	"github.com/summarycache/summarycache/cmd/peer/internal/bodies"
 	"github.com/summarycache/summarycache/cmd/peer/internal/planted"
 )
 
@@ -93,7 +94,7 @@ type span struct {
 
 // Next returns the next bytes, up to the end of a block, checked. They are valid
 // until the next call of a method. At the end of the span it returns
-// io.EOF. Any other error wraps [ErrCorrupt], and the object was removed.
+// io.EOF. Any other error wraps [bodies.ErrCorrupt], and the object was removed.
 func (s *span) Next() ([]byte, error) {
 	if s.off >= s.end {
 		return nil, io.EOF
@@ -177,7 +178,7 @@ func (s *span) WriteTo(w io.Writer) (done int64, err error) {
 // dropCorrupt removes a corrupt object, or the Object with a newer description of the same body. It
 // returns cause as an error that wraps ErrCorrupt.
 func (s *Store) dropCorrupt(o *Object, cause error) error {
-	cause = fmt.Errorf("%w: %w", ErrCorrupt, cause)
+	cause = fmt.Errorf("%w: %w", bodies.ErrCorrupt, cause)
 	same := func(cur *Object) bool { return cur == o || !o.is(objSmall) && !cur.is(objSmall) && cur.file == o.file }
 	if planted.Fault != "bad-object-stays" && s.removeIf(o.key, same) {
 		s.corrupt.Add(1)

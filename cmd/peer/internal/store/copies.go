@@ -10,7 +10,7 @@ import (
 // larger one hits of the cluster. `sim systems` measures both.
 const copiesShare = 32
 
-// copies are the objects of which another cache has a copy ([Meta.Copied]). When the
+// copies are the objects of which another cache has a copy ([bodies.Meta.Copied]). When the
 // store is full and they take more than their share, they are evicted before other objects, the
 // oldest first. But one that [Store.Get] has found stays for another round (second chance): it
 // only gets a mark, so a hit takes no lock.

@@ -3,6 +3,8 @@ package store
 import (
 	"fmt"
 	"testing"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/bodies"
 )
 
 // TestCopiesLeaveFirst fills stores with 128 objects, half of them copies, and then adds
@@ -15,8 +17,8 @@ func TestCopiesLeaveFirst(t *testing.T) {
 			s := open(t, o)
 			b := make([]byte, 60<<10) // with its description, 64 KiB on disk
 			for i := range 60 {
-				put(t, s, fmt.Sprint("copy ", i), b, Meta{Copied: true})
-				put(t, s, fmt.Sprint("own ", i), b, Meta{})
+				put(t, s, fmt.Sprint("copy ", i), b, bodies.Meta{Copied: true})
+				put(t, s, fmt.Sprint("own ", i), b, bodies.Meta{})
 			}
 			held := func(name string, n int) (list []int) {
 				for i := range n {
@@ -33,17 +35,17 @@ func TestCopiesLeaveFirst(t *testing.T) {
 				if err := s.Close(); err != nil {
 					t.Fatal(err)
 				}
-				o.Hooks = Hooks{}
+				o.Hooks = bodies.Hooks{}
 				s = open(t, o)
 			}
 			if old, _ := s.Peek("copy 1"); !old.Copied() {
 				t.Error("a copy is none")
-			} else if now, err := s.Update(old, Meta{}); err != nil || !now.Copied() {
+			} else if now, err := s.Update(old, bodies.Meta{}); err != nil || !now.Copied() {
 				t.Errorf("a copy described anew = %+v, %v", now, err)
 			}
 			for i := range 64 { // 8 fit, and for 56 copies leave: all but their share, 4
 				s.Get("copy 0") // which somebody wants
-				put(t, s, fmt.Sprint("new ", i), b, Meta{})
+				put(t, s, fmt.Sprint("new ", i), b, bodies.Meta{})
 			}
 			s.index.CleanUp()
 			if n := len(held("own ", 60)) + len(held("new ", 64)); n != 124 {
@@ -55,7 +57,7 @@ func TestCopiesLeaveFirst(t *testing.T) {
 			if st := s.Stats(); st.Evictions != 56 || st.Bytes > o.MaxBytes {
 				t.Errorf("Stats() = %+v", st)
 			}
-			put(t, s, "copy 60", b, Meta{Copied: true}) // takes the place of another
+			put(t, s, "copy 60", b, bodies.Meta{Copied: true}) // takes the place of another
 			if n := len(held("copy ", 61)); n != 4 {
 				t.Errorf("%d copies are left beside a new one", n)
 			}
@@ -79,12 +81,12 @@ func TestCopiesCount(t *testing.T) {
 	most := 0
 	for i := range 400 {
 		key := fmt.Sprint(i % 37)
-		o := put(t, s, key, make([]byte, (i*7919)%(100<<10)), Meta{Copied: i%3 == 0})
+		o := put(t, s, key, make([]byte, (i*7919)%(100<<10)), bodies.Meta{Copied: i%3 == 0})
 		switch i % 5 {
 		case 0:
 			s.Delete(key)
 		case 1:
-			s.Update(o, Meta{Data: make([]byte, 9000)})
+			s.Update(o, bodies.Meta{Data: make([]byte, 9000)})
 		}
 		s.copies.mu.Lock()
 		most = max(most, s.copies.order.Len())

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/summarycache/summarycache/cmd/peer/internal/bodies"
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
 	"github.com/summarycache/summarycache/cmd/peer/internal/store/disktest"
 )
@@ -118,7 +119,7 @@ func crashAt(t *testing.T, seed uint64, at int) bool {
 			delete(held, key)
 		case 1:
 			if o, ok := s.Get(key); ok {
-				s.Update(o, store.Meta{Data: fmt.Append(nil, held[key])})
+				s.Update(o, bodies.Meta{Data: fmt.Append(nil, held[key])})
 			}
 		default:
 			w, err := s.Create(key, -1)
@@ -126,7 +127,7 @@ func crashAt(t *testing.T, seed uint64, at int) bool {
 				t.Fatal(err)
 			}
 			w.Write(t.Context(), content(n))
-			if _, err = w.Commit(store.Meta{Data: fmt.Append(nil, n)}); err == nil {
+			if _, err = w.Commit(bodies.Meta{Data: fmt.Append(nil, n)}); err == nil {
 				held[key] = n
 			}
 		}
@@ -164,7 +165,7 @@ func verify(t *testing.T, s *store.Store, held map[string]int, unknown string) {
 	}
 	for key := range s.Keys() {
 		obj, _ := s.Peek(key)
-		v, err := s.Open(obj, store.Serve)
+		v, err := s.Open(obj, nil, bodies.Serve)
 		if err != nil {
 			t.Errorf("%q: %v", key, err)
 			continue

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/bodies"
 )
 
 // files returns the paths of the object files.
@@ -33,7 +35,7 @@ func TestDamage(t *testing.T) {
 		pristine := func() (dir, path string, size int64) {
 			dir = t.TempDir()
 			s := open(t, Options{Dir: dir})
-			put(t, s, "key", want, Meta{Data: []byte("description")})
+			put(t, s, "key", want, bodies.Meta{Data: []byte("description")})
 			s.Close()
 			if path = s.segments.path(1, kind); kind == "" {
 				path = files(t, dir)[0]
@@ -105,12 +107,12 @@ func flip(t *testing.T, path string, at int64) {
 func TestReloadRemoves(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, Options{Dir: dir})
-	put(t, s, "key", body(1, 70_000), Meta{})
+	put(t, s, "key", body(1, 70_000), bodies.Meta{})
 	s.Close()
 	old := files(t, dir)[0]
 	saved, _ := os.ReadFile(old)
 	s = open(t, Options{Dir: dir})
-	put(t, s, "key", body(2, 70_000), Meta{})
+	put(t, s, "key", body(2, 70_000), bodies.Meta{})
 	s.Close()
 	os.WriteFile(old, saved, 0o600) // a crash before the old file was unlinked
 	os.WriteFile(filepath.Join(dir, "tmp", "0000000000000077"), []byte("half a bo"), 0o600)
@@ -223,7 +225,7 @@ func killSize(i int) int { return []int{100, 5_000, 70_000, 400_000}[i%4] }
 func writeForever(t *testing.T, dir string) {
 	s := open(t, Options{Dir: dir, MaxBytes: 1 << 30})
 	for i := 0; ; i++ {
-		put(t, s, fmt.Sprint(i), body(uint64(i), killSize(i)), Meta{})
+		put(t, s, fmt.Sprint(i), body(uint64(i), killSize(i)), bodies.Meta{})
 		fmt.Println(i)
 	}
 }

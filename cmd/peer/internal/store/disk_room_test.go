@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/summarycache/summarycache/cmd/peer/internal/bodies"
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
 	"github.com/summarycache/summarycache/cmd/peer/internal/store/disktest"
 )
@@ -27,7 +28,7 @@ func fill(t *testing.T, s *store.Store, name string, n, size int) (stored int) {
 			w.Abort()
 			continue
 		}
-		if _, err := w.Commit(store.Meta{}); err == nil {
+		if _, err := w.Commit(bodies.Meta{}); err == nil {
 			stored++
 		}
 		synctest.Wait()
@@ -49,7 +50,7 @@ func wantFull(t *testing.T, s *store.Store, disk int64) {
 		if !ok {
 			continue
 		}
-		v, err := s.Open(o, store.Serve)
+		v, err := s.Open(o, nil, bodies.Serve)
 		if err != nil {
 			t.Fatalf("%q: %v", key, err)
 		}

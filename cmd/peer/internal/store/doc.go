@@ -4,10 +4,10 @@
 // (see segment_format.go). A larger object is a self-describing file: first the body, then the
 // checksums of its blocks, the caller's metadata and a footer (see format.go). Start from [Open],
 // [Store.Get] and [Store.Create]. A [Writer] can be read while it is being written
-// ([Writer.Follow]), so that many readers can attach to a body that is still arriving.
+// ([bodies.Stream.Follow]), so that many readers can attach to a body that is still arriving.
 //
 // The store knows nothing of HTTP: metadata is opaque, and a key is any string. It reports
-// through [Hooks] which keys it holds, and which of them are listed, that is, worth
+// through [bodies.Hooks] which keys it holds, and which of them are listed, that is, worth
 // advertising to other caches.
 //
 // # Checksums
@@ -17,9 +17,9 @@
 // 1 MiB, more than letting the kernel send the body from its page cache (BENCHMARKS.md). That is
 // a third of the cost of an answer. So the kernel sends a block that was checked less than a minute
 // ago, if the system says that all its pages are still in memory and that nobody has written to the file
-// since (its ctime). Otherwise all checks of that file are forgotten. For another cache ([Share]) every byte is checked each
+// since (its ctime). Otherwise all checks of that file are forgotten. For another cache ([bodies.Share]) every byte is checked each
 // time, even if the body is in memory, because the other cache would store a wrong byte.
-// A [Follower] that reads back the file of a body being written also checks each block.
+// A [bodies.Follower] that reads back the file of a body being written also checks each block.
 //
 // This is enough because a page contains what was checked until it leaves memory, and only a read
 // brings it back from the disk. Read-ahead is off for the store's files, so reading a body loads
@@ -54,7 +54,7 @@
 //
 // # Eviction
 //
-// A full store first evicts copies ([Meta.Copied]), as long as they take more than a 32nd of the
+// A full store first evicts copies ([bodies.Meta.Copied]), as long as they take more than a 32nd of the
 // store: another cache of the cluster has such an object, so losing it costs a request to that
 // cache and not to the origin. Then it evicts the objects that are requested least, as the index
 // (W-TinyLFU) estimates. Copies that [Store.Get] finds stay longer than others. A store with
@@ -78,7 +78,7 @@
 //   - The files of a segment are removed after the marks of the objects moved out of it.
 //
 // While the store is open, memory decides: turnover ignores the marks. So a killed
-// process loses no object for which [Writer.Commit] or [Store.Update] returned, and leaves no
+// process loses no object for which [bodies.Stream.Commit] or [Store.Update] returned, and leaves no
 // partial object that looks complete. No object comes back for which [Store.Delete] or
 // [Store.DeleteObject] returned. An evicted object is removed from the disk moments later, or
 // before one of these calls returns. [Open] deletes the temporary files, and reads the footers of

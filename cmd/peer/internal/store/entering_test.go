@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/bodies"
 )
 
 // TestListedAfterHook: an iteration that begins after the hook was called for an object
@@ -34,13 +36,13 @@ func TestListedAfterHook(t *testing.T) {
 			}
 		}
 		told := func(string) {}
-		s = open(t, Options{Hooks: Hooks{Listed: func(key string) { told(key) }}})
+		s = open(t, Options{Hooks: bodies.Hooks{Listed: func(key string) { told(key) }}})
 		var o *Object
 		if update { // it was not listed before
-			o = put(t, s, "k", []byte("body"), Meta{})
+			o = put(t, s, "k", []byte("body"), bodies.Meta{})
 		}
 		told = iterate
-		m := Meta{ListUntil: time.Now().Add(time.Hour)}
+		m := bodies.Meta{ListUntil: time.Now().Add(time.Hour)}
 		if update {
 			_, err := s.Update(o, m)
 			check(t, err)
@@ -58,7 +60,7 @@ func TestListedAfterHook(t *testing.T) {
 func TestFollowUntilFound(t *testing.T) {
 	var w *Writer
 	followed := false
-	s := open(t, Options{Hooks: Hooks{Stored: func(key string) {
+	s := open(t, Options{Hooks: bodies.Hooks{Stored: func(key string) {
 		f, ok := w.Follow(t.Context())
 		if !ok {
 			t.Fatal("the object is not found yet, and its body cannot be followed any more")
@@ -77,7 +79,7 @@ func TestFollowUntilFound(t *testing.T) {
 		if err := w.Write(t.Context(), []byte("body")); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := w.Commit(Meta{}); err != nil || !followed {
+		if _, err := w.Commit(bodies.Meta{}); err != nil || !followed {
 			t.Fatal(err, followed)
 		}
 		followed = false

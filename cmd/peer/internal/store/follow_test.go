@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/bodies"
 )
 
 func TestFollow(t *testing.T) {
@@ -53,7 +55,7 @@ func TestFollow(t *testing.T) {
 					rest = rest[k:]
 					time.Sleep(time.Millisecond)
 				}
-				if _, err := w.Commit(Meta{Data: []byte("m")}); err != nil {
+				if _, err := w.Commit(bodies.Meta{Data: []byte("m")}); err != nil {
 					t.Fatal(err)
 				}
 				for range readers {
@@ -80,8 +82,8 @@ func TestFollowEnds(t *testing.T) {
 		want error
 	}{
 		{"error", func(w *Writer, _ context.CancelCauseFunc) { w.End(broken) }, broken},
-		{"abort", func(w *Writer, _ context.CancelCauseFunc) { w.Abort() }, ErrBrokenOff},
-		{"short of the announced size", func(w *Writer, _ context.CancelCauseFunc) { w.Commit(Meta{}) }, ErrBrokenOff},
+		{"abort", func(w *Writer, _ context.CancelCauseFunc) { w.Abort() }, bodies.ErrBrokenOff},
+		{"short of the announced size", func(w *Writer, _ context.CancelCauseFunc) { w.Commit(bodies.Meta{}) }, bodies.ErrBrokenOff},
 		{"reader leaves", func(w *Writer, cancel context.CancelCauseFunc) { cancel(broken); w.Abort() }, broken},
 	}
 	for _, tt := range tests {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/cespare/xxhash/v2"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/bodies"
 )
 
 // A file is
@@ -32,7 +34,7 @@ import (
 //	56      8   xxhash64 of the footer's first 56 bytes
 //
 // The parts fill the file exactly; a file of any other length is broken. A new
-// description of the same body ([Meta]) overwrites key, data and footer
+// description of the same body ([bodies.Meta]) overwrites key, data and footer
 // in place: a crash in between leaves a broken file, which the next Open removes.
 //
 // A block has 64 KiB. A reader needs memory for one block, and another cache holds back one block
@@ -71,7 +73,7 @@ type stamp struct {
 	copied    bool  // another cache has a copy
 }
 
-func stampOf(m Meta, written int64) stamp {
+func stampOf(m bodies.Meta, written int64) stamp {
 	return stamp{nanos(m.ListUntil), written, nanos(m.Generated), m.Copied}
 }
 

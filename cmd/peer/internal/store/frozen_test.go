@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/bodies"
 )
 
 // testdata/frozen holds stores that earlier revisions of this program wrote, each in a directory
@@ -39,9 +41,9 @@ func TestFreeze(t *testing.T) {
 	}
 	s := open(t, Options{Dir: dir})
 	for _, n := range frozenSizes {
-		put(t, s, fmt.Sprint("listed ", n), frozenBody(n), Meta{Data: fmt.Appendf(nil, "meta %d", n), ListUntil: frozenUntil, Generated: frozenMade})
+		put(t, s, fmt.Sprint("listed ", n), frozenBody(n), bodies.Meta{Data: fmt.Appendf(nil, "meta %d", n), ListUntil: frozenUntil, Generated: frozenMade})
 	}
-	put(t, s, "not listed", frozenBody(10), Meta{})
+	put(t, s, "not listed", frozenBody(10), bodies.Meta{})
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}

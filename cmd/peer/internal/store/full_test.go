@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/bodies"
 )
 
 // smallDisk mounts a file system of that many bytes, if that is allowed.
@@ -42,7 +44,7 @@ func TestFullDisk(t *testing.T) {
 		if err := w.Write(t.Context(), b); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := w.Commit(Meta{}); err != nil {
+		if _, err := w.Commit(bodies.Meta{}); err != nil {
 			failed++
 		} else {
 			stored++
@@ -62,7 +64,7 @@ func TestFullDisk(t *testing.T) {
 		var i int
 		fmt.Sscan(key, &i)
 		_, b, err := read(s, key)
-		if err != nil && !errors.Is(err, ErrGone) || err == nil && !bytes.Equal(b, body(uint64(i), 60_000+i%2*40_000)) {
+		if err != nil && !errors.Is(err, bodies.ErrGone) || err == nil && !bytes.Equal(b, body(uint64(i), 60_000+i%2*40_000)) {
 			t.Errorf("object %d: %d bytes, %v", i, len(b), err)
 		}
 		good++
@@ -94,7 +96,7 @@ func TestDiskOf256MiB(t *testing.T) {
 			w, err := s.Create(fmt.Sprint(next), int64(size))
 			check(t, err)
 			if err = w.Write(t.Context(), body(uint64(next), size)); err == nil {
-				_, err = w.Commit(Meta{})
+				_, err = w.Commit(bodies.Meta{})
 			}
 			if err != nil {
 				w.Abort()

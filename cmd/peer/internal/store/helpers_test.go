@@ -7,6 +7,9 @@ import (
 	"math/rand/v2"
 	"sync"
 	"testing"
+	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/bodies"
 )
 
 // mirror counts the calls of hooks, as a digest does.
@@ -28,8 +31,8 @@ func (m *mirror) add(set map[string]int, key string, n int) {
 	}
 }
 
-func (m *mirror) hooks() Hooks {
-	return Hooks{
+func (m *mirror) hooks() bodies.Hooks {
+	return bodies.Hooks{
 		Stored:   func(k string) { m.add(m.stored, k, 1) },
 		Evicted:  func(k string) { m.add(m.stored, k, -1) },
 		Listed:   func(k string) { m.add(m.listed, k, 1) },
@@ -92,6 +95,14 @@ func open(t testing.TB, o Options) *Store {
 	return s
 }
 
+// Bounds of package bodies.
+const (
+	memoryBody = blockSize
+	keptBody   = 2 * blockSize
+	maxWindow  = 4 * blockSize
+	lagTime    = time.Second
+)
+
 func check(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
@@ -110,7 +121,7 @@ func body(seed uint64, n int) []byte {
 	return b
 }
 
-func put(t testing.TB, s *Store, key string, b []byte, m Meta) *Object {
+func put(t testing.TB, s *Store, key string, b []byte, m bodies.Meta) *Object {
 	t.Helper()
 	w, err := s.Create(key, int64(len(b)))
 	if err != nil {
@@ -123,21 +134,21 @@ func put(t testing.TB, s *Store, key string, b []byte, m Meta) *Object {
 	if err != nil {
 		t.Fatalf("Commit(%q): %v", key, err)
 	}
-	return o
+	return o.(*Object)
 }
 
 func read(s *Store, key string) (data, b []byte, err error) {
 	o, ok := s.Get(key)
 	if !ok {
-		return nil, nil, ErrGone
+		return nil, nil, bodies.ErrGone
 	}
-	v, err := s.Open(o, Serve)
+	v, err := s.Open(o, nil, bodies.Serve)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer v.Close()
 	var buf bytes.Buffer
-	_, err = writeRange(&v, &buf, 0, v.Size())
+	_, err = writeRange(v, &buf, 0, v.Size())
 	return v.Value().([]byte), buf.Bytes(), err
 }
 

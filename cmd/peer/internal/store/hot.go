@@ -20,7 +20,7 @@ import (
 // adding objects that are requested once, and evicting others for them, costs more than reading
 // them.
 type hotSet struct {
-	cache  *otter.Cache[uint64, hotObject]
+	cache  *otter.Cache[uint64, *hotObject]
 	limit  int64           // bytes of the index and the set together
 	index  *atomic.Int64   // bytes of the index
 	memory *budget.Account // nil = only the limit counts
@@ -37,6 +37,7 @@ type hotSet struct {
 	unsent    atomic.Uint32 // hits of long bodies without one
 }
 
+// A hotObject is what is in memory of an object. It is immutable.
 type hotObject struct {
 	value   any
 	body    []byte
@@ -45,6 +46,9 @@ type hotObject struct {
 	size    int
 	sent    *openFile // a copy of the body that the kernel can send; nil = none
 }
+
+// Value returns the decoded description. It is shared and must not be changed.
+func (h *hotObject) Value() any { return h.value }
 
 // weight is what the object takes in memory.
 func (h *hotObject) weight() int {
@@ -77,10 +81,10 @@ func newHotSet(limit int64, index *atomic.Int64, memory *budget.Account) *hotSet
 	}
 	limit = max(limit, 64<<10)
 	h := &hotSet{once: make([]atomic.Uint64, limit/hotSlot), limit: limit, index: index, memory: memory}
-	h.cache = otter.Must(&otter.Options[uint64, hotObject]{
+	h.cache = otter.Must(&otter.Options[uint64, *hotObject]{
 		MaximumWeight: uint64(limit),
-		Weigher:       func(_ uint64, h hotObject) uint32 { return uint32(h.weight()) },
-		OnAtomicDeletion: func(e otter.DeletionEvent[uint64, hotObject]) {
+		Weigher:       func(_ uint64, h *hotObject) uint32 { return uint32(h.weight()) },
+		OnAtomicDeletion: func(e otter.DeletionEvent[uint64, *hotObject]) {
 			if e.Cause == otter.CauseOverflow && !h.full.Load() {
 				h.full.Store(true)
 			}
@@ -145,14 +149,14 @@ func (h *hotSet) grant(bytes int64) {
 	h.memory.Give(granted - bytes)
 }
 
-func (h *hotSet) get(o *Object) (hotObject, bool) {
+func (h *hotSet) get(o *Object) (*hotObject, bool) {
 	if h == nil {
-		return hotObject{}, false
+		return nil, false
 	}
 	return h.cache.GetIfPresent(o.seq)
 }
 
-func (h *hotSet) put(o *Object, v hotObject) {
+func (h *hotSet) put(o *Object, v *hotObject) {
 	if h == nil {
 		return
 	}
@@ -163,7 +167,7 @@ func (h *hotSet) put(o *Object, v hotObject) {
 }
 
 // set sets what is known of an object, and takes over its reference to the file.
-func (h *hotSet) set(o *Object, v hotObject) {
+func (h *hotSet) set(o *Object, v *hotObject) {
 	w := v.weight()
 	h.fit(w)
 	h.held.Add(int64(w))

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"testing"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/bodies"
 )
 
 // TestHotTakesWhatComesAgain: while there is room, every loaded object is kept. A full set keeps
@@ -14,9 +16,9 @@ func TestHotTakesWhatComesAgain(t *testing.T) {
 		t.Helper()
 		o, ok := s.Peek(name)
 		if !ok {
-			o = put(t, s, name, body(1, 1000), Meta{})
+			o = put(t, s, name, body(1, 1000), bodies.Meta{})
 		}
-		v, err := s.Open(o, Serve)
+		v, err := s.Open(o, nil, bodies.Serve)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -57,31 +59,31 @@ func TestViewAgain(t *testing.T) {
 	for _, memory := range []int64{0, 1 << 20} {
 		s := open(t, Options{MemoryBytes: memory})
 		for _, n := range []int{0, 1, 1000, blockSize, blockSize + 1} {
-			o := put(t, s, fmt.Sprint(n), body(1, n), Meta{Data: []byte("about")})
-			v, err := s.Open(o, Describe)
+			o := put(t, s, fmt.Sprint(n), body(1, n), bodies.Meta{Data: []byte("about")})
+			about, err := s.Describe(o)
 			if err != nil {
 				t.Fatal(err)
 			}
-			v.Close()
-			for _, a := range []Access{Serve, Share} {
-				again, ok := v.Again(a)
-				if want := o.is(objSmall) || memory > 0 && n <= blockSize; ok != want {
-					t.Fatalf("%d bytes: Again(%d) = %v, want %v", n, a, ok, want)
+			for _, a := range []bodies.Access{bodies.Serve, bodies.Share} {
+				v, err := s.Open(o, about, a)
+				if err != nil {
+					t.Fatal(err)
 				}
-				if !ok {
-					continue
+				if want := o.is(objSmall) || memory > 0 && n <= blockSize; want && v.hot != about {
+					t.Fatalf("%d bytes: Open(%d) read the body again", n, a)
 				}
 				var got bytes.Buffer
-				if _, err := writeRange(&again, &got, 0, int64(n)); err != nil || !bytes.Equal(got.Bytes(), body(1, n)) || string(again.Value().([]byte)) != "about" {
-					t.Errorf("%d bytes: Again(%d) gave %d, of %q, %v", n, a, got.Len(), again.Value(), err)
+				if _, err := writeRange(v, &got, 0, int64(n)); err != nil || !bytes.Equal(got.Bytes(), body(1, n)) || string(v.Value().([]byte)) != "about" {
+					t.Errorf("%d bytes: Open(%d) gave %d, of %q, %v", n, a, got.Len(), v.Value(), err)
 				}
+				v.Close()
 			}
-			if n == 0 || !v.hot.hasBody {
+			if n == 0 || !about.hasBody {
 				continue
 			}
-			v.hot.body[n/2] ^= 1
-			if _, ok := v.Again(Share); ok {
-				t.Errorf("%d bytes: gave another cache a byte that had turned", n)
+			about.body[n/2] ^= 1
+			if v, err := s.Open(o, about, bodies.Share); (err == nil) != (memory == 0) || err == nil && v.hot == about {
+				t.Errorf("%d bytes: gave another cache a byte that had turned, %v", n, err)
 			}
 		}
 	}

@@ -144,7 +144,7 @@ func (l *labels) find(hash uint64) (all []*Object) {
 
 // labelsOf returns the labels in a description, each once.
 func (s *Store) labelsOf(data []byte) (hashes []uint64) {
-	for _, label := range s.opt.Labels(data) {
+	for _, label := range s.opt.Hooks.Labels(data) {
 		hashes = append(hashes, xxhash.Sum64String(label))
 	}
 	slices.Sort(hashes)

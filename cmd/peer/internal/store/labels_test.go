@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/summarycache/summarycache/cmd/peer/internal/bodies"
 	"github.com/summarycache/summarycache/cmd/peer/internal/budget"
 )
 
@@ -24,14 +25,16 @@ func putLabelled(s *Store, key string, labels ...string) (*Object, error) {
 	if err := w.Write(context.Background(), []byte("x")); err != nil {
 		return nil, err
 	}
-	return w.Commit(Meta{Data: []byte(strings.Join(labels, " "))})
+	o, err := w.Commit(bodies.Meta{Data: []byte(strings.Join(labels, " "))})
+	committed, _ := o.(*Object)
+	return committed, err
 }
 
 // TestLabelsAgainstMap compares labels with a map of the objects in the store, over several lives of
 // all of them.
 func TestLabelsAgainstMap(t *testing.T) {
 	account := budget.New(1<<30).Open("tags", 0, 0)
-	s := open(t, Options{MaxBytes: 64 << 20, Labels: byWords, LabelMemory: account})
+	s := open(t, Options{MaxBytes: 64 << 20, Hooks: bodies.Hooks{Labels: byWords}, LabelMemory: account})
 	r := rand.New(rand.NewPCG(1, 2))
 	want := make(map[string][]string) // labels by key
 	check := func(label string) {
@@ -91,7 +94,9 @@ func TestLabelsHaveABudget(t *testing.T) {
 	dir := t.TempDir()
 	account := budget.New(1<<30).Open("tags", 0, 100*10*perLabel)
 	m := newMirror()
-	s := open(t, Options{Dir: dir, MaxBytes: 64 << 20, Labels: byWords, LabelMemory: account, Hooks: m.hooks()})
+	hooks := m.hooks()
+	hooks.Labels = byWords
+	s := open(t, Options{Dir: dir, MaxBytes: 64 << 20, LabelMemory: account, Hooks: hooks})
 	labels := func(i int) (list []string) {
 		for k := range 10 {
 			list = append(list, fmt.Sprintf("%d-%d", i, k))
@@ -100,7 +105,7 @@ func TestLabelsHaveABudget(t *testing.T) {
 	}
 	for i := range 110 {
 		_, err := putLabelled(s, fmt.Sprint(i), labels(i)...)
-		if i < 100 && err != nil || i >= 100 && !errors.Is(err, ErrNoMemory) {
+		if i < 100 && err != nil || i >= 100 && !errors.Is(err, bodies.ErrNoMemory) {
 			t.Fatalf("object %d: %v", i, err)
 		}
 		if _, ok := s.Get(fmt.Sprint(i)); ok != (err == nil) {
@@ -108,7 +113,7 @@ func TestLabelsHaveABudget(t *testing.T) {
 		}
 	}
 	o, _ := s.Get("5")
-	if _, err := s.Update(o, Meta{Data: []byte(strings.Join(append(labels(5), "more"), " "))}); !errors.Is(err, ErrGone) {
+	if _, err := s.Update(o, bodies.Meta{Data: []byte(strings.Join(append(labels(5), "more"), " "))}); !errors.Is(err, bodies.ErrGone) {
 		t.Errorf("an update with more labels: %v", err)
 	}
 	s.Delete("7")
@@ -118,7 +123,7 @@ func TestLabelsHaveABudget(t *testing.T) {
 	m.check(t, s)
 	s.Close()
 	half := budget.New(1<<30).Open("tags", 0, 50*10*perLabel)
-	s = open(t, Options{Dir: dir, MaxBytes: 64 << 20, Labels: byWords, LabelMemory: half})
+	s = open(t, Options{Dir: dir, MaxBytes: 64 << 20, Hooks: bodies.Hooks{Labels: byWords}, LabelMemory: half})
 	if n := s.Stats().Objects; n != 50 {
 		t.Errorf("%d objects after a start with memory for 50", n)
 	}
@@ -128,7 +133,7 @@ func TestLabelsHaveABudget(t *testing.T) {
 // memory for them as they take on disk: it was 13 times as much.
 func TestLabelsTakeLittleMemory(t *testing.T) {
 	account := budget.New(4<<30).Open("tags", 0, 0)
-	s := open(t, Options{MaxBytes: 1 << 30, Labels: byWords, LabelMemory: account})
+	s := open(t, Options{MaxBytes: 1 << 30, Hooks: bodies.Hooks{Labels: byWords}, LabelMemory: account})
 	before := heapBytes()
 	for i := range 2000 {
 		labels := make([]string, 1000)

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/bodies"
 )
 
 func TestUnlistsOnTime(t *testing.T) {
@@ -17,10 +19,10 @@ func TestUnlistsOnTime(t *testing.T) {
 		defer s.Close()
 		start := time.Now()
 		for i := range 50 {
-			put(t, s, fmt.Sprint(i), nil, Meta{ListUntil: start.Add(time.Duration(50-i) * time.Minute)})
+			put(t, s, fmt.Sprint(i), nil, bodies.Meta{ListUntil: start.Add(time.Duration(50-i) * time.Minute)})
 		}
-		put(t, s, "never", nil, Meta{})
-		put(t, s, "over", nil, Meta{ListUntil: start})
+		put(t, s, "never", nil, bodies.Meta{})
+		put(t, s, "over", nil, bodies.Meta{ListUntil: start})
 		for i := range 50 {
 			if got := s.Stats().Listed; got != 50-i {
 				t.Fatalf("after %v %d objects are listed, want %d", time.Since(start), got, 50-i)
@@ -30,7 +32,7 @@ func TestUnlistsOnTime(t *testing.T) {
 		}
 		m.check(t, s)
 		o, _ := s.Get("7") // a refreshed object comes back
-		if _, err := s.Update(o, Meta{ListUntil: time.Now().Add(2 * time.Hour)}); err != nil {
+		if _, err := s.Update(o, bodies.Meta{ListUntil: time.Now().Add(2 * time.Hour)}); err != nil {
 			t.Fatal(err)
 		}
 		if m.check(t, s); m.count("7") != 1 {
@@ -52,8 +54,8 @@ func TestListed(t *testing.T) {
 	dir := t.TempDir()
 	until, since := time.Now().Add(time.Hour).Round(0), time.Now().Add(-time.Minute).Truncate(time.Second)
 	s := open(t, Options{Dir: dir, MaxBytes: 1 << 20})
-	put(t, s, "listed", body(1, 10), Meta{ListUntil: until, Generated: since})
-	put(t, s, "not listed", body(2, 10), Meta{Generated: since})
+	put(t, s, "listed", body(1, 10), bodies.Meta{ListUntil: until, Generated: since})
+	put(t, s, "not listed", body(2, 10), bodies.Meta{Generated: since})
 	check := func(s *Store) {
 		t.Helper()
 		n := 0
@@ -88,16 +90,16 @@ func TestClockJumps(t *testing.T) {
 			now := func() time.Time { return time.Now().Add(ahead).Round(0) }
 			m := newMirror()
 			dir := t.TempDir()
-			s, err := Open(Options{Dir: dir, MaxBytes: 1 << 20, Hooks: m.hooks(), Now: now})
+			s, err := Open(Options{Dir: dir, MaxBytes: 1 << 20, Hooks: at(m.hooks(), now)})
 			if err != nil {
 				t.Fatal(err)
 			}
-			put(t, s, "before", nil, Meta{ListUntil: now().Add(time.Hour)})
-			o := put(t, s, "renewed", nil, Meta{ListUntil: now().Add(time.Hour)})
-			put(t, s, "far", nil, Meta{ListUntil: now().Add(1<<63 - 1)})
+			put(t, s, "before", nil, bodies.Meta{ListUntil: now().Add(time.Hour)})
+			o := put(t, s, "renewed", nil, bodies.Meta{ListUntil: now().Add(time.Hour)})
+			put(t, s, "far", nil, bodies.Meta{ListUntil: now().Add(1<<63 - 1)})
 			ahead = jump
-			put(t, s, "after", nil, Meta{ListUntil: now().Add(time.Hour)})
-			if _, err := s.Update(o, Meta{ListUntil: now().Add(time.Hour)}); err != nil {
+			put(t, s, "after", nil, bodies.Meta{ListUntil: now().Add(time.Hour)})
+			if _, err := s.Update(o, bodies.Meta{ListUntil: now().Add(time.Hour)}); err != nil {
 				t.Fatal(err)
 			}
 			for _, wait := range []time.Duration{59 * time.Minute, 2 * time.Minute} {
@@ -113,12 +115,12 @@ func TestClockJumps(t *testing.T) {
 					}
 				}
 			}
-			put(t, s, "kept", nil, Meta{ListUntil: now().Add(time.Hour)})
+			put(t, s, "kept", nil, bodies.Meta{ListUntil: now().Add(time.Hour)})
 			s.Close()
 
 			ahead = 0 // a clock that was ahead is put right
 			m = newMirror()
-			s, err = Open(Options{Dir: dir, MaxBytes: 1 << 20, Hooks: m.hooks(), Now: now})
+			s, err = Open(Options{Dir: dir, MaxBytes: 1 << 20, Hooks: at(m.hooks(), now)})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -133,4 +135,10 @@ func TestClockJumps(t *testing.T) {
 			s.Close()
 		})
 	}
+}
+
+// at returns hooks with a clock.
+func at(h bodies.Hooks, now func() time.Time) bodies.Hooks {
+	h.Now = now
+	return h
 }

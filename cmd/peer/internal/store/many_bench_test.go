@@ -11,6 +11,8 @@ import (
 	"runtime"
 	"testing"
 	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/bodies"
 )
 
 var reloadDir = flag.String("reload", "", "the store of BenchmarkReload")
@@ -18,7 +20,7 @@ var reloadDir = flag.String("reload", "", "the store of BenchmarkReload")
 var manyObjects = flag.Int("many", 100_000, "objects of the benchmarks of many small ones; a million is what BenchmarkReload is about")
 
 // manyMeta is of the length of a stored header.
-var manyMeta = Meta{Data: body(1, 300), ListUntil: time.Now().Add(time.Hour), Generated: time.Now()}
+var manyMeta = bodies.Meta{Data: body(1, 300), ListUntil: time.Now().Add(time.Hour), Generated: time.Now()}
 
 func manyKey(i int) string { return fmt.Sprintf("GET http://www.example.com/object/%07d", i) }
 
@@ -69,7 +71,7 @@ func BenchmarkSpread(b *testing.B) {
 		if !ok {
 			b.Fatal("gone")
 		}
-		v, err := s.Open(o, Serve)
+		v, err := s.Open(o, nil, bodies.Serve)
 		if err != nil {
 			b.Fatal(err)
 		}

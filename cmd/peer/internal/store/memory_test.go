@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/summarycache/summarycache/cmd/peer/internal/bodies"
 	"github.com/summarycache/summarycache/cmd/peer/internal/budget"
 )
 
@@ -14,7 +15,7 @@ func view(t *testing.T, s *Store, key string) {
 	if !ok {
 		return
 	}
-	v, err := s.Open(o, Serve)
+	v, err := s.Open(o, nil, bodies.Serve)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +31,7 @@ func TestIndexAndHotObjectsShareMemory(t *testing.T) {
 	n := 0
 	fill := func(to int) {
 		for ; n < to; n++ {
-			put(t, s, fmt.Sprint(n), body(1, 1000), Meta{})
+			put(t, s, fmt.Sprint(n), body(1, 1000), bodies.Meta{})
 			view(t, s, fmt.Sprint(n))
 		}
 		for range 2 { // so that a full set takes them
@@ -70,7 +71,7 @@ func TestHotObjectsYield(t *testing.T) {
 	s := open(t, Options{MaxBytes: 64 << 20, MemoryBytes: 8 << 20, Memory: b.Open("objects", 0, 0)})
 	other := b.Open("other", 0, 0)
 	for i := range 2000 {
-		put(t, s, fmt.Sprint(i), body(1, 2000), Meta{})
+		put(t, s, fmt.Sprint(i), body(1, 2000), bodies.Meta{})
 		view(t, s, fmt.Sprint(i))
 	}
 	before := s.Stats()
@@ -94,7 +95,7 @@ func TestStoreMakesRoomInMemory(t *testing.T) {
 	account := budget.New(1<<30).Open("objects", 0, 4000*(perObject+4))
 	s := open(t, Options{MaxBytes: 64 << 20, Memory: account})
 	for i := range 10_000 {
-		put(t, s, fmt.Sprint(i), body(1, 100), Meta{})
+		put(t, s, fmt.Sprint(i), body(1, 100), bodies.Meta{})
 		if i%1000 == 999 {
 			s.room.Lock()
 			s.room.shortAt = s.room.shortAt.Add(-1 << 30) // as a second later

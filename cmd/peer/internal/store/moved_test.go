@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/bodies"
 )
 
 // filled returns the directory of a closed store with small and large objects.
@@ -14,7 +16,7 @@ func filled(t *testing.T) (dir string) {
 	dir = t.TempDir()
 	s := open(t, Options{Dir: dir})
 	for _, n := range []int{1, 1000, blockSize, 300_000} {
-		put(t, s, fmt.Sprint("k", n), body(uint64(n), n), Meta{Data: []byte("meta")})
+		put(t, s, fmt.Sprint("k", n), body(uint64(n), n), bodies.Meta{Data: []byte("meta")})
 	}
 	check(t, s.Close())
 	return dir

@@ -10,6 +10,7 @@ import (
 
 	"github.com/maypok86/otter/v2"
 
+	"github.com/summarycache/summarycache/cmd/peer/internal/bodies"
 	"github.com/summarycache/summarycache/cmd/peer/internal/planted"
 )
 
@@ -77,7 +78,7 @@ func (o *Object) Generated() time.Time {
 	return time.Unix(int64(o.generated), 0)
 }
 
-// Copied reports whether another cache has a copy ([Meta.Copied]).
+// Copied reports whether another cache has a copy ([bodies.Meta.Copied]).
 func (o *Object) Copied() bool { return o.is(objCopied) }
 
 // A file holds a body, and is shared by the successive Objects that describe it. It is unlinked
@@ -192,7 +193,7 @@ func (s *Store) enter(o *Object) {
 	s.charge(o)
 	s.opt.Hooks.Stored(o.key)
 	s.copies.enter(o)
-	after := min(o.ListUntil().Sub(s.opt.Now()), maxListed)
+	after := min(o.ListUntil().Sub(s.opt.Hooks.Now()), maxListed)
 	if after <= 0 {
 		return
 	}
@@ -235,28 +236,28 @@ func (s *Store) unlist(o *Object) {
 }
 
 // Update replaces the description of o's body and returns the new Object. This one is marked as a
-// copy if o is. Update returns [ErrGone] if o is no longer in the store. After any other error o
-// is removed; [ErrTooLarge] means that the description and the body don't fit into a segment.
-func (s *Store) Update(o *Object, m Meta) (*Object, error) {
+// copy if o is. Update returns [bodies.ErrGone] if o is no longer in the store. After any other error o
+// is removed; [bodies.ErrTooLarge] means that the description and the body don't fit into a segment.
+func (s *Store) Update(o *Object, m bodies.Meta) (*Object, error) {
 	if len(m.Data) > maxData {
-		return nil, ErrTooLarge
+		return nil, bodies.ErrTooLarge
 	}
 	s.committing.RLock()
 	defer s.committing.RUnlock()
 	if s.closed {
-		return nil, ErrClosed
+		return nil, bodies.ErrClosed
 	}
 	if cur, ok := s.Peek(o.key); !ok || cur != o {
-		return nil, ErrGone
+		return nil, bodies.ErrGone
 	}
 	m.Copied = o.Copied()
-	fresh, pinned, err := s.describe(o, m.Data, stampOf(m, s.opt.Now().UnixNano()))
+	fresh, pinned, err := s.describe(o, m.Data, stampOf(m, s.opt.Hooks.Now().UnixNano()))
 	switch {
-	case errors.Is(err, ErrGone):
+	case errors.Is(err, bodies.ErrGone):
 		return nil, err
 	case errors.Is(err, errBroken):
 		return nil, s.dropCorrupt(o, err)
-	case errors.Is(err, ErrTooLarge):
+	case errors.Is(err, bodies.ErrTooLarge):
 		s.DeleteObject(o)
 		return nil, err
 	case err != nil:
@@ -267,7 +268,7 @@ func (s *Store) Update(o *Object, m Meta) (*Object, error) {
 	defer s.segments.unpin(pinned)
 	if !s.swap(o, fresh, s.labelsOf(m.Data)) {
 		s.DeleteObject(o) // it is there if there is no memory for the labels
-		return nil, ErrGone
+		return nil, bodies.ErrGone
 	}
 	return fresh, nil
 }
@@ -279,7 +280,7 @@ func (s *Store) describe(o *Object, data []byte, st stamp) (fresh *Object, pinne
 		return s.describeSmall(o, data, st)
 	}
 	if !o.file.acquire() {
-		return nil, nil, ErrGone
+		return nil, nil, bodies.ErrGone
 	}
 	size, err := s.rewriteTail(o, data, st)
 	if err != nil {

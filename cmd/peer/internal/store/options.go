@@ -5,39 +5,13 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/summarycache/summarycache/cmd/peer/internal/bodies"
 	"github.com/summarycache/summarycache/cmd/peer/internal/budget"
 	"github.com/summarycache/summarycache/cmd/peer/internal/health"
 )
 
-var (
-	// ErrLocked is returned by Open when another process uses the directory.
-	ErrLocked = errors.New("directory is in use by another process")
-	// ErrTooLarge is returned when an object cannot fit the store.
-	ErrTooLarge = errors.New("store: object is larger than the store takes")
-	// ErrGone is returned when an object left the store before it was opened or updated.
-	ErrGone = errors.New("store: object is gone")
-	// ErrCorrupt is returned when bytes of an object differ from the stored ones, or can't be read.
-	ErrCorrupt = errors.New("store: object is corrupt")
-	// ErrNoMemory is returned when there is no memory for the labels of an object.
-	ErrNoMemory = errors.New("store: no memory for the object's labels")
-	// ErrClosed is returned by a store that was closed.
-	ErrClosed = errors.New("store: closed")
-)
-
-// Hooks report to the owner of a [Store] which objects it holds. Each may be nil. They are
-// called from many goroutines at once, sometimes with locks of the index held: they must
-// be quick and must not call the store.
-//
-// Stored(k) is called before an object can be found under k, and Evicted(k) once it
-// can't be found any more. Replacing an object calls Stored, then Evicted, so that a
-// count of the two never drops to zero in between. Listed and Unlisted are called likewise
-// for objects that are listed ([Meta.ListUntil]). While no call is under way, the number of
-// calls of Stored minus that of Evicted is 1 for a key that the store holds and 0 for any other;
-// likewise for Listed and Unlisted.
-type Hooks struct {
-	Stored, Evicted  func(key string)
-	Listed, Unlisted func(key string)
-}
+// ErrLocked is returned by Open when another process uses the directory.
+var ErrLocked = errors.New("directory is in use by another process")
 
 // Options says how to open a store.
 type Options struct {
@@ -46,15 +20,7 @@ type Options struct {
 	MemoryBytes int64           // bytes of memory for the index and copies of hot objects; a large index leaves these an eighth; 0 = no copies
 	Memory      *budget.Account // from which both are taken; nil = only MemoryBytes counts
 	LabelMemory *budget.Account // for the labels of objects; nil = no bound
-	Hooks       Hooks
-	// Decode turns an object's Meta.Data into the value that [View.Value] returns. Its result is
-	// kept while the object stays hot; it is shared and must not be changed. An error means that
-	// the object is corrupt. nil = the data itself.
-	Decode func(key string, data []byte) (any, error)
-	// Labels returns the labels of an object, by which [Store.Labelled] finds it, from its
-	// Meta.Data. Open also calls it, for all objects. It is called from many goroutines at once
-	// and must not keep data. nil = no labels.
-	Labels func(data []byte) []string
+	Hooks       bodies.Hooks
 	// Beat is told when work on an object being written begins and ends, on the disk and in the
 	// index; nil = nobody.
 	Beat   *health.Heartbeat
@@ -63,18 +29,6 @@ type Options struct {
 	// disk errors. It takes longer if that would be more than 8 MiB/s. 0 = never.
 	Scrub time.Duration
 	FS    FS // nil = the system's
-	// Now is the wall clock, which may jump; nil = time.Now. It gives the time at which objects
-	// were written, and how long an object stays listed when it enters the store. From then
-	// on elapsed time counts.
-	Now func() time.Time
-}
-
-// Meta describes an object to the store.
-type Meta struct {
-	Data      []byte    // the owner's description of the object, at most 1 MiB; not interpreted
-	ListUntil time.Time // when the object stops being listed; zero or past = not listed
-	Copied    bool      // another cache has the same object: a full store evicts it before others
-	Generated time.Time // when the content was generated, for [Store.Listed]; zero = unknown
 }
 
 // Stats is a snapshot of a store's state.

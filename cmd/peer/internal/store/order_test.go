@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/bodies"
 )
 
 // killed opens a copy of a store's directory as it is now.
@@ -24,7 +26,7 @@ func TestMovedTwice(t *testing.T) {
 	s := open(t, Options{})
 	want := body(1, 1000)
 	g := s.segments
-	put(t, s, "key", want, Meta{})
+	put(t, s, "key", want, bodies.Meta{})
 	s.trash.work.Lock()
 	defer s.trash.work.Unlock()
 	for range 2 {
@@ -95,7 +97,7 @@ func TestUpdateReplaced(t *testing.T) {
 		if armed && strings.HasSuffix(name, ".data") && begun.CompareAndSwap(false, true) {
 			o, _ := s.Peek("key")
 			go func() {
-				_, err := s.Update(o, Meta{Data: []byte("anew")})
+				_, err := s.Update(o, bodies.Meta{Data: []byte("anew")})
 				updated <- err
 			}()
 			<-described
@@ -103,27 +105,29 @@ func TestUpdateReplaced(t *testing.T) {
 	}}
 	s = open(t, Options{
 		FS: disk,
-		Labels: func(data []byte) []string {
-			if string(data) == "anew" {
-				if asked++; asked == 2 { // it is on the disk, and not yet in the index
-					close(described)
-					<-committed
+		Hooks: bodies.Hooks{
+			Labels: func(data []byte) []string {
+				if string(data) == "anew" {
+					if asked++; asked == 2 { // it is on the disk, and not yet in the index
+						close(described)
+						<-committed
+					}
 				}
-			}
-			return nil
+				return nil
+			},
+			Evicted: func(string) {
+				if armed {
+					starts = append(starts, killed(t, s))
+				}
+			},
 		},
-		Hooks: Hooks{Evicted: func(string) {
-			if armed {
-				starts = append(starts, killed(t, s))
-			}
-		}},
 	})
-	put(t, s, "key", old, Meta{})
+	put(t, s, "key", old, bodies.Meta{})
 	s.trash.drain()
 	armed = true
-	put(t, s, "key", want, Meta{})
+	put(t, s, "key", want, bodies.Meta{})
 	close(committed)
-	if err := <-updated; !errors.Is(err, ErrGone) {
+	if err := <-updated; !errors.Is(err, bodies.ErrGone) {
 		t.Errorf("Update: %v", err)
 	}
 	armed = false
@@ -140,9 +144,9 @@ func TestUpdateReplaced(t *testing.T) {
 // TestUpdateKept: after Update has returned, a start finds the new description.
 func TestUpdateKept(t *testing.T) {
 	s := open(t, Options{})
-	put(t, s, "key", body(1, 1000), Meta{Data: []byte("old")})
+	put(t, s, "key", body(1, 1000), bodies.Meta{Data: []byte("old")})
 	o, _ := s.Peek("key")
-	if _, err := s.Update(o, Meta{Data: []byte("anew")}); err != nil {
+	if _, err := s.Update(o, bodies.Meta{Data: []byte("anew")}); err != nil {
 		t.Fatal(err)
 	}
 	if data, got, err := read(killed(t, s), "key"); err != nil || string(data) != "anew" || !bytes.Equal(got, body(1, 1000)) {
@@ -156,7 +160,7 @@ func TestDeleteEvicted(t *testing.T) {
 	s := open(t, Options{})
 	s.trash.close() // no removals in the background
 	for _, remove := range []func(*Object) bool{s.DeleteObject, func(o *Object) bool { return s.Delete(o.Key()) }} {
-		put(t, s, "key", body(1, 1000), Meta{})
+		put(t, s, "key", body(1, 1000), bodies.Meta{})
 		o, _ := s.Peek("key")
 		if !s.removeObject(o) || remove(o) {
 			t.Fatal("the object should have been there once")

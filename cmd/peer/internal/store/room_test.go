@@ -5,6 +5,8 @@ import (
 	"io/fs"
 	"path/filepath"
 	"testing"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/bodies"
 )
 
 // TestShrink: a store whose room is cut to an eighth, while it runs or at a start, keeps the
@@ -16,7 +18,7 @@ func TestShrink(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			s := open(t, Options{MaxBytes: before})
 			for i := range before / 1200 {
-				put(t, s, fmt.Sprint(i), one, Meta{})
+				put(t, s, fmt.Sprint(i), one, bodies.Meta{})
 			}
 			s.index.CleanUp()
 			if how == "running" {
@@ -28,7 +30,7 @@ func TestShrink(t *testing.T) {
 			s.index.CleanUp()
 			s.segments.collect()
 			for i := range 3 { // later objects must fit, too
-				put(t, s, fmt.Sprint("new", i), one, Meta{})
+				put(t, s, fmt.Sprint("new", i), one, bodies.Meta{})
 			}
 			s.trash.drain()
 			if st := s.Stats(); st.Bytes < after/2 || used(t, s.opt.Dir) > after {
@@ -54,7 +56,7 @@ func TestRoomForFiles(t *testing.T) {
 	}
 	for round := range rounds {
 		for range limit / 1200 / (1 + round%3) {
-			put(t, s, fmt.Sprint(n), body(uint64(n), 1000), Meta{})
+			put(t, s, fmt.Sprint(n), body(uint64(n), 1000), bodies.Meta{})
 			n++
 		}
 		size := []int64{100 << 10, 1 << 20, 2 << 20}[round%3]
@@ -69,7 +71,7 @@ func TestRoomForFiles(t *testing.T) {
 					t.Fatalf("round %d, %d bytes of %d written: files have %d, of %d", round, size-left, size, got, limit)
 				}
 			}
-			_, err = w.Commit(Meta{})
+			_, err = w.Commit(bodies.Meta{})
 			check(t, err)
 		}
 	}

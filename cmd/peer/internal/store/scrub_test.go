@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/bodies"
 )
 
 func openForScrub(t *testing.T, pass time.Duration) *Store {
@@ -28,7 +30,7 @@ func TestScrub(t *testing.T) {
 		for i := range 60 {
 			key := fmt.Sprint(i)
 			n := []int{0, 1000, 70_000, 300_000}[i%4]
-			o := put(t, s, key, body(uint64(i), n), Meta{Data: []byte("data")})
+			o := put(t, s, key, body(uint64(i), n), bodies.Meta{Data: []byte("data")})
 			s.lastID.Add(3) // so that they are spread over the directories
 			if i%3 > 0 {
 				total += n
@@ -91,7 +93,7 @@ func TestScrubIsSlow(t *testing.T) {
 		defer s.Close()
 		const total = 80 << 20
 		for i := range total >> 20 {
-			put(t, s, fmt.Sprint(i), make([]byte, 1<<20), Meta{})
+			put(t, s, fmt.Sprint(i), make([]byte, 1<<20), bodies.Meta{})
 		}
 		begun := s.Stats().ScrubbedBytes
 		for i := range 20 {
@@ -119,8 +121,8 @@ func TestScrubLeavesCache(t *testing.T) {
 			defer f.Close()
 			return f.Cached(0, 0)
 		}
-		warm := put(t, s, "warm", body(1, 300_000), Meta{})
-		cold := put(t, s, "cold", body(2, 300_000), Meta{})
+		warm := put(t, s, "warm", body(1, 300_000), bodies.Meta{})
+		cold := put(t, s, "cold", body(2, 300_000), bodies.Meta{})
 		forget(t, s.path(cold.file.id))
 		if !cached(warm) || cached(cold) {
 			t.Skipf("the system doesn't keep, drop or tell of pages: %v, %v", cached(warm), cached(cold))
@@ -148,9 +150,9 @@ func TestScrubWhileUsed(t *testing.T) {
 			case i%11 == 0:
 				s.Delete(key)
 			case ok && i%2 == 0:
-				s.Update(o, Meta{Data: body(uint64(i), i)})
+				s.Update(o, bodies.Meta{Data: body(uint64(i), i)})
 			default:
-				put(t, s, key, body(uint64(i), 100+i*97%150_000), Meta{})
+				put(t, s, key, body(uint64(i), 100+i*97%150_000), bodies.Meta{})
 			}
 			if i%10 == 0 {
 				time.Sleep(time.Second)

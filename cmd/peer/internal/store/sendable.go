@@ -3,6 +3,8 @@ package store
 import (
 	"io"
 	"os"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/bodies"
 )
 
 // A hot body of at least minSendable bytes may have a second copy, in a file that exists in memory
@@ -20,9 +22,9 @@ const (
 // as long as the object is hot. No file makes room for another, and they are few: where many
 // objects are equally hot, making files by turns, or giving them the memory of other bodies, costs
 // more than they save.
-func (v *View) useSendable(a Access) {
+func (v *View) useSendable(a bodies.Access) {
 	h, o := v.store.hot, v.obj
-	if a != Serve || len(v.hot.body) < minSendable || h == nil {
+	if a != bodies.Serve || len(v.hot.body) < minSendable || h == nil {
 		return
 	}
 	if f := v.hot.sent; f != nil {
@@ -46,9 +48,9 @@ func (v *View) useSendable(a Access) {
 		h.sendables.Add(-1)
 		return
 	}
-	with := v.hot
+	with := *v.hot
 	with.sent = newOpenFile(systemFile{m})
-	h.set(o, with)
+	h.set(o, &with)
 }
 
 // A sendable is a part of a body in memory that the kernel can send from a file.

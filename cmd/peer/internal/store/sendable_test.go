@@ -8,15 +8,16 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/summarycache/summarycache/cmd/peer/internal/bodies"
 	"github.com/summarycache/summarycache/cmd/peer/internal/conn"
 )
 
 // source opens o as often as it takes until the kernel can send its body from a file, and returns
 // the part; nil = it never can.
-func source(t *testing.T, s *Store, o *Object, a Access, off, n int64) (View, conn.Spans) {
+func source(t *testing.T, s *Store, o *Object, a bodies.Access, off, n int64) (*View, conn.Spans) {
 	t.Helper()
 	for range 2 * sendableAfter {
-		v, err := s.Open(o, a)
+		v, err := s.Open(o, nil, a)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -29,7 +30,7 @@ func source(t *testing.T, s *Store, o *Object, a Access, off, n int64) (View, co
 		}
 		v.Close()
 	}
-	return View{}, nil
+	return nil, nil
 }
 
 // TestSendable: the kernel gets the bytes of a hot body that is long enough from a file, for a
@@ -42,17 +43,17 @@ func TestSendable(t *testing.T) {
 	for _, tt := range []struct {
 		size   int
 		off, n int64
-		a      Access
+		a      bodies.Access
 		want   bool
 	}{
-		{minSendable - 1, 0, minSendable - 1, Serve, false},
-		{minSendable, 0, minSendable, Serve, true},
-		{blockSize, 0, blockSize, Serve, true},
-		{blockSize, 1000, minSendable, Serve, true},
-		{blockSize, 1000, minSendable - 1, Serve, false}, // a short part of it
-		{blockSize, 0, blockSize, Share, false},
+		{minSendable - 1, 0, minSendable - 1, bodies.Serve, false},
+		{minSendable, 0, minSendable, bodies.Serve, true},
+		{blockSize, 0, blockSize, bodies.Serve, true},
+		{blockSize, 1000, minSendable, bodies.Serve, true},
+		{blockSize, 1000, minSendable - 1, bodies.Serve, false}, // a short part of it
+		{blockSize, 0, blockSize, bodies.Share, false},
 	} {
-		o := put(t, s, "a", body(1, tt.size), Meta{})
+		o := put(t, s, "a", body(1, tt.size), bodies.Meta{})
 		v, part := source(t, s, o, tt.a, tt.off, tt.n)
 		if got := part != nil; got != tt.want {
 			t.Errorf("%+v: sent from a file: %v", tt, got)
@@ -96,8 +97,8 @@ func TestSendable(t *testing.T) {
 func TestSendablesAreFew(t *testing.T) {
 	s := open(t, Options{MaxBytes: 256 << 20, MemoryBytes: 256 << 20})
 	for i := range mostSendable + 20 {
-		o := put(t, s, fmt.Sprint(i), body(1, minSendable), Meta{})
-		if v, part := source(t, s, o, Serve, 0, minSendable); part != nil {
+		o := put(t, s, fmt.Sprint(i), body(1, minSendable), bodies.Meta{})
+		if v, part := source(t, s, o, bodies.Serve, 0, minSendable); part != nil {
 			v.Close()
 		}
 	}
@@ -111,8 +112,8 @@ func TestSendableIsCounted(t *testing.T) {
 	s := open(t, Options{MemoryBytes: 1 << 20})
 	var all []*Object
 	for i := range 100 {
-		o := put(t, s, string(rune('a'+i)), body(1, blockSize), Meta{})
-		if v, part := source(t, s, o, Serve, 0, blockSize); part != nil {
+		o := put(t, s, string(rune('a'+i)), body(1, blockSize), bodies.Meta{})
+		if v, part := source(t, s, o, bodies.Serve, 0, blockSize); part != nil {
 			v.Close()
 			all = append(all, o)
 		}
@@ -120,7 +121,7 @@ func TestSendableIsCounted(t *testing.T) {
 	}
 	held := 0
 	for _, o := range all {
-		if h, _ := s.hot.get(o); h.sent != nil {
+		if h, ok := s.hot.get(o); ok && h.sent != nil {
 			held++
 		}
 	}
@@ -153,8 +154,8 @@ func TestSendableInFlight(t *testing.T) {
 	}
 	defer c.Close()
 	want := body(1, blockSize)
-	o := put(t, s, "a", want, Meta{})
-	v, part := source(t, s, o, Serve, 0, blockSize)
+	o := put(t, s, "a", want, bodies.Meta{})
+	v, part := source(t, s, o, bodies.Serve, 0, blockSize)
 	if part == nil {
 		t.Skip("only Linux sends from a file in memory")
 	}
@@ -166,8 +167,8 @@ func TestSendableInFlight(t *testing.T) {
 	v.Close()
 	s.Delete("a")
 	for i := range 20 {
-		o := put(t, s, "b", body(uint64(2+i), blockSize), Meta{})
-		if v, part := source(t, s, o, Serve, 0, blockSize); part != nil {
+		o := put(t, s, "b", body(uint64(2+i), blockSize), bodies.Meta{})
+		if v, part := source(t, s, o, bodies.Serve, 0, blockSize); part != nil {
 			v.Close()
 		}
 	}

@@ -4,16 +4,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/bodies"
 )
 
-// put appends an object to a segment; if it is too large for one, the error is [ErrTooLarge]. The
+// put appends an object to a segment; if it is too large for one, the error is [bodies.ErrTooLarge]. The
 // caller unpins the returned segment, pinned, once the object can be found or is given up. A start
 // does not find an object put in the state stateRemoved until it is marked as held.
 func (s *Store) put(key string, body []byte, bodySum uint64, data []byte, labels []uint64, st stamp, state byte) (o *Object, pinned *segment, err error) {
 	size := recordSize(len(data), len(body))
 	whole := size + entrySize(len(labels), len(key))
 	if len(body) > blockSize || len(labels) > maxLabels || whole > maxRecord(s.bound.Load()) {
-		return nil, nil, ErrTooLarge
+		return nil, nil, bodies.ErrTooLarge
 	}
 	o = newSmall(key, s.lastID.Add(1), whole, uint32(len(body)), st)
 	buf := s.records.Get().(*[]byte)
@@ -37,7 +39,7 @@ func (s *Store) put(key string, body []byte, bodySum uint64, data []byte, labels
 func (g *segments) read(o *Object) (raw []byte, r record, err error) {
 	sg, at := g.locate(o)
 	if sg == nil {
-		return nil, r, ErrGone
+		return nil, r, bodies.ErrGone
 	}
 	defer sg.release()
 	raw = make([]byte, o.bytes()) // includes the entry's size, and so may reach beyond the record

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/bodies"
 )
 
 // forget drops the pages of a file from the page cache.
@@ -120,9 +122,9 @@ func TestFlips(t *testing.T) {
 		t.Skip("reads in one goroutine")
 	}
 	for _, memory := range []int64{0, 64 << 10} {
-		for _, access := range []Access{Serve, Share} {
+		for _, access := range []bodies.Access{bodies.Serve, bodies.Share} {
 			for way, read := range ways {
-				if way != "blocks" && way != "kernel" && (memory > 0 || access == Share) {
+				if way != "blocks" && way != "kernel" && (memory > 0 || access == bodies.Share) {
 					continue
 				}
 				name := fmt.Sprintf("memory=%d access=%d %s", memory, access, way)
@@ -133,11 +135,11 @@ func TestFlips(t *testing.T) {
 					n := []int{40_000, 300_000, 2_000_000}[i%3]
 					key := fmt.Sprint(i)
 					m[key] = body(uint64(i), n)
-					o := put(t, s, key, m[key], Meta{})
+					o := put(t, s, key, m[key], bodies.Meta{})
 					for range 2 { // its file is open, or it is in memory, and blocks were checked
-						v, err := s.Open(o, access)
+						v, err := s.Open(o, nil, access)
 						check(t, err)
-						if got, err := read(&v, 0, v.Size()); err != nil || !bytes.Equal(got, m[key]) {
+						if got, err := read(v, 0, v.Size()); err != nil || !bytes.Equal(got, m[key]) {
 							t.Fatalf("%s: %d bytes, %v", name, len(got), err)
 						}
 						v.Close()
@@ -156,10 +158,10 @@ func TestFlips(t *testing.T) {
 						off = at - min(at, 1000)
 						n = min(n-off, 2000)
 					}
-					v, err := s.Open(o, access)
+					v, err := s.Open(o, nil, access)
 					var got []byte
 					if err == nil {
-						got, err = read(&v, off, n)
+						got, err = read(v, off, n)
 						v.Close()
 					}
 					bad := max(0, at/blockSize*blockSize-off)
@@ -167,7 +169,7 @@ func TestFlips(t *testing.T) {
 					case err == nil && memory > 0 && len(want) <= blockSize && bytes.Equal(got, want[off:off+n]):
 						found++ // it was in memory
 						continue
-					case !errors.Is(err, ErrCorrupt):
+					case !errors.Is(err, bodies.ErrCorrupt):
 						t.Errorf("%s: %s, %d bytes, bit at %d, read %d+%d: %d bytes, %v", name, key, len(want), at, off, n, len(got), err)
 						continue
 					case !bytes.Equal(got, want[off:off+int64(len(got))]) || int64(len(got)) != bad:
@@ -207,25 +209,25 @@ func TestSpoiledLive(t *testing.T) {
 				continue // it can be read for as long as it is open
 			}
 			s := open(t, Options{MemoryBytes: 1 << 20})
-			o := put(t, s, "k", body(1, 300_000), Meta{Data: []byte("d")})
+			o := put(t, s, "k", body(1, 300_000), bodies.Meta{Data: []byte("d")})
 			if kept {
-				v, err := s.Open(o, Serve)
+				v, err := s.Open(o, nil, bodies.Serve)
 				check(t, err)
 				v.Close()
 			}
 			check(t, spoil(s.path(o.file.id)))
-			v, err := s.Open(o, Serve)
+			v, err := s.Open(o, nil, bodies.Serve)
 			if err == nil {
 				_, err = v.Source(0, 300_000)
 				v.Close()
 			}
-			if !errors.Is(err, ErrCorrupt) {
+			if !errors.Is(err, bodies.ErrCorrupt) {
 				t.Errorf("%s, kept=%v: %v", name, kept, err)
 			}
 			if st := s.Stats(); st.Corrupt != 1 || st.Objects != 0 {
 				t.Errorf("%s, kept=%v: %+v", name, kept, st)
 			}
-			if _, err := s.Open(o, Serve); !kept && err == nil || s.Stats().Corrupt != 1 {
+			if _, err := s.Open(o, nil, bodies.Serve); !kept && err == nil || s.Stats().Corrupt != 1 {
 				t.Errorf("%s: second Open() = %v", name, err)
 			}
 		}
@@ -236,16 +238,16 @@ func TestSpoiledLive(t *testing.T) {
 // older description finds it corrupt.
 func TestSpoiledUnderOther(t *testing.T) {
 	s := open(t, Options{})
-	o := put(t, s, "k", body(1, 300_000), Meta{Data: []byte("old")})
-	v, err := s.Open(o, Serve)
+	o := put(t, s, "k", body(1, 300_000), bodies.Meta{Data: []byte("old")})
+	v, err := s.Open(o, nil, bodies.Serve)
 	check(t, err)
 	defer v.Close()
-	if _, err := s.Update(o, Meta{Data: []byte("new")}); err != nil {
+	if _, err := s.Update(o, bodies.Meta{Data: []byte("new")}); err != nil {
 		t.Fatal(err)
 	}
 	flip(t, s.path(o.file.id), 200_000)
-	n, err := writeRange(&v, io.Discard, 0, 300_000)
-	if _, ok := s.Peek("k"); n != 200_000/blockSize*blockSize || !errors.Is(err, ErrCorrupt) || ok || s.Stats().Corrupt != 1 {
+	n, err := writeRange(v, io.Discard, 0, 300_000)
+	if _, ok := s.Peek("k"); n != 200_000/blockSize*blockSize || !errors.Is(err, bodies.ErrCorrupt) || ok || s.Stats().Corrupt != 1 {
 		t.Errorf("WriteRange() = %d, %v, still there: %v, %+v", n, err, ok, s.Stats())
 	}
 }
@@ -254,9 +256,9 @@ func TestSpoiledUnderOther(t *testing.T) {
 func TestSharedMemory(t *testing.T) {
 	s := open(t, Options{MemoryBytes: 1 << 20})
 	for _, n := range []int{0, 1, 1000, blockSize} {
-		o := put(t, s, fmt.Sprint(n), body(1, n), Meta{})
+		o := put(t, s, fmt.Sprint(n), body(1, n), bodies.Meta{})
 		for range 2 {
-			v, err := s.Open(o, Share)
+			v, err := s.Open(o, nil, bodies.Share)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -267,7 +269,7 @@ func TestSharedMemory(t *testing.T) {
 		}
 		h, _ := s.hot.get(o)
 		h.body[n/2] ^= 1
-		if _, err := s.Open(o, Share); !errors.Is(err, ErrCorrupt) {
+		if _, err := s.Open(o, nil, bodies.Share); !errors.Is(err, bodies.ErrCorrupt) {
 			t.Errorf("%d bytes: Open() = %v", n, err)
 		}
 		if _, ok := s.Peek(fmt.Sprint(n)); ok {
@@ -289,11 +291,11 @@ func TestFollowSpoiled(t *testing.T) {
 	flip(t, path, 3*blockSize+5)
 	forget(t, path)
 	got, err := follow(f, 20_000, 0)
-	if !bytes.Equal(got, b[:3*blockSize]) || !errors.Is(err, ErrCorrupt) {
+	if !bytes.Equal(got, b[:3*blockSize]) || !errors.Is(err, bodies.ErrCorrupt) {
 		t.Errorf("followed %d bytes, %v", len(got), err)
 	}
 	check(t, w.Write(t.Context(), b[900_000:]))
-	if _, err := w.Commit(Meta{}); !errors.Is(err, ErrCorrupt) {
+	if _, err := w.Commit(bodies.Meta{}); !errors.Is(err, bodies.ErrCorrupt) {
 		t.Errorf("Commit() = %v", err)
 	}
 	if st := s.Stats(); st.Corrupt != 1 || st.WriteErrors != 0 || st.Objects != 0 {
@@ -331,11 +333,11 @@ func TestTrust(t *testing.T) {
 func testTrust(t *testing.T, n int64) {
 	s := open(t, Options{MemoryBytes: 1 << 20})
 	whole := body(1, int(n))
-	o := put(t, s, "k", whole, Meta{})
+	o := put(t, s, "k", whole, bodies.Meta{})
 	settled(t, s.path(o.file.id))
-	spans := func(a Access) (trusted int64) {
+	spans := func(a bodies.Access) (trusted int64) {
 		t.Helper()
-		v, err := s.Open(o, a)
+		v, err := s.Open(o, nil, a)
 		check(t, err)
 		defer v.Close()
 		src, err := v.Source(0, n)
@@ -361,23 +363,23 @@ func testTrust(t *testing.T, n int64) {
 			sp.Advance(len(b))
 		}
 	}
-	if got := spans(Serve); got != 0 {
+	if got := spans(bodies.Serve); got != 0 {
 		t.Errorf("%d bytes were trusted unread", got)
 	}
 	want := n / pageSize * pageSize
-	if got := spans(Serve); got == 0 {
+	if got := spans(bodies.Serve); got == 0 {
 		t.Skip("the system doesn't tell what is in memory")
 	} else if got != want {
 		t.Errorf("%d bytes were trusted, want %d", got, want)
 	}
 	if want < n { // the page that the body ends in came back from a bad disk, by a reader of the description
-		v, err := s.Open(o, Serve)
+		v, err := s.Open(o, nil, bodies.Serve)
 		check(t, err)
 		defer v.Close()
 		was := v.f.trust.file
 		v.f.trust.file, v.f.trust.changed = unchanged{was}, 1
 		flip(t, s.path(o.file.id), n-1)
-		if got := spans(Serve); got != want {
+		if got := spans(bodies.Serve); got != want {
 			t.Errorf("%d bytes were trusted beside a bad page, want %d", got, want)
 		}
 		flip(t, s.path(o.file.id), n-1)
@@ -385,33 +387,33 @@ func testTrust(t *testing.T, n int64) {
 	}
 	flip(t, s.path(o.file.id), n-1)
 	flip(t, s.path(o.file.id), n-1)
-	if got := spans(Serve); got != 0 {
+	if got := spans(bodies.Serve); got != 0 {
 		t.Errorf("%d bytes were trusted of a file that was written to", got)
 	}
 	settled(t, s.path(o.file.id))
-	if spans(Serve); spans(Serve) != want {
+	if spans(bodies.Serve); spans(bodies.Serve) != want {
 		t.Error("the body is not trusted after another check")
 	}
-	if got := spans(Share); got != 0 {
+	if got := spans(bodies.Share); got != 0 {
 		t.Errorf("%d bytes were trusted for another cache", got)
 	}
 	time.Sleep(trustFor + time.Second)
-	if got := spans(Serve); got != 0 {
+	if got := spans(bodies.Serve); got != 0 {
 		t.Errorf("%d bytes were trusted after %v", got, trustFor)
 	}
-	spans(Serve)
+	spans(bodies.Serve)
 	forget(t, s.path(o.file.id))
-	if got := spans(Serve); got != 0 {
+	if got := spans(bodies.Serve); got != 0 {
 		t.Errorf("%d bytes were trusted that had left memory", got)
 	}
-	if spans(Serve); spans(Serve) != want {
+	if spans(bodies.Serve); spans(bodies.Serve) != want {
 		t.Error("the body is not trusted again")
 	}
 	flip(t, s.path(o.file.id), want-1)
-	v, err := s.Open(o, Serve)
+	v, err := s.Open(o, nil, bodies.Serve)
 	check(t, err)
 	defer v.Close()
-	if sent, err := writeRange(&v, io.Discard, 0, n); !errors.Is(err, ErrCorrupt) || sent > (want-1)/blockSize*blockSize {
+	if sent, err := writeRange(v, io.Discard, 0, n); !errors.Is(err, bodies.ErrCorrupt) || sent > (want-1)/blockSize*blockSize {
 		t.Errorf("%d bytes of a block that was changed after its check, %v", sent, err)
 	}
 }

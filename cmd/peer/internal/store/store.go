@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/maypok86/otter/v2"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/bodies"
 )
 
 // unit is the allocation unit of file systems: a file takes whole ones.
@@ -43,9 +45,9 @@ type Store struct {
 	trash    *remover
 	scrub    *scrubber
 
-	buffers  sync.Pool // *[blockSize]byte
-	records  sync.Pool // *[]byte, for small objects being written
-	memories sync.Pool // *memory
+	buffers sync.Pool // *[blockSize]byte
+	records sync.Pool // *[]byte, for small objects being written
+	views   sync.Pool // *View
 
 	committing sync.RWMutex // held for reading while a file is put in place
 	closed     bool         // guarded by committing
@@ -71,7 +73,7 @@ func Open(o Options) (*Store, error) {
 	s := &Store{opt: o, log: o.Logger, seed: maphash.MakeSeed()}
 	s.buffers.New = func() any { return new([blockSize]byte) }
 	s.records.New = func() any { return new([]byte) }
-	s.memories.New = func() any { return new(memory) }
+	s.views.New = func() any { return new(View) }
 	s.bound.Store(o.MaxBytes)
 	s.room.max, s.room.refused = o.MaxBytes, math.MaxInt64
 	s.most.Store(o.MaxBytes / grain)
@@ -90,7 +92,7 @@ func Open(o Options) (*Store, error) {
 	s.trash = newRemover(o.FS, s.log)
 	s.exp = newExpiries(s.unlist)
 	s.segments = newSegments(s)
-	s.opened = o.Now().UnixNano()
+	s.opened = o.Hooks.Now().UnixNano()
 	if err := s.reload(); err != nil {
 		s.release()
 		if other := (*otherFormat)(nil); errors.As(err, &other) {
@@ -122,23 +124,10 @@ func (o *Options) check() error {
 	if o.FS == nil {
 		o.FS = system{}
 	}
-	if o.Now == nil {
-		o.Now = time.Now
-	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	if o.Decode == nil {
-		o.Decode = func(_ string, data []byte) (any, error) { return data, nil }
-	}
-	if o.Labels == nil {
-		o.Labels = func([]byte) []string { return nil }
-	}
-	for _, hook := range []*func(string){&o.Hooks.Stored, &o.Hooks.Evicted, &o.Hooks.Listed, &o.Hooks.Unlisted} {
-		if *hook == nil {
-			*hook = func(string) {}
-		}
-	}
+	o.Hooks.SetDefaults()
 	return errors.Join(errs...)
 }
 
@@ -360,7 +349,7 @@ func (s *Store) Close() error {
 	s.closed = true
 	s.committing.Unlock()
 	if was {
-		return ErrClosed
+		return bodies.ErrClosed
 	}
 	s.scrub.close()
 	close(s.segments.stop)

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/bodies"
 )
 
 // sizes are body lengths around every boundary in the code.
@@ -27,7 +29,7 @@ func TestRoundTrip(t *testing.T) {
 			s := open(t, Options{Dir: dir, MemoryBytes: memory, Hooks: m.hooks()})
 			until := time.Now().Add(time.Hour)
 			for i, n := range sizes {
-				put(t, s, fmt.Sprint(n), body(uint64(i), n), Meta{Data: fmt.Appendf(nil, "meta %d", n), ListUntil: until})
+				put(t, s, fmt.Sprint(n), body(uint64(i), n), bodies.Meta{Data: fmt.Appendf(nil, "meta %d", n), ListUntil: until})
 			}
 			checkSizes(t, s)
 			m.check(t, s)
@@ -62,21 +64,21 @@ func TestWriteRange(t *testing.T) {
 	const n = 3*blockSize + 17
 	b := body(1, n)
 	s := open(t, Options{Dir: dir})
-	put(t, s, "k", b, Meta{})
+	put(t, s, "k", b, bodies.Meta{})
 	s.Close()
 	s = open(t, Options{Dir: dir})
 	for _, r := range [][2]int64{{0, 0}, {0, 1}, {n - 1, 1}, {blockSize - 1, 2}, {blockSize, blockSize}, {5, n - 5}, {0, n}, {7, 9}} {
 		o, _ := s.Get("k")
-		v, err := s.Open(o, Serve)
+		v, err := s.Open(o, nil, bodies.Serve)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var got bytes.Buffer
-		k, err := writeRange(&v, &got, r[0], r[1])
+		k, err := writeRange(v, &got, r[0], r[1])
 		if err != nil || k != r[1] || !bytes.Equal(got.Bytes(), b[r[0]:r[0]+r[1]]) {
 			t.Errorf("WriteRange(%d, %d) = %d, %v", r[0], r[1], k, err)
 		}
-		if _, err := writeRange(&v, io.Discard, r[0], n+1); err == nil {
+		if _, err := writeRange(v, io.Discard, r[0], n+1); err == nil {
 			t.Errorf("WriteRange past the end succeeded")
 		}
 		v.Close()
@@ -88,10 +90,10 @@ func TestUpdate(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, Options{Dir: dir, Hooks: m.hooks(), MemoryBytes: 1 << 20})
 	until := time.Now().Add(time.Hour)
-	first := put(t, s, "k", body(1, 1000), Meta{Data: []byte("a rather long first description"), ListUntil: until})
+	first := put(t, s, "k", body(1, 1000), bodies.Meta{Data: []byte("a rather long first description"), ListUntil: until})
 	for _, data := range []string{"short", strings.Repeat("long ", 1000), ""} {
 		o, _ := s.Get("k")
-		if _, err := s.Update(o, Meta{Data: []byte(data), ListUntil: until}); err != nil {
+		if _, err := s.Update(o, bodies.Meta{Data: []byte(data), ListUntil: until}); err != nil {
 			t.Fatalf("Update(%d bytes): %v", len(data), err)
 		}
 		got, b, err := read(s, "k")
@@ -100,14 +102,14 @@ func TestUpdate(t *testing.T) {
 		}
 		m.check(t, s)
 	}
-	if _, err := s.Update(first, Meta{}); !errors.Is(err, ErrGone) {
-		t.Errorf("Update of a superseded object: %v, want ErrGone", err)
+	if _, err := s.Update(first, bodies.Meta{}); !errors.Is(err, bodies.ErrGone) {
+		t.Errorf("Update of a superseded object: %v, want bodies.ErrGone", err)
 	}
 	if s.DeleteObject(first) {
 		t.Error("DeleteObject of a superseded object removed its successor")
 	}
 	o, _ := s.Get("k")
-	s.Update(o, Meta{Data: []byte("last")})
+	s.Update(o, bodies.Meta{Data: []byte("last")})
 	s.Close()
 	s = open(t, Options{Dir: dir})
 	if got, b, err := read(s, "k"); string(got) != "last" || !bytes.Equal(b, body(1, 1000)) || err != nil {
@@ -123,7 +125,7 @@ func TestBounded(t *testing.T) {
 	const limit = 4 << 20
 	s := open(t, Options{MaxBytes: limit, Hooks: m.hooks()})
 	for i := range 300 {
-		put(t, s, fmt.Sprint(i), body(uint64(i), 50_000), Meta{ListUntil: time.Now().Add(time.Hour)})
+		put(t, s, fmt.Sprint(i), body(uint64(i), 50_000), bodies.Meta{ListUntil: time.Now().Add(time.Hour)})
 	}
 	m.check(t, s)
 	st := s.Stats()
@@ -141,8 +143,8 @@ func TestBounded(t *testing.T) {
 	if disk > limit+2*unit {
 		t.Errorf("%d bytes on disk, want at most %d", disk, limit)
 	}
-	if _, err := s.Create("big", limit); !errors.Is(err, ErrTooLarge) {
-		t.Errorf("Create of %d bytes: %v, want ErrTooLarge", limit, err)
+	if _, err := s.Create("big", limit); !errors.Is(err, bodies.ErrTooLarge) {
+		t.Errorf("Create of %d bytes: %v, want bodies.ErrTooLarge", limit, err)
 	}
 }
 
@@ -150,7 +152,7 @@ func TestBounded(t *testing.T) {
 func TestReserve(t *testing.T) {
 	s := open(t, Options{MaxBytes: 8 << 20})
 	for i := range 100 {
-		put(t, s, fmt.Sprint(i), body(uint64(i), 70_000), Meta{})
+		put(t, s, fmt.Sprint(i), body(uint64(i), 70_000), bodies.Meta{})
 	}
 	w, err := s.Create("big", -1)
 	if err != nil {
@@ -220,12 +222,12 @@ func hammer(t *testing.T, s *Store, r *rand.Rand) {
 		case r.IntN(10) == 0:
 			s.Delete(key)
 		case ok && i%3 == 0:
-			s.Update(o, Meta{Data: []byte(key), ListUntil: until})
+			s.Update(o, bodies.Meta{Data: []byte(key), ListUntil: until})
 		case ok && i%3 == 1:
 			data, b, err := read(s, key)
 			if err == nil && (string(data) != key || len(b) < 1000 || !bytes.HasPrefix(b, []byte(key+" "))) {
 				t.Errorf("read(%q) = %q, %d bytes", key, data, len(b))
-			} else if err != nil && !errors.Is(err, ErrGone) {
+			} else if err != nil && !errors.Is(err, bodies.ErrGone) {
 				t.Errorf("read(%q): %v", key, err)
 			}
 		case i%5 == 0:
@@ -233,7 +235,7 @@ func hammer(t *testing.T, s *Store, r *rand.Rand) {
 		default:
 			b := make([]byte, 1000+r.IntN(20_000))
 			copy(b, key+" ")
-			put(t, s, key, b, Meta{Copied: r.IntN(2) == 0, Data: []byte(key), ListUntil: until})
+			put(t, s, key, b, bodies.Meta{Copied: r.IntN(2) == 0, Data: []byte(key), ListUntil: until})
 		}
 	}
 }

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/bodies"
 )
 
 // breakage are ways in which a disk keeps a store from storing; each returns a function that
@@ -44,7 +46,7 @@ var breakage = map[string]func(t *testing.T, dir string) (undo func()){
 }
 
 // follow reads a whole body, n bytes at a time with a pause after each.
-func follow(f *Follower, n int, pause time.Duration) ([]byte, error) {
+func follow(f *bodies.Follower, n int, pause time.Duration) ([]byte, error) {
 	defer f.Close()
 	var got []byte
 	buf := make([]byte, n)
@@ -100,7 +102,7 @@ func TestPassThrough(t *testing.T) {
 					if n <= maxWindow {
 						start(100<<10, time.Second)
 					}
-					_, err = w.Commit(Meta{})
+					_, err = w.Commit(bodies.Meta{})
 					for range started {
 						if err := <-results; err != nil {
 							t.Errorf("%s: n=%d after=%d: %v", name, n, after, err)
@@ -112,7 +114,7 @@ func TestPassThrough(t *testing.T) {
 					if err == nil && !shared && (name != "out of descriptors" || !spilled) {
 						t.Errorf("%s: n=%d after=%d: Commit() = nil", name, n, after)
 					}
-					put(t, s, "next", b[:min(n, 70_000)], Meta{})
+					put(t, s, "next", b[:min(n, 70_000)], bodies.Meta{})
 					s.trash.drain()
 					if left, _ := os.ReadDir(s.tmpPath(0) + "/.."); len(left) != 0 {
 						t.Errorf("%s: n=%d after=%d: %d temporary files are left", name, n, after, len(left))
@@ -136,9 +138,9 @@ func TestPassThroughTooLarge(t *testing.T) {
 		f, _ := w.Follow(t.Context())
 		slow, _ := w.Follow(t.Context())
 		results := make(chan error, 2)
-		for _, f := range []*Follower{f, slow} {
+		for i, f := range []*bodies.Follower{f, slow} {
 			go func() {
-				got, err := follow(f, 40_000, time.Millisecond*time.Duration(1+f.place))
+				got, err := follow(f, 40_000, time.Millisecond*time.Duration(1+i))
 				if err == nil && !bytes.Equal(got, b) {
 					err = errors.New("other bytes")
 				}
@@ -148,16 +150,16 @@ func TestPassThroughTooLarge(t *testing.T) {
 		for rest := b; len(rest) > 0; {
 			k := min(len(rest), 30_001)
 			check(t, w.Write(t.Context(), rest[:k]))
-			if len(w.window) > maxWindow {
-				t.Fatalf("%d bytes in memory", len(w.window))
+			if w.InMemory() > maxWindow {
+				t.Fatalf("%d bytes in memory", w.InMemory())
 			}
 			rest = rest[k:]
 		}
 		if _, ok := w.Follow(t.Context()); ok {
 			t.Error("a body whose beginning is gone could be followed")
 		}
-		if _, err := w.Commit(Meta{}); !errors.Is(err, ErrTooLarge) {
-			t.Errorf("Commit() = %v, want ErrTooLarge", err)
+		if _, err := w.Commit(bodies.Meta{}); !errors.Is(err, bodies.ErrTooLarge) {
+			t.Errorf("Commit() = %v, want bodies.ErrTooLarge", err)
 		}
 		for range 2 {
 			check(t, <-results)
@@ -175,13 +177,13 @@ func TestPassThroughWaits(t *testing.T) {
 	gone, bound := errors.New("client gone"), errors.New("waited long enough")
 	tests := []struct {
 		name string
-		do   func(f *Follower, cancel context.CancelCauseFunc)
+		do   func(f *bodies.Follower, cancel context.CancelCauseFunc)
 		want error // of the Write, unless another follows
 	}{
-		{"reads on", func(f *Follower, _ context.CancelCauseFunc) { follow(f, 10_000, 0) }, nil},
-		{"closes", func(f *Follower, _ context.CancelCauseFunc) { f.Close() }, ErrNoFollower},
-		{"context ends", func(_ *Follower, cancel context.CancelCauseFunc) { cancel(gone) }, ErrNoFollower},
-		{"nothing", func(*Follower, context.CancelCauseFunc) {}, bound},
+		{"reads on", func(f *bodies.Follower, _ context.CancelCauseFunc) { follow(f, 10_000, 0) }, nil},
+		{"closes", func(f *bodies.Follower, _ context.CancelCauseFunc) { f.Close() }, bodies.ErrNoFollower},
+		{"context ends", func(_ *bodies.Follower, cancel context.CancelCauseFunc) { cancel(gone) }, bodies.ErrNoFollower},
+		{"nothing", func(*bodies.Follower, context.CancelCauseFunc) {}, bound},
 	}
 	for _, tt := range tests {
 		for _, early := range []bool{true, false} { // followed before the disk failed
@@ -227,7 +229,7 @@ func TestPassThroughWaits(t *testing.T) {
 					if err != want || took != after {
 						t.Errorf("%s, another=%v: Write() = %v after %v, want %v after %v", tt.name, another, err, took, want, after)
 					}
-					read := map[string]error{"context ends": gone, "nothing": ErrBehind}[tt.name]
+					read := map[string]error{"context ends": gone, "nothing": bodies.ErrBehind}[tt.name]
 					if another && read != nil {
 						if _, err := stopped.Read(make([]byte, 1)); err != read {
 							t.Errorf("%s: Read() = %v, want %v", tt.name, err, read)
@@ -249,8 +251,8 @@ func TestPassThroughAlone(t *testing.T) {
 		b := body(1, 3*maxWindow)
 		w, _ := s.Create("k", -1)
 		check(t, w.Write(t.Context(), b[:maxWindow]))
-		if err := w.Write(t.Context(), b[maxWindow:]); err != ErrNoFollower {
-			t.Errorf("Write() to nobody = %v, want %v", err, ErrNoFollower)
+		if err := w.Write(t.Context(), b[maxWindow:]); err != bodies.ErrNoFollower {
+			t.Errorf("Write() to nobody = %v, want %v", err, bodies.ErrNoFollower)
 		}
 		w.Abort()
 
@@ -269,14 +271,14 @@ func TestPassThroughAlone(t *testing.T) {
 			}
 		}()
 		check(t, w.Write(t.Context(), b))
-		w.Commit(Meta{})
+		w.Commit(bodies.Meta{})
 		time.Sleep(time.Minute)
 
 		w, _ = s.Create("k", -1)
 		w.Hold()
 		go func() { time.Sleep(time.Second); w.Release(); w.Release() }()
-		if err := w.Write(t.Context(), b); err != ErrNoFollower {
-			t.Errorf("Write() to nobody = %v, want %v", err, ErrNoFollower)
+		if err := w.Write(t.Context(), b); err != bodies.ErrNoFollower {
+			t.Errorf("Write() to nobody = %v, want %v", err, bodies.ErrNoFollower)
 		}
 		w.Abort()
 	})
@@ -325,7 +327,7 @@ func TestCompare(t *testing.T) {
 				}
 				err = resume(other)
 				if wrong >= 0 {
-					if !errors.Is(err, ErrDiffers) || w.Len() != int64(at) {
+					if !errors.Is(err, bodies.ErrDiffers) || w.Len() != int64(at) {
 						t.Errorf("at=%d piece=%d wrong=%d: %v, %d bytes received", at, piece, wrong, err, w.Len())
 					}
 					err = resume(b)
@@ -333,7 +335,7 @@ func TestCompare(t *testing.T) {
 				if err != nil {
 					t.Errorf("at=%d piece=%d wrong=%d: %v", at, piece, wrong, err)
 				}
-				_, err = w.Commit(Meta{})
+				_, err = w.Commit(bodies.Meta{})
 				check(t, err)
 				if got, err := follow(f, 10_000, 0); err != nil || !bytes.Equal(got, b) {
 					t.Errorf("at=%d piece=%d wrong=%d: followed %d bytes, %v", at, piece, wrong, len(got), err)
@@ -350,8 +352,8 @@ func TestCompare(t *testing.T) {
 func TestWriteTooLong(t *testing.T) {
 	s := open(t, Options{})
 	w, _ := s.Create("k", 10)
-	if err := w.Write(t.Context(), make([]byte, 11)); err != ErrTooLong {
-		t.Errorf("Write() = %v, want %v", err, ErrTooLong)
+	if err := w.Write(t.Context(), make([]byte, 11)); err != bodies.ErrTooLong {
+		t.Errorf("Write() = %v, want %v", err, bodies.ErrTooLong)
 	}
 	w.Abort()
 }

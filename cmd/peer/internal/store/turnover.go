@@ -4,6 +4,8 @@ import (
 	"errors"
 	"math"
 	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/bodies"
 )
 
 // Turnover keeps the garbage, which is the records of removed small objects, near an eighth
@@ -211,7 +213,7 @@ func (g *segments) holds(sg *segment, o *Object, at int64) bool {
 func (g *segments) move(from *segment, o *Object, b []byte) bool {
 	raw, r, err := g.read(o)
 	switch {
-	case errors.Is(err, ErrGone):
+	case errors.Is(err, bodies.ErrGone):
 		return true
 	case errors.Is(err, errBroken):
 		g.store.dropCorrupt(o, err)

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/bodies"
 )
 
 // used returns the bytes of the files of objects.
@@ -45,15 +47,15 @@ func TestTurnover(t *testing.T) {
 		if !ok {
 			return nil
 		}
-		v, err := s.Open(o, Serve)
-		if errors.Is(err, ErrGone) {
+		v, err := s.Open(o, nil, bodies.Serve)
+		if errors.Is(err, bodies.ErrGone) {
 			return nil
 		} else if err != nil {
 			return err
 		}
 		defer v.Close()
 		var b bytes.Buffer
-		if _, err := writeRange(&v, &b, 0, v.Size()); err != nil {
+		if _, err := writeRange(v, &b, 0, v.Size()); err != nil {
 			return err
 		}
 		if want := version[key]; !bytes.Equal(b.Bytes(), body(want, length(want))) {
@@ -70,7 +72,7 @@ func TestTurnover(t *testing.T) {
 			gone[key] = true
 		case r.IntN(8) == 0:
 			if o, ok := s.Get(key); ok {
-				if _, err := s.Update(o, Meta{Data: body(i, r.IntN(500)), Copied: i%2 == 0}); err != nil && !errors.Is(err, ErrGone) {
+				if _, err := s.Update(o, bodies.Meta{Data: body(i, r.IntN(500)), Copied: i%2 == 0}); err != nil && !errors.Is(err, bodies.ErrGone) {
 					t.Fatal(err)
 				}
 			}
@@ -82,7 +84,7 @@ func TestTurnover(t *testing.T) {
 		default:
 			version[key] = i
 			delete(gone, key)
-			put(t, s, key, body(i, length(i)), Meta{Data: []byte(key), Copied: i%3 == 0})
+			put(t, s, key, body(i, length(i)), bodies.Meta{Data: []byte(key), Copied: i%3 == 0})
 			written += int64(length(i))
 		}
 		if i%50 == 0 {
@@ -146,16 +148,16 @@ func TestTurnoverBeside(t *testing.T) {
 				key := fmt.Sprint(r.IntN(60))
 				switch r.IntN(4) {
 				case 0:
-					put(t, s, key, bytes.Repeat([]byte(key+" "), 100+r.IntN(2000)), Meta{Data: []byte(key)})
+					put(t, s, key, bytes.Repeat([]byte(key+" "), 100+r.IntN(2000)), bodies.Meta{Data: []byte(key)})
 				case 1:
 					if o, ok := s.Get(key); ok {
-						s.Update(o, Meta{Data: []byte(key)})
+						s.Update(o, bodies.Meta{Data: []byte(key)})
 					}
 				case 2:
 					s.segments.turn()
 				default:
 					data, b, err := read(s, key)
-					if errors.Is(err, ErrGone) {
+					if errors.Is(err, bodies.ErrGone) {
 						continue
 					}
 					if err != nil || string(data) != key || !bytes.HasPrefix(b, []byte(key+" ")) {
@@ -204,7 +206,7 @@ func TestTurnoverMemory(t *testing.T) {
 	n := 0
 	pass := func(capacities int) {
 		for range capacities * (4 << 20) / 2200 {
-			put(t, s, fmt.Sprint(n), body(uint64(n), 2000), Meta{})
+			put(t, s, fmt.Sprint(n), body(uint64(n), 2000), bodies.Meta{})
 			n++
 		}
 		s.index.CleanUp()
@@ -230,7 +232,7 @@ func TestMovedAndRemoved(t *testing.T) {
 	s := open(t, Options{Dir: dir})
 	g := s.segments
 	for i := range 10 {
-		put(t, s, fmt.Sprint(i), body(uint64(i), 1000), Meta{Data: []byte("data")})
+		put(t, s, fmt.Sprint(i), body(uint64(i), 1000), bodies.Meta{Data: []byte("data")})
 	}
 	from := g.head
 	g.appending.Lock()
@@ -254,7 +256,7 @@ func TestMovedAndRemoved(t *testing.T) {
 	s = open(t, Options{Dir: killed})
 	for i := range 10 {
 		_, got, err := read(s, fmt.Sprint(i))
-		if gone := i < 6 && i%2 == 0; gone != errors.Is(err, ErrGone) || !gone && !bytes.Equal(got, body(uint64(i), 1000)) {
+		if gone := i < 6 && i%2 == 0; gone != errors.Is(err, bodies.ErrGone) || !gone && !bytes.Equal(got, body(uint64(i), 1000)) {
 			t.Errorf("object %d: %d bytes, %v", i, len(got), err)
 		}
 	}
@@ -269,7 +271,7 @@ func TestTornTail(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, Options{Dir: dir})
 	for i := range 5 {
-		put(t, s, fmt.Sprint(i), body(uint64(i), 1000), Meta{})
+		put(t, s, fmt.Sprint(i), body(uint64(i), 1000), bodies.Meta{})
 	}
 	last := s.segments.head.entries - entrySize(0, 1)
 	s.Close()
@@ -282,7 +284,7 @@ func TestTornTail(t *testing.T) {
 		if st := s.Stats(); st.Objects != 4 || st.Removed != 1 {
 			t.Errorf("%d bytes: %+v", len(tail), st)
 		}
-		put(t, s, "new", body(9, 2000), Meta{})
+		put(t, s, "new", body(9, 2000), bodies.Meta{})
 		s.Close()
 		s = open(t, Options{Dir: dir})
 		if st := s.Stats(); st.Objects != 5 || st.Removed != 0 {
@@ -306,7 +308,7 @@ func TestInspect(t *testing.T) {
 	s := open(t, Options{})
 	until := time.Now().Add(time.Hour).Round(0)
 	for i, n := range sizes {
-		put(t, s, fmt.Sprint(n), body(uint64(i), n), Meta{ListUntil: until, Copied: i%2 == 0})
+		put(t, s, fmt.Sprint(n), body(uint64(i), n), bodies.Meta{ListUntil: until, Copied: i%2 == 0})
 	}
 	s.Delete("0")
 	got := map[string]Held{}

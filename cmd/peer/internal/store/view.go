@@ -8,77 +8,89 @@ import (
 	"syscall"
 
 	"github.com/cespare/xxhash/v2"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/bodies"
 )
 
 const shortRange = 3 << 10 // ranges up to this length are read and checked before an answer begins
 
-// Access says which parts of an object are read, and for whom.
-type Access int
-
-// The kinds of access.
-const (
-	Describe Access = iota // the description
-	Serve                  // the description and the body, for a client
-	Share                  // the description and the body, for another cache: a body in memory is checked too
-)
-
-// A View is an object opened for reading. It stays readable when the object
-// leaves the store. It must be closed; it is not safe for concurrent use.
+// A View is an object whose body is being read. It stays readable when the object
+// leaves the store. It must be closed once; it is not safe for concurrent use.
 //
-// Its bytes are checked as the package comment says; with [Share] each time.
+// Its bytes are checked as the package comment says; with [bodies.Share] each time.
 type View struct {
 	store *Store
 	obj   *Object
-	hot   hotObject // the description and, if it is in memory, the body
-	f     *openFile // of a large object, or from which the kernel can send a hot body
-	mem   *memory   // the last result of Source, for a body in memory; nil = none
-	span  *span     // the same for one on disk
+	hot   *hotObject // the description and, if it is in memory, the body
+	f     *openFile  // of a large object, or from which the kernel can send a hot body
+	mem   memory     // the last result of Source, for a body in memory
+	span  *span      // the same for one on disk
 	share bool
 }
 
-// Open opens o for the access a. It makes no system call for the description of a hot object.
-// It returns [ErrGone] if the object left the store meanwhile. If the object differs from what was
-// stored or can't be read, it is removed, and the error wraps [ErrCorrupt].
-func (s *Store) Open(o *Object, a Access) (View, error) {
-	v := View{store: s, obj: o, share: a == Share}
+// Describe reads the description of o. It makes no system call for a hot object. It returns
+// [bodies.ErrGone] if the object left the store meanwhile. If the object differs from what was
+// stored or can't be read, it is removed, and the error wraps [bodies.ErrCorrupt].
+func (s *Store) Describe(o *Object) (*hotObject, error) {
 	if h, ok := s.hot.get(o); ok {
-		v.hot = h
-		switch {
-		case a == Share && h.hasBody && xxhash.Sum64(h.body) != h.sum:
-			return View{}, s.dropCorrupt(o, fmt.Errorf("%w: checksum of a body in memory", errBroken))
-		case h.hasBody || a == Describe:
-			v.useSendable(a)
+		return h, nil
+	}
+	v := View{store: s, obj: o}
+	if err := v.read(); err != nil {
+		return nil, err
+	}
+	if v.f != nil {
+		v.f.release()
+	}
+	return v.hot, nil
+}
+
+// Open opens the body of o. about is the result of Describe, from which a body in memory is taken,
+// unless it is damaged; nil = none. Errors are those of Describe.
+func (s *Store) Open(o *Object, about *hotObject, a bodies.Access) (*View, error) {
+	v := s.views.Get().(*View)
+	*v = View{store: s, obj: o, hot: about, share: a == bodies.Share}
+	if about == nil {
+		v.hot, _ = s.hot.get(o)
+	}
+	switch h := v.hot; {
+	case h == nil:
+	case h.hasBody && (!v.share || xxhash.Sum64(h.body) == h.sum):
+		v.useSendable(a)
+		return v, nil
+	case h.hasBody && about == nil:
+		v.Close()
+		return nil, s.dropCorrupt(o, fmt.Errorf("%w: checksum of a body in memory", errBroken))
+	case h.hasBody:
+		v.Close()
+		return s.Open(o, nil, a)
+	default:
+		if v.f = s.files.get(o.file); v.f != nil {
 			return v, nil
 		}
-		if !o.is(objSmall) {
-			if v.f = s.files.get(o.file); v.f != nil {
-				return v, nil
-			}
-		}
 	}
-	load := v.load
-	if o.is(objSmall) {
-		load = v.loadSmall
-	}
-	if err := load(); err != nil {
+	if err := v.read(); err != nil {
 		v.Close()
-		if errors.Is(err, errBroken) {
-			err = s.dropCorrupt(o, err)
-		}
-		return View{}, err
+		return nil, err
 	}
 	return v, nil
 }
 
-// Again returns another view of the object, with the body that v, which may be closed, has in
-// memory. It isn't ok if v has no body in memory, or a damaged one: then use Open.
-func (v *View) Again(a Access) (again View, ok bool) {
-	if !v.hot.hasBody || a == Share && xxhash.Sum64(v.hot.body) != v.hot.sum {
-		return View{}, false
+// read reads the description from the disk, and with it a small body.
+func (v *View) read() error {
+	load := v.load
+	if v.obj.is(objSmall) {
+		load = v.loadSmall
 	}
-	again = View{store: v.store, obj: v.obj, hot: v.hot, share: a == Share}
-	again.useSendable(a)
-	return again, true
+	err := load()
+	if errors.Is(err, errBroken) {
+		err = v.store.dropCorrupt(v.obj, err)
+	}
+	if err != nil && v.f != nil {
+		v.f.release()
+		v.f = nil
+	}
+	return err
 }
 
 // loadSmall reads and decodes the description and the body of a small object.
@@ -88,8 +100,7 @@ func (v *View) loadSmall() error {
 	if err != nil {
 		return err
 	}
-	v.hot.body, v.hot.hasBody, v.hot.sum = r.body, true, r.bodySum
-	return v.decode(r.data, len(raw))
+	return v.decode(hotObject{body: r.body, hasBody: true, sum: r.bodySum, size: len(raw)}, r.data)
 }
 
 // load opens the file of a larger object, and reads and decodes its description.
@@ -98,7 +109,7 @@ func (v *View) load() error {
 	f, err := s.openShared(s.path(o.file.id))
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && o.file.n.Load() == 0:
-		return ErrGone
+		return bodies.ErrGone
 	case err != nil && ourFault(err):
 		return err
 	case err != nil:
@@ -115,22 +126,22 @@ func (v *View) load() error {
 	if file, ok := f.File.(resident); ok && o.file.body > blockSize {
 		f.trust.file = file
 	}
-	if err := v.decode(t.data, len(t.data)); err != nil {
+	if err := v.decode(hotObject{size: len(t.data)}, t.data); err != nil {
 		return err
 	}
 	s.files.put(o.file, f)
 	return nil
 }
 
-// decode decodes the description, unless that was done already, and adds it to the hot objects,
-// where it counts as size bytes.
-func (v *View) decode(data []byte, size int) (err error) {
-	if v.hot.value == nil {
-		if v.hot.value, err = v.store.opt.Decode(v.obj.key, data); err != nil {
-			return fmt.Errorf("%w: %w", errBroken, err)
-		}
+// decode decodes the description, unless that was done already, and adds it, with what h has of the
+// body, to the hot objects.
+func (v *View) decode(h hotObject, data []byte) (err error) {
+	if v.hot != nil {
+		h.value = v.hot.value
+	} else if h.value, err = v.store.opt.Hooks.Decode(v.obj.key, data); err != nil {
+		return fmt.Errorf("%w: %w", errBroken, err)
 	}
-	v.hot.size = size
+	v.hot = &h
 	v.store.hot.put(v.obj, v.hot)
 	return nil
 }
@@ -159,7 +170,7 @@ func (v *View) Size() int64 { return v.obj.Size() }
 //
 // Source checks the first block, or all of a short range, so that no answer begins whose
 // first bytes are bad. The rest is checked as it is read. An error, of Source or of the reader,
-// wraps [ErrCorrupt] if the bytes differ from what was stored or can't be read. Then the
+// wraps [bodies.ErrCorrupt] if the bytes differ from what was stored or can't be read. Then the
 // object was removed, and no byte of the bad block was returned.
 func (v *View) Source(off, n int64) (io.Reader, error) {
 	switch {
@@ -170,13 +181,8 @@ func (v *View) Source(off, n int64) (io.Reader, error) {
 		if v.f != nil && n >= minSendable {
 			return &sendable{memory{b}, v.f.File.(systemFile).File, off + n}, nil
 		}
-		if v.mem == nil {
-			v.mem = v.store.memories.Get().(*memory)
-		}
 		v.mem.b = b
-		return v.mem, nil
-	case v.f == nil:
-		return nil, errors.New("store: view was opened without its body")
+		return &v.mem, nil
 	case v.span != nil:
 		v.span.Park()
 	}
@@ -199,20 +205,28 @@ func (v *View) Source(off, n int64) (io.Reader, error) {
 	return s, nil
 }
 
+// Sums returns the checksums of the whole body.
+func (v *View) Sums() bodies.Sums {
+	switch {
+	case v.hot.hasBody && v.Size() > 0:
+		return bodies.Sums{Blocks: []uint64{v.hot.sum}, Size: v.Size()}
+	case v.f != nil:
+		return bodies.Sums{Blocks: v.f.sums, Size: v.Size()}
+	}
+	return bodies.Sums{}
+}
+
 // Close frees the view.
 func (v *View) Close() error {
-	if v.mem != nil {
-		v.mem.b = nil
-		v.store.memories.Put(v.mem)
-		v.mem = nil
-	}
-	if v.f == nil {
-		return nil
-	}
+	var err error
 	if v.span != nil {
 		v.span.Park()
 	}
-	err := v.f.release()
-	v.f = nil
+	if v.f != nil {
+		err = v.f.release()
+	}
+	s := v.store
+	*v = View{}
+	s.views.Put(v)
 	return err
 }

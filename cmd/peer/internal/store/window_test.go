@@ -6,6 +6,8 @@ import (
 	"io"
 	"sync"
 	"testing"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/bodies"
 )
 
 // TestWindows: bodies of a length that borrows memory, received side by side, give every follower
@@ -46,7 +48,7 @@ func TestWindows(t *testing.T) {
 				}
 				if i%5 == 4 {
 					w.Abort()
-				} else if _, err := w.Commit(Meta{}); err != nil {
+				} else if _, err := w.Commit(bodies.Meta{}); err != nil {
 					t.Error(err)
 				}
 				late, ok := w.Follow(t.Context())
@@ -63,7 +65,7 @@ func TestWindows(t *testing.T) {
 					t.Errorf("body %d: read %d other bytes, %v", i, len(b), err)
 				}
 				late.Close()
-				if w.window != nil {
+				if w.InMemory() != 0 {
 					t.Errorf("body %d keeps its window", i)
 				}
 			}

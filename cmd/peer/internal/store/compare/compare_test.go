@@ -26,6 +26,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/sstable/block"
 	"golang.org/x/sys/unix"
 
+	"github.com/summarycache/summarycache/cmd/peer/internal/bodies"
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
 )
 
@@ -156,7 +157,7 @@ func (s ours) put(key string, object []byte) error {
 	if err := w.Write(context.Background(), object[headerBytes:]); err != nil {
 		return err
 	}
-	_, err = w.Commit(store.Meta{Data: object[:headerBytes]})
+	_, err = w.Commit(bodies.Meta{Data: object[:headerBytes]})
 	return err
 }
 
@@ -165,7 +166,7 @@ func (s ours) get(key string) ([]byte, error) {
 	if !ok {
 		return nil, fs.ErrNotExist
 	}
-	v, err := s.Open(o, store.Serve)
+	v, err := s.Open(o, nil, bodies.Serve)
 	if err != nil {
 		return nil, err
 	}

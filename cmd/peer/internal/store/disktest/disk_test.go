@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/summarycache/summarycache/cmd/peer/internal/bodies"
 	"github.com/summarycache/summarycache/cmd/peer/internal/store"
 )
 
@@ -52,9 +53,9 @@ func put(t *testing.T, s *store.Store, key string, v int) bool {
 	if err := w.Write(t.Context(), b); err != nil {
 		t.Fatal(err)
 	}
-	_, err = w.Commit(store.Meta{Data: fmt.Append(nil, v), ListUntil: time.Now().Add(time.Hour)})
+	_, err = w.Commit(bodies.Meta{Data: fmt.Append(nil, v), ListUntil: time.Now().Add(time.Hour)})
 	got, rerr := io.ReadAll(f)
-	if !bytes.Equal(got, b[:len(got)]) || rerr == nil && len(got) != len(b) || rerr != nil && !errors.Is(rerr, store.ErrCorrupt) {
+	if !bytes.Equal(got, b[:len(got)]) || rerr == nil && len(got) != len(b) || rerr != nil && !errors.Is(rerr, bodies.ErrCorrupt) {
 		t.Errorf("%s: followed %d of %d bytes, %v", key, len(got), len(b), rerr)
 	}
 	return err == nil
@@ -67,7 +68,7 @@ func get(t *testing.T, s *store.Store, key string) int {
 	if !ok {
 		return -1
 	}
-	v, err := s.Open(o, store.Serve)
+	v, err := s.Open(o, nil, bodies.Serve)
 	if err != nil {
 		return -1
 	}
@@ -84,7 +85,7 @@ func get(t *testing.T, s *store.Store, key string) int {
 		t.Fatalf("%s: version %d: %d bytes that are not its, %v", key, version, got.Len(), err)
 	}
 	if err != nil {
-		if !errors.Is(err, store.ErrCorrupt) {
+		if !errors.Is(err, bodies.ErrCorrupt) {
 			t.Errorf("%s: %v", key, err)
 		}
 		return -1
@@ -142,7 +143,7 @@ func testFaults(t *testing.T, seed uint64, failed map[Op]int) {
 		case ok && rng.IntN(10) == 0:
 			v := get(t, s, key)
 			if v >= 0 {
-				s.Update(o, store.Meta{Data: fmt.Append(nil, v)})
+				s.Update(o, bodies.Meta{Data: fmt.Append(nil, v)})
 			}
 		case rng.IntN(20) == 0:
 			s.Delete(key)

@@ -1,6 +1,7 @@
-package store
+package bodies
 
 import (
+	"encoding/binary"
 	"fmt"
 	"io"
 	"slices"
@@ -8,11 +9,17 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
+// BlockSize is the number of bytes of a body under one checksum.
+const BlockSize = 64 << 10
+
+// blockCount returns the number of blocks of a body of n bytes.
+func blockCount(n int64) int64 { return (n + BlockSize - 1) / BlockSize }
+
 // Sums are the checksums of all blocks of a body, or of its first ones. With them the bytes of
 // another source can be checked when the first ones are no longer available.
 type Sums struct {
-	sums []uint64
-	body int64 // bytes that they cover
+	Blocks []uint64 // xxhash64 of each block of [BlockSize] bytes; the last may be shorter
+	Size   int64    // bytes that they cover
 }
 
 // SumsOf decodes the result of [Sums.Append] for a complete body of this length. It isn't
@@ -21,29 +28,22 @@ func SumsOf(b []byte, body int64) (s Sums, ok bool) {
 	if body < 0 || len(b)%8 != 0 || int64(len(b)/8) != blockCount(body) {
 		return s, false
 	}
-	return Sums{decodeUint64s(b), body}, true
+	if len(b) > 0 {
+		s.Blocks = make([]uint64, len(b)/8)
+	}
+	for i := range s.Blocks {
+		s.Blocks[i] = binary.LittleEndian.Uint64(b[8*i:])
+	}
+	s.Size = body
+	return s, true
 }
 
 // Append appends the sums to b, 8 bytes each, little-endian.
-func (s Sums) Append(b []byte) []byte { return appendUint64s(b, s.sums) }
-
-// Sums returns the checksums of the whole body. The object must have been opened with its body.
-func (v *View) Sums() Sums {
-	switch {
-	case v.hot.hasBody && v.Size() > 0:
-		return Sums{[]uint64{v.hot.sum}, v.Size()}
-	case v.f != nil:
-		return Sums{v.f.sums, v.Size()}
+func (s Sums) Append(b []byte) []byte {
+	for _, sum := range s.Blocks {
+		b = binary.LittleEndian.AppendUint64(b, sum)
 	}
-	return Sums{}
-}
-
-// Sums returns the checksums of the whole blocks that have arrived. If Read found the body corrupt,
-// they cover everything that it returned before, since only whole blocks are read back.
-func (f *Follower) Sums() Sums {
-	f.w.mu.Lock()
-	defer f.w.mu.Unlock()
-	return Sums{slices.Clip(f.w.got.sums), f.w.got.n}
+	return b
 }
 
 // Received computes the checksums of a body as it arrives, for callers that don't keep its bytes.
@@ -57,13 +57,13 @@ type Received struct {
 // Add adds the next bytes.
 func (r *Received) Add(p []byte) {
 	for len(p) > 0 {
-		at := r.n % blockSize
+		at := r.n % BlockSize
 		if at == 0 {
 			r.sum.Reset()
 		}
-		k := min(int64(len(p)), blockSize-at)
+		k := min(int64(len(p)), BlockSize-at)
 		r.sum.Write(p[:k])
-		if r.n += k; r.n%blockSize == 0 {
+		if r.n += k; r.n%BlockSize == 0 {
 			r.sums = append(r.sums, r.sum.Sum64())
 		}
 		p = p[k:]
@@ -72,7 +72,7 @@ func (r *Received) Add(p []byte) {
 
 // seal ends the last block. Nothing may be added after it.
 func (r *Received) seal() {
-	if r.n%blockSize != 0 {
+	if r.n%BlockSize != 0 {
 		r.sums = append(r.sums, r.sum.Sum64())
 	}
 }
@@ -85,7 +85,7 @@ func (r *Received) Sums() Sums {
 }
 
 // Len returns the number of blocks.
-func (s Sums) Len() int { return len(s.sums) }
+func (s Sums) Len() int { return len(s.Blocks) }
 
 // Check returns a reader that checks src, another source of the same body from one offset to
 // another. It returns no byte of a block before the whole block was checked. If the block differs,
@@ -93,11 +93,11 @@ func (s Sums) Len() int { return len(s.sums) }
 // Bytes outside of the known blocks, or of blocks that src has only in part, are
 // returned unchecked.
 func (s Sums) Check(src io.Reader, from, to int64) *Checked {
-	first, end := blockCount(from), int64(len(s.sums))
-	if to < s.body {
-		end = min(end, to/blockSize)
+	first, end := blockCount(from), int64(len(s.Blocks))
+	if to < s.Size {
+		end = min(end, to/BlockSize)
 	}
-	return &Checked{src: src, sums: s, next: int(first), end: int(end), before: min(first*blockSize, s.body) - from}
+	return &Checked{src: src, sums: s, next: int(first), end: int(end), before: min(first*BlockSize, s.Size) - from}
 }
 
 var errEndsEarly = fmt.Errorf("%w: %w", ErrDiffers, io.ErrUnexpectedEOF)
@@ -121,7 +121,7 @@ func (c *Checked) Read(p []byte) (int, error) {
 		return n, err
 	}
 	if len(c.rest) == 0 && c.next < c.end {
-		n := min(blockSize, c.sums.body-int64(c.next)*blockSize)
+		n := min(BlockSize, c.sums.Size-int64(c.next)*BlockSize)
 		direct := int64(len(p)) >= n
 		if !direct && c.buf == nil {
 			c.buf = make([]byte, n)
@@ -134,7 +134,7 @@ func (c *Checked) Read(p []byte) (int, error) {
 		switch _, err := io.ReadFull(c.src, b); {
 		case err == io.EOF || err == io.ErrUnexpectedEOF:
 			return 0, errEndsEarly
-		case err == nil && xxhash.Sum64(b) != c.sums.sums[c.next]:
+		case err == nil && xxhash.Sum64(b) != c.sums.Blocks[c.next]:
 			return 0, ErrDiffers
 		case err != nil:
 			return 0, err

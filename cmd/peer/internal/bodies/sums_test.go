@@ -1,4 +1,4 @@
-package store
+package bodies
 
 import (
 	"bytes"
@@ -12,24 +12,24 @@ import (
 
 // TestCheckOfAPart: only the blocks that are completely within a part are checked.
 func TestCheckOfAPart(t *testing.T) {
-	body := make([]byte, 3*blockSize+blockSize/2)
+	body := make([]byte, 3*BlockSize+BlockSize/2)
 	r := rand.New(rand.NewPCG(1, 1))
 	for i := range body {
 		body[i] = byte(r.Uint32())
 	}
-	s := Sums{body: int64(len(body))}
-	for from := 0; from < len(body); from += blockSize {
-		s.sums = append(s.sums, xxhash.Sum64(body[from:min(from+blockSize, len(body))]))
+	s := Sums{Size: int64(len(body))}
+	for from := 0; from < len(body); from += BlockSize {
+		s.Blocks = append(s.Blocks, xxhash.Sum64(body[from:min(from+BlockSize, len(body))]))
 	}
-	for _, part := range [][2]int{{0, len(body)}, {10, len(body)}, {10, 20}, {10, blockSize + 20}, {0, 2 * blockSize}, {blockSize, 2*blockSize + 1},
-		{blockSize - 1, len(body) - 1}, {3*blockSize + 5, len(body)}, {3 * blockSize, len(body)}, {3 * blockSize, len(body) - 1}} {
+	for _, part := range [][2]int{{0, len(body)}, {10, len(body)}, {10, 20}, {10, BlockSize + 20}, {0, 2 * BlockSize}, {BlockSize, 2*BlockSize + 1},
+		{BlockSize - 1, len(body) - 1}, {3*BlockSize + 5, len(body)}, {3 * BlockSize, len(body)}, {3 * BlockSize, len(body) - 1}} {
 		from, to := part[0], part[1]
 		got, err := io.ReadAll(s.Check(bytes.NewReader(body[from:to]), int64(from), int64(to)))
 		if err != nil || !bytes.Equal(got, body[from:to]) {
 			t.Errorf("%d to %d: %d bytes, %v", from, to, len(got), err)
 		}
-		for block := range s.sums {
-			first, last := block*blockSize, min((block+1)*blockSize, len(body))
+		for block := range s.Blocks {
+			first, last := block*BlockSize, min((block+1)*BlockSize, len(body))
 			at := max(first, from)
 			if at >= min(last, to) {
 				continue
