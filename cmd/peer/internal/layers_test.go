@@ -55,6 +55,7 @@ var layers = []struct {
 	{dir: "cmd/peer/internal/budget", imports: "golang.org/x/sys/unix golang.org/x/sys/windows"},
 	// What a cache and its stores say to each other.
 	{dir: "cmd/peer/internal/bodies", imports: "github.com/cespare/xxhash/v2"},
+	{dir: "cmd/peer/internal/memstore", imports: "cmd/peer/internal/bodies"},
 	// The store knows nothing of HTTP, siblings or digests.
 	{dir: "cmd/peer/internal/store/disktest", imports: "cmd/peer/internal/store"},
 	{dir: "cmd/peer/internal/store", imports: "cmd/peer/internal/bodies cmd/peer/internal/budget cmd/peer/internal/health github.com/cespare/xxhash/v2 github.com/maypok86/otter/v2 golang.org/x/sys/unix"},

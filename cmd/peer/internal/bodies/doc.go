@@ -19,6 +19,8 @@ var (
 	ErrCorrupt = errors.New("store: object is corrupt")
 	// ErrNoMemory is returned when there is no memory for an object, or for its labels.
 	ErrNoMemory = errors.New("store: no memory for the object's labels")
+	// ErrUnwanted is returned by Commit if [Meta.Wanted] said so.
+	ErrUnwanted = errors.New("store: object is not wanted any more")
 	// ErrClosed is returned by a store that was closed.
 	ErrClosed = errors.New("store: closed")
 	// ErrBrokenOff is returned to the followers of a body that ended before it was complete.
@@ -39,6 +41,10 @@ type Meta struct {
 	ListUntil time.Time // when the object stops being listed; zero or past = not listed
 	Copied    bool      // another cache has the same object: a full store evicts it before others
 	Generated time.Time // when the content was generated; zero = unknown
+	// Wanted is asked right before the object can be found, when no removal of its key can come
+	// between: if it returns false, the object is not stored. It must not call the store. nil = it is
+	// wanted. Only Commit asks.
+	Wanted func() bool
 }
 
 // Hooks connect a store with its owner.

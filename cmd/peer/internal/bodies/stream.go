@@ -296,13 +296,17 @@ func (s *Stream) Commit(m Meta) (Object, error) {
 	return o, nil
 }
 
-// Complete returns what the sink needs in Put: the bytes that it has not saved, their offset, and the
-// checksums of the whole body.
+// Complete returns what the sink needs in Put: the bytes that are in the window only, their offset, and
+// the checksums of the whole body.
 func (s *Stream) Complete() (rest []byte, off int64, sums Sums) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.got.seal()
-	return s.window[s.saved-s.base:], s.saved, Sums{s.got.sums, s.got.n}
+	sums = Sums{s.got.sums, s.got.n}
+	if s.whole {
+		return s.window, 0, sums
+	}
+	return s.window[s.saved-s.base:], s.saved, sums
 }
 
 // Corrupt returns what a follower found wrong with the saved bytes: then the body must not be stored.

@@ -155,3 +155,26 @@ func (c *Checked) Read(p []byte) (int, error) {
 
 // Ready reports whether Read returns without waiting; false = unknown.
 func (c *Checked) Ready() bool { return len(c.rest) > 0 }
+
+// A Memory reads a body, or a part of one, that is in memory. A connection may send Bytes at once.
+type Memory struct{ Rest []byte }
+
+// Bytes returns the rest.
+func (m *Memory) Bytes() []byte { return m.Rest }
+
+// Read implements io.Reader.
+func (m *Memory) Read(p []byte) (int, error) {
+	if len(m.Rest) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(p, m.Rest)
+	m.Rest = m.Rest[n:]
+	return n, nil
+}
+
+// WriteTo implements io.WriterTo.
+func (m *Memory) WriteTo(w io.Writer) (int64, error) {
+	n, err := w.Write(m.Rest)
+	m.Rest = m.Rest[n:]
+	return int64(n), err
+}

@@ -376,10 +376,6 @@ func (c *Cache) pump(f *fetch, w *bodies.Stream, b *body, deliver func()) error 
 
 // commit stores a received body with its entry, unless its URL was invalidated meanwhile.
 func (c *Cache) commit(f *fetch, w *bodies.Stream, res *result) {
-	if planted.Fault != "late-commit" && c.outdated(f, res.entry.Response) {
-		w.Abort()
-		return
-	}
 	c.hints.Learn(f.r.url, res.fields)
 	e := res.entry
 	if given := res.body.given(); e.given == nil && given != nil { // a sibling continued the origin's body
@@ -391,13 +387,13 @@ func (c *Cache) commit(f *fetch, w *bodies.Stream, res *result) {
 	defer c.texts.Put(text)
 	m := c.metaOf(res, e, text)
 	m.Copied = res.peer != ""
+	m.Wanted = func() bool { return planted.Fault == "late-commit" || !c.outdated(f, res.entry.Response) }
 	obj, err := w.Commit(m)
-	if err != nil {
-		c.log.Warn("cannot store a response", "url", f.r.url, "error", err)
+	switch {
+	case errors.Is(err, bodies.ErrUnwanted):
 		return
-	}
-	if planted.Fault != "late-commit" && c.outdated(f, res.entry.Response) { // meanwhile
-		c.store.DeleteObject(obj)
+	case err != nil:
+		c.log.Warn("cannot store a response", "url", f.r.url, "error", err)
 		return
 	}
 	c.Stored.Add(1)

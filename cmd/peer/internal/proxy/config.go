@@ -18,9 +18,9 @@ import (
 
 // Config configures a [Handler]. Only Name and Store must be set.
 type Config struct {
-	cache.Config // New sets Open, Conn, Transport, Siblings, Recode and Invalidates, and both timeouts to 60 s if they are 0
+	cache.Config // New sets Conn, Transport, Siblings, Recode and Invalidates, and both timeouts to 60 s if they are 0
 
-	Store store.Options // the cache sets Hooks
+	Store store.Options // unless Open is set; the cache sets Hooks
 
 	Origin *url.URL // reverse proxy for this origin (scheme, host and an optional path prefix), whatever host clients name
 	// PreserveHost sends clients' Host to Origin, and makes it part of the key, as with a Site.

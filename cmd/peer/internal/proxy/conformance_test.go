@@ -11,6 +11,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/summarycache/summarycache/cmd/peer/internal/bodies"
+	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
+	"github.com/summarycache/summarycache/cmd/peer/internal/memstore"
 	"github.com/summarycache/summarycache/cmd/peer/internal/rules"
 	"github.com/summarycache/summarycache/gossip/invalidation"
 )
@@ -18,7 +21,8 @@ import (
 // A row is one requirement on a shared cache, with the section that states it. It runs in a forward
 // and a reverse proxy and, unless it says local, with its first request sent to another peer, so
 // that the others are answered through a sibling with the same requests to the origin. It also runs
-// with the cache of package sibling in place of the peer, unless notLibrary says why not.
+// with the cache of package sibling in place of the peer, unless notLibrary says why not. Peers keep
+// their responses on disk, and once more in memory.
 type row struct {
 	section string
 	name    string
@@ -53,14 +57,19 @@ type step struct {
 	sent   string // fields of the origin's request, likewise
 }
 
-func (r row) run(t *testing.T, mode string) {
+func (r row) run(t *testing.T, mode string, inMemory bool) {
 	sibling := mode == "sibling"
 	peers := []string{"a", "b"}
 	if mode == "library" {
 		peers = nil
 	}
 	w := newWorld(t, mode == "reverse", r.serve)
-	w.tune = func(c *Config) { c.Rules, c.Cluster = r.rules, told{w} }
+	w.tune = func(c *Config) {
+		c.Rules, c.Cluster = r.rules, told{w}
+		if inMemory {
+			c.Open = func(h bodies.Hooks) (cache.Store, error) { return memstore.New(64<<20, h), nil }
+		}
+	}
 	defer w.close()
 	for _, name := range peers {
 		w.start(name, t.TempDir())
@@ -199,10 +208,15 @@ func TestConformance(t *testing.T) {
 			if r.local && (mode == "sibling" || mode == "turns") || mode == "library" && r.notLibrary() != "" {
 				continue
 			}
-			t.Run(r.section+"/"+strings.ReplaceAll(r.name, " ", "_")+"/"+mode, func(t *testing.T) {
-				t.Parallel()
-				synctest.Test(t, func(t *testing.T) { r.run(t, mode) })
-			})
+			for _, over := range []string{"disk", "memory"} {
+				t.Run(r.section+"/"+strings.ReplaceAll(r.name, " ", "_")+"/"+mode+"/"+over, func(t *testing.T) {
+					t.Parallel()
+					synctest.Test(t, func(t *testing.T) { r.run(t, mode, over == "memory") })
+				})
+				if mode == "library" {
+					break // which has no store
+				}
+			}
 		}
 	}
 	t.Logf("%d requirements", len(rows))

@@ -68,7 +68,10 @@ func New(c Config) (_ *Handler, err error) {
 		}
 	}
 	own := c.Config
-	own.Open, own.Conn = h.openStore, connOf
+	own.Conn = connOf
+	if own.Open == nil {
+		own.Open = h.openStore
+	}
 	own.Transport, own.Siblings, own.Recode, own.Invalidates = h.origins, h.siblings, h.recode, h.invalidates
 	if h.bySchemes && own.Cluster != nil {
 		own.Cluster = bothSchemes{own.Cluster}

@@ -62,28 +62,6 @@ func (b *blocks) park() {
 	}
 }
 
-// A memory reads a body, or a part of one, that is in memory.
-type memory struct{ b []byte } // the rest
-
-// Bytes returns the rest.
-func (m *memory) Bytes() []byte { return m.b }
-
-func (m *memory) Read(p []byte) (int, error) {
-	if len(m.b) == 0 {
-		return 0, io.EOF
-	}
-	n := copy(p, m.b)
-	m.b = m.b[n:]
-	return n, nil
-}
-
-// WriteTo implements io.WriterTo.
-func (m *memory) WriteTo(w io.Writer) (int64, error) {
-	n, err := w.Write(m.b)
-	m.b = m.b[n:]
-	return int64(n), err
-}
-
 // A span reads a body on disk, or a part of one. Its methods are those of conn.Spans.
 type span struct {
 	obj    *Object

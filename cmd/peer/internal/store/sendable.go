@@ -55,7 +55,7 @@ func (v *View) useSendable(a bodies.Access) {
 
 // A sendable is a part of a body in memory that the kernel can send from a file.
 type sendable struct {
-	memory
+	bodies.Memory
 	f   *os.File
 	end int64 // where the part ends in f
 }
@@ -65,7 +65,7 @@ func (m *sendable) Span() (f *os.File, off, n int64) {
 	if m.f == nil {
 		return nil, 0, 0
 	}
-	n = int64(len(m.b))
+	n = int64(len(m.Rest))
 	return m.f, m.end - n, n
 }
 
@@ -74,14 +74,14 @@ func (m *sendable) Distrust() { m.f = nil }
 
 // Next returns what is left, or io.EOF.
 func (m *sendable) Next() ([]byte, error) {
-	if len(m.b) == 0 {
+	if len(m.Rest) == 0 {
 		return nil, io.EOF
 	}
-	return m.b, nil
+	return m.Rest, nil
 }
 
 // Advance skips n bytes.
-func (m *sendable) Advance(n int) { m.b = m.b[n:] }
+func (m *sendable) Advance(n int) { m.Rest = m.Rest[n:] }
 
 // Park does nothing: the body stays in memory anyway.
 func (m *sendable) Park() {}

@@ -66,7 +66,7 @@ var ways = map[string]func(v *View, off, n int64) ([]byte, error){
 		}
 		s, ok := src.(*span)
 		if !ok {
-			return src.(*memory).b, nil
+			return src.(*bodies.Memory).Rest, nil
 		}
 		var got []byte
 		for {
@@ -96,7 +96,7 @@ var ways = map[string]func(v *View, off, n int64) ([]byte, error){
 		}
 		s, ok := src.(*span)
 		if !ok {
-			return src.(*memory).b, nil
+			return src.(*bodies.Memory).Rest, nil
 		}
 		var got []byte
 		for {

@@ -265,8 +265,8 @@ func (s *Store) removeObject(o *Object) bool {
 // removeIf removes the object under a key from the index if the condition holds for it, and
 // reports whether it did.
 func (s *Store) removeIf(key string, condition func(cur *Object) bool) (done bool) {
-	s.index.ComputeIfPresent(s.hash(key), func(cur *Object) (*Object, otter.ComputeOp) {
-		if done = condition(cur); done {
+	s.index.Compute(s.hash(key), func(cur *Object, there bool) (*Object, otter.ComputeOp) { // waits for an insertion under way
+		if done = there && condition(cur); done {
 			return nil, otter.InvalidateOp
 		}
 		return nil, otter.CancelOp
@@ -281,9 +281,10 @@ func (s *Store) hash(key string) uint64 { return maphash.String(s.seed, key) }
 func (s *Store) Newest() time.Time { return instant(s.newest.Load()) }
 
 // Keys iterates over the keys held, in no order. It may miss keys that are stored or removed
-// meanwhile.
+// meanwhile, but none of an object that was wanted ([bodies.Meta.Wanted]) before.
 func (s *Store) Keys() iter.Seq[string] {
 	return func(yield func(string) bool) {
+		s.entered()
 		for o := range s.index.Values() {
 			if !yield(o.key) {
 				return

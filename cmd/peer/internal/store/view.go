@@ -21,10 +21,10 @@ const shortRange = 3 << 10 // ranges up to this length are read and checked befo
 type View struct {
 	store *Store
 	obj   *Object
-	hot   *hotObject // the description and, if it is in memory, the body
-	f     *openFile  // of a large object, or from which the kernel can send a hot body
-	mem   memory     // the last result of Source, for a body in memory
-	span  *span      // the same for one on disk
+	hot   *hotObject    // the description and, if it is in memory, the body
+	f     *openFile     // of a large object, or from which the kernel can send a hot body
+	mem   bodies.Memory // the last result of Source, for a body in memory
+	span  *span         // the same for one on disk
 	share bool
 }
 
@@ -179,9 +179,9 @@ func (v *View) Source(off, n int64) (io.Reader, error) {
 	case v.hot.hasBody:
 		b := v.hot.body[off : off+n]
 		if v.f != nil && n >= minSendable {
-			return &sendable{memory{b}, v.f.File.(systemFile).File, off + n}, nil
+			return &sendable{bodies.Memory{Rest: b}, v.f.File.(systemFile).File, off + n}, nil
 		}
-		v.mem.b = b
+		v.mem.Rest = b
 		return &v.mem, nil
 	case v.span != nil:
 		v.span.Park()
@@ -194,7 +194,7 @@ func (v *View) Source(off, n int64) (io.Reader, error) {
 	if n <= shortRange && off/blockSize < (off+n-1)/blockSize { // it is in two blocks
 		b := make([]byte, n)
 		_, err := io.ReadFull(s, b)
-		return &memory{b}, err
+		return &bodies.Memory{Rest: b}, err
 	}
 	if s.trusted(off+1) > 0 {
 		return s, nil

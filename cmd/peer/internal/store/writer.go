@@ -130,10 +130,15 @@ func (w *Writer) Put(m bodies.Meta) (bodies.Object, error) {
 	}
 	w.giveBack()
 	s.took()
-	done := s.insert(o, labels, func(*Object) bool { return true })
+	err = bodies.ErrNoMemory
+	done := s.insert(o, labels, func(*Object) bool {
+		err = bodies.ErrUnwanted
+		return m.Wanted == nil || m.Wanted()
+	})
 	s.segments.unpin(pinned)
 	if !done {
-		return nil, bodies.ErrNoMemory
+		s.trash.drain() // a start must not find it
+		return nil, err
 	}
 	s.inserts.Add(1)
 	return o, nil
