@@ -38,9 +38,9 @@ type attempt struct {
 
 // begin starts an attempt. b.mu is held, and b.w is not being written to, since Read is waiting.
 func (b *body) begin() {
-	t := &attempt{b: b, at: b.at, strong: b.repr.StrongValidator() != "", only: b.superseded, slow: !b.resuming && b.from.sibling != nil, patience: b.may.most, done: make(chan struct{})}
+	t := &attempt{b: b, at: b.at, strong: b.repr.StrongValidator() != "", only: b.superseded, slow: !b.state.waits() && b.from.sibling != nil, patience: b.may.most, done: make(chan struct{})}
 	t.ctx, t.cancel = context.WithCancelCause(&b.f.ctx)
-	if b.resuming && b.fruitless > 0 {
+	if b.state.waits() && b.fruitless > 0 {
 		t.pause = retryPause << (b.fruitless - 1)
 	}
 	switch {
@@ -55,6 +55,11 @@ func (b *body) begin() {
 		t.from = max(0, t.at-1) / comparedPart * comparedPart
 	}
 	b.attempt = t
+	if b.state == bodyDry {
+		b.become(bodySought)
+	} else {
+		b.become(bodyRaced)
+	}
 	b.c.background.Go(t.run)
 }
 
@@ -64,11 +69,17 @@ func (t *attempt) run() {
 	b.mu.Lock()
 	if b.attempt == t {
 		b.attempt = nil
+		switch b.state {
+		case bodyRaced:
+			b.become(bodyFlows)
+		case bodySought:
+			b.become(bodyDry)
+		}
 	}
 	if b.superseded && !t.only && !found && (b.at == 0 || b.from.sibling != nil) {
 		b.drop() // the clients can begin another fetch if no byte was sent; a slow sibling is wrong or out of date
 	}
-	if !found && (b.resuming || !t.only) {
+	if !found && (b.state.waits() || !t.only) {
 		b.fruitless++
 		b.may.most = min(2*b.may.most, b.c.cfg.BetweenBytesTimeout)
 		b.may.left = b.may.most
@@ -406,11 +417,12 @@ func (t *attempt) takeLocked(from *rest) {
 		b.helper = from.given
 	}
 	b.may = b.from.allowance()
-	if b.resuming {
+	if b.state == bodySought {
 		b.c.BodiesResumed.Add(1)
 	} else {
 		b.c.BodiesTakenOver.Add(1)
 	}
+	b.become(bodyFlows)
 	if b.reading.IsZero() {
 		old.close()
 	} else {

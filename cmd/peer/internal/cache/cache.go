@@ -118,6 +118,9 @@ type Cache struct {
 	fetches  map[string]*fetch // that can be joined, by key
 	arriving map[string]*fetch // whose bodies are being received, by the identity of the response
 
+	fetchBecame func(from, to fetchState) // called at each transition if not nil; for the model test, as is bodyBecame
+	bodyBecame  func(from, to bodyState)
+
 	background sync.WaitGroup // goroutines
 	stop       context.CancelCauseFunc
 	stopped    context.Context

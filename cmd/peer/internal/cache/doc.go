@@ -13,7 +13,8 @@
 // that begins it is its leader. Requests for the same response that arrive while it is under way,
 // siblings' included, are its followers (coalesce.go, arriving.go): they get the same bytes as they
 // arrive. A response that can't be shared goes to the leader alone. Its URL is then remembered
-// (hit-for-miss), so that for some time no request for it waits for another.
+// (hit-for-miss), so that for some time no request for it waits for another. The states of a fetch and
+// of its body are those of states.go.
 //
 //	siblings, best first, then the origin
 //	                │

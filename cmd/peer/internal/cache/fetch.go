@@ -23,6 +23,7 @@ type fetch struct {
 	stored *found  // a stale copy to be validated; nil = none
 	origin bool    // no sibling is asked: one had a representation that the origin has replaced
 	began  moment  // before the first request to a source
+	state  fetchState
 
 	waiters waiters
 	interim interims // 1xx responses, for the leader
@@ -89,12 +90,12 @@ func (c *Cache) run(f *fetch) {
 				c.forget(f) // so that the next request begins another fetch
 				res := newResult(src)
 				res.err = err
-				f.deliver(res)
+				c.deliver(f, res, fetchFailed)
 			}
 		case a.status == http.StatusNotModified && f.stored != nil:
 			a.close()
 			if f.stored.entry.ConfirmedBy(a.header) {
-				f.deliver(c.confirmed(f, src, a))
+				c.deliver(f, c.confirmed(f, src, a), fetchConfirmed)
 			} else {
 				f.stored = nil // the 304 confirms another response: request the whole
 			}
@@ -102,7 +103,7 @@ func (c *Cache) run(f *fetch) {
 			a.close()
 		case c.betterInPart(f, a):
 			a.close()
-			f.deliver(&result{err: errPart})
+			c.deliver(f, &result{err: errPart}, fetchFailed)
 		case c.mayStore(f, a):
 			c.receive(f, src, a)
 		default:
@@ -135,12 +136,13 @@ func (c *Cache) staleInstead(f *fetch, src *sources, status int) bool {
 	_, res.fields = rfc9111.SplitIdentity(res.id)
 	res.stale, res.fwdStatus = true, status
 	c.forget(f)
-	f.deliver(res)
+	c.deliver(f, res, fetchStale)
 	return true
 }
 
 // deliver sets the result and wakes the requests that wait for it.
-func (f *fetch) deliver(res *result) {
+func (c *Cache) deliver(f *fetch, res *result, to fetchState) {
+	c.become(f, to)
 	f.mu.Lock()
 	f.result = res
 	if f.done != nil {
@@ -267,7 +269,7 @@ func (c *Cache) handOver(f *fetch, src *sources, a *answer) {
 	f.handed = *a
 	f.handed.body, f.handed.cancel = c.newBody(f, a, nil), func(error) {}
 	res.answer = &f.handed
-	f.deliver(res)
+	c.deliver(f, res, fetchHandedOver)
 }
 
 // receive stores a response and delivers it. It delivers the origin's response at once, and a
@@ -286,6 +288,7 @@ func (c *Cache) receive(f *fetch, src *sources, a *answer) {
 		c.handOver(f, src, a)
 		return
 	}
+	c.become(f, fetchReceives)
 	b := c.newBody(f, a, w)
 	f.entry = newEntry(a.response(), a.received, c.via)
 	e := &f.entry
@@ -302,7 +305,7 @@ func (c *Cache) receive(f *fetch, src *sources, a *answer) {
 	deliver := func() {
 		if f.result == nil {
 			c.arrives(f)
-			f.deliver(res)
+			c.deliver(f, res, fetchDelivers)
 		}
 	}
 	if a.sibling == nil || b.repr.StrongValidator() != "" {
@@ -323,7 +326,11 @@ func (c *Cache) receive(f *fetch, src *sources, a *answer) {
 	if f.result == nil {
 		w.Release()
 		src.siblings.Broken(a.sibling)
+		c.become(f, fetchAsks)
 		return
+	}
+	if err != nil {
+		c.become(f, fetchCut)
 	}
 	if err != nil && !errors.Is(err, bodies.ErrNoFollower) && f.waiters.n.Load() > 0 && w.Len() > 0 {
 		c.BodiesCut.Add(1)
@@ -389,6 +396,11 @@ func (c *Cache) commit(f *fetch, w *bodies.Stream, res *result) {
 	m.Copied = res.peer != ""
 	m.Wanted = func() bool { return planted.Fault == "late-commit" || !c.outdated(f, res.entry.Response) }
 	obj, err := w.Commit(m)
+	if err != nil {
+		c.become(f, fetchUnstored)
+	} else {
+		c.become(f, fetchStored)
+	}
 	switch {
 	case errors.Is(err, bodies.ErrUnwanted):
 		return

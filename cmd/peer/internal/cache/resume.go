@@ -50,11 +50,11 @@ type body struct {
 	passed      *bodies.Received // checksums of the bytes so far, if these are not kept and there is no strong validator; otherwise nil
 
 	mu         sync.Mutex
-	from       *answer       // the source
-	at         int64         // bytes received
-	reading    time.Time     // since when Read waits for the source; zero = it doesn't
-	may        allowance     // how long the source may be waited for until an attempt begins; most is doubled for each fruitless one
-	resuming   bool          // Read waits for another source
+	from       *answer   // the source
+	at         int64     // bytes received
+	reading    time.Time // since when Read waits for the source; zero = it doesn't
+	may        allowance // how long the source may be waited for until an attempt begins; most is doubled for each fruitless one
+	state      bodyState
 	attempt    *attempt      // nil = none under way
 	fruitless  int           // attempts since the last byte
 	helper     *given        // the first sibling that was a source; nil = none
@@ -174,14 +174,15 @@ func (b *body) resume(from *answer) error {
 	from.close()
 	for {
 		b.mu.Lock()
-		b.resuming = b.from == from
-		if !b.resuming {
+		if b.from != from {
 			b.mu.Unlock()
 			return nil
 		}
-		if b.attempt == nil {
+		if b.attempt != nil {
+			b.become(bodySought)
+		} else {
+			b.become(bodyDry)
 			if b.fruitless >= maxFruitless || !b.mayResume() {
-				b.resuming = false
 				if b.superseded || b.replaceable() {
 					from.err = errSuperseded
 				}
@@ -200,7 +201,7 @@ func (b *body) resume(from *answer) error {
 // strong validator or a part that the new source can be compared with. If no client has the header
 // and the source has ended, the fetch uses the next source. b.mu is held.
 func (b *body) mayResume() bool {
-	return planted.Fault != "no-resume" && (b.f.delivered() || !b.resuming) && b.f.waiters.n.Load() > 0 && b.err == nil && b.size >= 0 && b.c.stopped.Err() == nil &&
+	return planted.Fault != "no-resume" && (b.f.delivered() || !b.state.waits()) && b.f.waiters.n.Load() > 0 && b.err == nil && b.size >= 0 && b.c.stopped.Err() == nil &&
 		((b.w != nil || b.passed != nil) && b.at > 0 && !b.superseded || b.repr.StrongValidator() != "")
 }
 
@@ -309,7 +310,7 @@ func (b *body) followable() bool {
 
 // stalledLocked reports whether the body makes no progress. b.mu is held.
 func (b *body) stalledLocked() bool {
-	return b.err == nil && (b.resuming || !b.reading.IsZero() && time.Since(b.reading) >= b.from.allowance().most)
+	return b.err == nil && (b.state.waits() || !b.reading.IsZero() && time.Since(b.reading) >= b.from.allowance().most)
 }
 
 // moving waits until the body makes progress. An error means that it has ended, or that no source
@@ -327,7 +328,7 @@ func (b *body) moving(ctx context.Context) error {
 		case !b.stalledLocked():
 			b.mu.Unlock()
 			return nil
-		case !b.resuming && time.Since(b.reading) >= b.may.left:
+		case !b.state.waits() && time.Since(b.reading) >= b.may.left:
 			b.overtake()
 		}
 		if b.changed == nil {
@@ -347,6 +348,11 @@ func (b *body) moving(ctx context.Context) error {
 func (b *body) end(err error) {
 	b.mu.Lock()
 	b.err = err
+	if err == io.EOF {
+		b.become(bodyWhole)
+	} else {
+		b.become(bodyCut)
+	}
 	if b.watch != nil {
 		b.c.silence(b.watch)
 		b.watch = nil

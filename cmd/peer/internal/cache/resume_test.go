@@ -9,19 +9,20 @@ import (
 // that the origin has replaced.
 func TestFollowable(t *testing.T) {
 	for _, c := range []struct {
-		resuming, superseded bool
-		err                  error
-		want                 bool
+		state      bodyState
+		superseded bool
+		err        error
+		want       bool
 	}{
-		{false, false, nil, true},
-		{true, false, nil, false},
-		{false, true, nil, false},
-		{false, false, io.EOF, true},
-		{false, false, io.ErrUnexpectedEOF, false},
+		{bodyFlows, false, nil, true},
+		{bodyDry, false, nil, false},
+		{bodyFlows, true, nil, false},
+		{bodyWhole, false, io.EOF, true},
+		{bodyCut, false, io.ErrUnexpectedEOF, false},
 	} {
-		b := body{resuming: c.resuming, superseded: c.superseded, err: c.err}
+		b := body{state: c.state, superseded: c.superseded, err: c.err}
 		if got := b.followable(); got != c.want {
-			t.Errorf("resuming %v, superseded %v, ended with %v: %v", c.resuming, c.superseded, c.err, got)
+			t.Errorf("state %v, superseded %v, ended with %v: %v", c.state, c.superseded, c.err, got)
 		}
 	}
 }

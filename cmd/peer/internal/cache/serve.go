@@ -152,7 +152,7 @@ func (c *Cache) fetch(w http.ResponseWriter, r *request, stored *found, reason s
 		if key != "" { // another fetch may have ended between the lookup and newFetch
 			if now, _ := c.lookup(r); now != nil && (stored == nil || now.obj != stored.obj) {
 				c.forget(f)
-				f.deliver(&result{err: context.Canceled}) // followers look up again
+				c.deliver(f, &result{err: context.Canceled}, fetchFailed) // followers look up again
 				return Result{}, &again{}
 			}
 		}
