@@ -119,24 +119,10 @@ func appendTail(dst []byte, body int64, sums []uint64, key string, data []byte, 
 
 var errBroken = errors.New("broken file")
 
-// An otherFormat is the error for a file that is whole, but of another version of this format.
-type otherFormat struct {
-	path    string // set by reload
-	version byte
-}
+// errOther is the error for a file that is whole, but of another version of this format.
+var errOther = errors.New("a format that this program does not read: empty the directory, or use another one")
 
-func (e *otherFormat) Error() string {
-	return fmt.Sprintf("%s has format version %q, which this program does not read: empty the directory, or use another one", e.path, e.version)
-}
-
-// isOther reports whether err is about a file of another version, and adds its path.
-func isOther(err error, path string) bool {
-	var other *otherFormat
-	if errors.As(err, &other) {
-		other.path = path
-	}
-	return other != nil
-}
+func otherFormat(version byte) error { return fmt.Errorf("version %q of %w", version, errOther) }
 
 // parseFooter decodes the last footerSize bytes of a file of size bytes.
 func parseFooter(b []byte, size int64) (footer, error) {
@@ -148,7 +134,7 @@ func parseFooter(b []byte, size int64) (footer, error) {
 	case le.Uint64(b[56:]) != xxhash.Sum64(b[:56]):
 		return f, fmt.Errorf("%w: footer checksum", errBroken)
 	case string(b[:8]) != magic:
-		return f, &otherFormat{version: b[7]}
+		return f, otherFormat(b[7])
 	case le.Uint32(b[16:]) > maxKey || le.Uint32(b[20:])&^copiedBit > maxData:
 		return f, fmt.Errorf("%w: lengths out of range", errBroken)
 	}
@@ -173,7 +159,7 @@ type tail struct {
 
 // readTail reads and checks the tail of a file. It begins at offset from; if from is negative,
 // its offset is unknown, and as much of the file's end as fits into buf is read first. The result
-// may point into buf. An error wraps errBroken unless the file can't be read or is an *otherFormat.
+// may point into buf. An error wraps errBroken unless the file can't be read; errOther is not broken.
 func readTail(f File, from int64, buf []byte) (t tail, err error) {
 	size, err := f.Size()
 	if err != nil {

@@ -69,7 +69,7 @@ func TestFrozen(t *testing.T) {
 			o := Options{Dir: mine, MaxBytes: 64 << 20, Hooks: m.hooks()}
 			if version, old := refused[filepath.Base(dir)]; old {
 				_, err := Open(o)
-				if want := fmt.Sprintf("has format version '%s'", version); err == nil || !strings.Contains(err.Error(), want) || strings.Count(err.Error(), mine) != 1 {
+				if want := fmt.Sprintf("version '%s' of a format that this program does not read", version); err == nil || !strings.Contains(err.Error(), want) || strings.Count(err.Error(), mine) != 1 {
 					t.Errorf("Open = %v, want an error that names one file and %s", err, want)
 				}
 				if left, want := files(t, mine), files(t, dir); len(left) != len(want) {

@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -90,7 +91,7 @@ func (s *Store) scan() (all []found, err error) {
 }
 
 // inParallel calls do for each item, in several goroutines, each with its own buffer.
-// It returns all errors.
+// It returns one of the errors.
 func inParallel[T any](goroutines int, items []T, do func(item T, buf []byte) error) error {
 	errs := make([]error, len(items))
 	var next atomic.Int64
@@ -104,7 +105,7 @@ func inParallel[T any](goroutines int, items []T, do func(item T, buf []byte) er
 		})
 	}
 	all.Wait()
-	return errors.Join(errs...)
+	return cmp.Or(errs...)
 }
 
 func (s *Store) scanShard(shard int, buf []byte) ([]found, error) {
@@ -130,8 +131,7 @@ func (s *Store) scanShard(shard int, buf []byte) ([]found, error) {
 				return nil, err
 			}
 		default:
-			isOther(err, path) // adds the path
-			return nil, err
+			return nil, fmt.Errorf("%s: %w", path, err)
 		}
 	}
 	return some, nil

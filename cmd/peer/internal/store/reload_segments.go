@@ -94,7 +94,7 @@ func (g *segments) restore(n uint64, buf []byte) error {
 // format only if both say so, since these bytes have no checksum.
 func (g *segments) open(n uint64) (sg *segment, dataSize int64, err error) {
 	index, indexSize, err := g.openFile(n, "index", indexFamily, indexMagic)
-	other := isOther(err, g.path(n, "index"))
+	other := errors.Is(err, errOther)
 	if err != nil && !other {
 		return nil, 0, err
 	}
@@ -107,8 +107,7 @@ func (g *segments) open(n uint64) (sg *segment, dataSize int64, err error) {
 			f.Close()
 		}
 	}
-	err = cmp.Or(err, errData)
-	if other != isOther(errData, g.path(n, "data")) || errors.Is(errData, fs.ErrNotExist) {
+	if err = cmp.Or(err, errData); other != errors.Is(errData, errOther) || errors.Is(errData, fs.ErrNotExist) {
 		err = fmt.Errorf("%w: %w", errBroken, err)
 	}
 	return nil, 0, err
@@ -123,7 +122,7 @@ func (g *segments) openFile(n uint64, kind, family, magic string) (f File, size 
 	}
 	if err != nil {
 		f.Close()
-		return nil, 0, err
+		return nil, 0, fmt.Errorf("%s: %w", g.path(n, kind), err)
 	}
 	return f, size, nil
 }

@@ -279,7 +279,7 @@ func checkMagic(f File, family, magic string) error {
 	case string(b[:]) == magic:
 		return nil
 	case string(b[:7]) == family:
-		return &otherFormat{version: b[7]}
+		return otherFormat(b[7])
 	}
 	return fmt.Errorf("%w: not a segment's file", errBroken)
 }

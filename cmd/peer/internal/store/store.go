@@ -95,9 +95,6 @@ func Open(o Options) (*Store, error) {
 	s.opened = o.Hooks.Now().UnixNano()
 	if err := s.reload(); err != nil {
 		s.release()
-		if other := (*otherFormat)(nil); errors.As(err, &other) {
-			err = other // and not the same of each file
-		}
 		return nil, fmt.Errorf("store: %w", err)
 	}
 	s.measure(false)
