@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/mutation"
 )
 
 // TestMutatedRequestsAtOnce sends mutated requests in two ways: on a connection where net/http's server reads
@@ -27,7 +29,7 @@ func TestMutatedRequestsAtOnce(t *testing.T) {
 	for n := *mutationFrom; n < *mutationFrom+count; n++ {
 		a := newAttempt(*mutationSeed, n, places)
 		r := a.request(p.mark())
-		r.h2 = false
+		r.H2 = false
 		wrong := ""
 		for range 3 { // until what the request before has stored is there
 			var hit bool
@@ -39,7 +41,7 @@ func TestMutatedRequestsAtOnce(t *testing.T) {
 			}
 		}
 		if wrong != "" {
-			t.Errorf("mutation %d (%s): %s\n%s", n, a.kinds(), wrong, r)
+			t.Errorf("mutation %d (%s): %s\n%s", n, a.Kinds(), wrong, r)
 		}
 	}
 	t.Logf("%d requests, %d of them hits", count, hits)
@@ -80,8 +82,8 @@ func normal(w wireAnswer) wireAnswer {
 // afterAnother sends the request on a connection that has had others, plain ones but for some fields, and another of
 // these after it. after says what is wrong with the answer to that; "" = nothing, or the connection is closed.
 func (r *wireRequest) afterAnother(t *testing.T, addr string, place *place, fields ...[2]string) (got wireAnswer, after string) {
-	plain := victim{place.bases()[0], "n=plain"}.plain(place)
-	plain.fields = append(plain.fields[:len(plain.fields)-1], fields...) // without Connection: close
+	other := plain(mutation.Victim{Path: place.bases()[0], Query: "n=plain"}, place)
+	other.Fields = append(other.Fields[:len(other.Fields)-1], fields...) // without Connection: close
 	c, err := net.Dial("tcp", addr)
 	if err != nil {
 		t.Fatal(err)
@@ -105,16 +107,16 @@ func (r *wireRequest) afterAnother(t *testing.T, addr string, place *place, fiel
 	}
 	var first wireAnswer
 	for range 4 {
-		c.Write(plain.bytes())
+		c.Write(other.Bytes())
 		if first = read("GET"); first.status == 0 {
 			t.Fatalf("a plain request: %s", first.body)
 		}
 	}
-	go c.Write(r.bytes())
-	if got = read(r.method); got.status == 0 || got.header.Get("Connection") == "close" || got.status == http.StatusSwitchingProtocols {
+	go c.Write(r.Bytes())
+	if got = read(r.Method); got.status == 0 || got.header.Get("Connection") == "close" || got.status == http.StatusSwitchingProtocols {
 		return got, ""
 	}
-	c.Write(plain.bytes())
+	c.Write(other.Bytes())
 	last := read("GET")
 	if last.status == 0 {
 		return got, ""

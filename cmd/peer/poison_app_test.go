@@ -14,6 +14,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/mutation"
 )
 
 // An app is an origin like those written with a web framework: it reads request fields as variables
@@ -24,20 +26,6 @@ type app struct {
 	under  string // a prefix of all paths
 	loose  bool   // it decodes paths as some servers do that are more generous than CGI's
 	behind bool   // it is behind trusted proxies, and shows nothing that depends on the client's address
-}
-
-// claims are variables that some frameworks take for the host, the scheme, the path, the method or
-// the client of a request, with what a plain client means by not sending them: "" = nothing,
-// HOST = the field Host.
-var claims = [][2]string{
-	{"X_FORWARDED_HOST", "HOST"}, {"X_HOST", "HOST"}, {"X_HTTP_HOST_OVERRIDE", "HOST"}, {"X_ORIGINAL_HOST", "HOST"}, {"X_FORWARDED_SERVER", ""}, {"X_FORWARDED_PORT", ""},
-	{"X_FORWARDED_PROTO", "http"}, {"X_FORWARDED_SCHEME", ""}, {"X_FORWARDED_PROTOCOL", ""}, {"X_FORWARDED_SSL", ""}, {"X_URL_SCHEME", ""}, {"FRONT_END_HTTPS", ""},
-	{"X_SCHEME", ""}, {"CLOUDFRONT_FORWARDED_PROTO", ""}, {"X_ARR_SSL", ""}, // Flask's snippets and ingress-nginx; Django and Symfony at CloudFront; IIS
-	{"X_FORWARDED_PREFIX", ""}, {"X_SCRIPT_NAME", ""}, {"X_FORWARDED_PATH", ""}, // Spring and Werkzeug; Flask's snippets; Kong
-	{"X_ORIGINAL_URL", ""}, {"X_REWRITE_URL", ""}, {"X_ORIGINAL_URI", ""}, {"X_FORWARDED_URI", ""}, {"X_ENVOY_ORIGINAL_PATH", ""}, // IIS, Zend, Symfony; ingress-nginx; Traefik; Envoy
-	{"X_HTTP_METHOD_OVERRIDE", ""}, {"X_HTTP_METHOD", ""}, {"X_METHOD_OVERRIDE", ""}, {"X_FORWARDED_METHOD", ""}, {"X_ORIGINAL_METHOD", ""},
-	{"X_FORWARDED_FOR", "127.0.0.1"}, {"FORWARDED", ""}, {"X_REAL_IP", ""}, {"X_CLIENT_IP", ""}, {"CLIENT_IP", ""}, {"X_CLUSTER_CLIENT_IP", ""}, {"TRUE_CLIENT_IP", ""}, {"CF_CONNECTING_IP", ""}, {"FASTLY_CLIENT_IP", ""},
-	{"X_FORWARDED", ""}, {"FORWARDED_FOR", ""}, {"X_APPENGINE_USER_IP", ""}, {"CF_PSEUDO_IPV4", ""}, {"PROXY", ""}, // the snippet in PHP that tries all of them; request-ip of npm; httpoxy
 }
 
 // appFieldsMost is how many bytes of fields the app accepts, as gunicorn does.
@@ -134,7 +122,7 @@ func (a app) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default: // everything that the app could link to, or act by
 		var b strings.Builder
 		fmt.Fprintf(&b, "%s %s %q\n<script src=\"%s://%s/app.js\">\n", asGet(r.Method), uri, body, scheme(vars), host(vars))
-		for _, c := range claims {
+		for _, c := range mutation.Claims {
 			value := vars[c[0]]
 			switch {
 			case a.behind && c[0] == "X_FORWARDED_FOR":

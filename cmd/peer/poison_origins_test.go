@@ -19,6 +19,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/mutation"
 )
 
 // A place is an origin as a site of the caches under test. Its name is also the host of the site.
@@ -249,7 +251,7 @@ func startWSGI(t *testing.T) (stated, unstated string, ok bool) {
 		return "", "", false
 	}
 	args := []string{filepath.Join("testdata", "app.py")}
-	for _, c := range claims {
+	for _, c := range mutation.Claims {
 		args = append(args, c[0]+"="+c[1])
 	}
 	cmd := exec.Command(python, args...)

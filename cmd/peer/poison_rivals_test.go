@@ -82,7 +82,7 @@ func poisonTable(caches []*poisoning) string {
 
 // kind is a row of the page: a mutation and a class of what it changes.
 func (f finding) kind() string {
-	kinds := f.a.kinds()
+	kinds := f.a.Kinds()
 	if strings.Contains(kinds, "+") {
 		kinds = "several together"
 	}

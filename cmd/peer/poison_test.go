@@ -16,6 +16,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/mutation"
 )
 
 var (
@@ -83,11 +85,11 @@ func (p *poisoning) send(t *testing.T) {
 	var plain []*attempt
 	for _, place := range p.places {
 		for _, base := range slices.Compact(place.bases()) {
-			plain = append(plain, &attempt{n: -1, place: place, base: base})
+			plain = append(plain, &attempt{&mutation.Attempt{Place: place.mutable(), Base: base}, -1, place})
 		}
 	}
 	if found := p.batch(plain); len(found) > 0 {
-		t.Fatalf("without any mutation, %d of %d answers differ: the first at %s%s, %s %s: %s", len(found), len(plain), found[0].a.place.name, found[0].a.base, found[0].where, found[0].what, found[0].detail)
+		t.Fatalf("without any mutation, %d of %d answers differ: the first at %s%s, %s %s: %s", len(found), len(plain), found[0].a.place.name, found[0].a.Base, found[0].where, found[0].what, found[0].detail)
 	}
 	p.tried, p.reached = 0, 0
 	few := 300
@@ -127,12 +129,12 @@ func (p *poisoning) batch(attempts []*attempt) (found []finding) {
 	}
 	for i, a := range attempts {
 		raw[i] = a.request(p.mark())
-		raw[i].h2 = a.h2 && p.cache.addr(a.place, true) != ""
+		raw[i].H2 = a.H2 && p.cache.addr(a.place, true) != ""
 	}
-	all(func(i int) { answers[i] = raw[i].exchange(p.cache.addr(attempts[i].place, raw[i].h2)) })
+	all(func(i int) { answers[i] = raw[i].exchange(p.cache.addr(attempts[i].place, raw[i].H2)) })
 	for _, a := range attempts { // before plain ones get there
 		p.tried++
-		if a.place.relay.saw(a.mark) {
+		if a.place.relay.saw(a.Mark) {
 			p.reached++
 		}
 	}
@@ -140,7 +142,7 @@ func (p *poisoning) batch(attempts []*attempt) (found []finding) {
 	results := make([][]finding, len(attempts))
 	all(func(i int) {
 		a := attempts[i]
-		if s := answers[i].status; p.cache.errors != nil && s >= 502 && s <= 504 && !(s == 504 && bytes.Contains(raw[i].bytes(), []byte("only-if-cached"))) {
+		if s := answers[i].status; p.cache.errors != nil && s >= 502 && s <= 504 && !(s == 504 && bytes.Contains(raw[i].Bytes(), []byte("only-if-cached"))) {
 			results[i] = append(results[i], finding{a, "the origin", fmt.Sprint("status ", s), fmt.Sprintf("answered %d: %.300q %v", s, answers[i].body, answers[i].header), raw[i]})
 		}
 		results[i] = append(results[i], p.compare(a, raw[i])...)
@@ -193,17 +195,17 @@ func (p *poisoning) compare(a *attempt, raw *wireRequest) (found []finding) {
 			slices.Reverse(order)
 		}
 	}
-	check := func(v victim, want func(addr string) wireAnswer) {
+	check := func(v mutation.Victim, want func(addr string) wireAnswer) {
 		for _, at := range order {
-			if what, detail := v.plain(a.place).exchange(at.addr).difference(want(at.addr), p.cache.own); what != "" {
-				found = append(found, finding{a, at.where, what, fmt.Sprintf("%s: %s", v.plain(a.place).target(), detail), raw})
+			if what, detail := plain(v, a.place).exchange(at.addr).difference(want(at.addr), p.cache.own); what != "" {
+				found = append(found, finding{a, at.where, what, fmt.Sprintf("%s: %s", plain(v, a.place).Target(), detail), raw})
 			}
 		}
 	}
-	for _, v := range a.victims {
-		r := v.plain(a.place)
+	for _, v := range a.Victims {
+		r := plain(v, a.place)
 		if a.place.mode == alone {
-			r.set("Host", a.place.relay.addr)
+			r.Set("Host", a.place.relay.addr)
 		}
 		want := r.exchange(a.place.relay.origin)
 		if to := want.header.Get("Location"); a.place.mode == alone && to != "" { // a redirect to the origin is one to the peer
@@ -211,17 +213,17 @@ func (p *poisoning) compare(a *attempt, raw *wireRequest) (found []finding) {
 		}
 		check(v, func(string) wireAnswer { return want })
 	}
-	for _, v := range a.controls {
+	for _, v := range a.Controls {
 		if len(found) > 0 {
 			break
 		}
 		check(v, func(addr string) wireAnswer {
 			fresh := p.mark()
-			want := victim{v.path, strings.Replace(v.query, a.mark, fresh, 1)}.plain(a.place).exchange(addr)
-			want.body = strings.ReplaceAll(want.body, fresh, a.mark)
+			want := plain(mutation.Victim{Path: v.Path, Query: strings.Replace(v.Query, a.Mark, fresh, 1)}, a.place).exchange(addr)
+			want.body = strings.ReplaceAll(want.body, fresh, a.Mark)
 			want.header = maps.Clone(want.header)
 			for name, lines := range want.header {
-				want.header[name] = []string{strings.ReplaceAll(strings.Join(lines, ", "), fresh, a.mark)}
+				want.header[name] = []string{strings.ReplaceAll(strings.Join(lines, ", "), fresh, a.Mark)}
 			}
 			return want
 		})
@@ -234,11 +236,11 @@ func (p *poisoning) compare(a *attempt, raw *wireRequest) (found []finding) {
 func (p *poisoning) simpler(found []finding) []finding {
 	var alone []*attempt
 	for _, f := range found {
-		for i := range f.a.parts {
-			if len(f.a.parts) > 1 {
-				one := *f.a
-				one.parts = f.a.parts[i : i+1]
-				alone = append(alone, &one)
+		for i := range f.a.Parts {
+			if len(f.a.Parts) > 1 {
+				one := *f.a.Attempt
+				one.Parts = f.a.Parts[i : i+1]
+				alone = append(alone, &attempt{&one, f.a.n, f.a.place})
 			}
 		}
 	}
@@ -291,7 +293,7 @@ func (p *poisoning) report() string {
 			continue
 		}
 		fmt.Fprintf(&out, "\n%s\n    mutation %d (%s) at %s, %s: %s\n    by %s\n    again: go test ./cmd/peer %s -mutation-seed %d -mutation-from %d\n",
-			name, f.a.n, f.a.kinds(), f.a.place.name, f.where, f.detail, f.raw, again, *mutationSeed, f.a.n)
+			name, f.a.n, f.a.Kinds(), f.a.place.name, f.where, f.detail, f.raw, again, *mutationSeed, f.a.n)
 	}
 	return out.String()
 }
@@ -302,25 +304,25 @@ var knownDefects = []struct {
 	is   func(f finding) bool
 }{
 	{"an error to a range is stored", func(f finding) bool {
-		return f.has("range") && strings.HasPrefix(f.what, "status 416") && !strings.Contains(f.a.base, "/ranged")
+		return f.has("range") && strings.HasPrefix(f.what, "status 416") && !strings.Contains(f.a.Base, "/ranged")
 	}},
-	{"an origin's answer to any range is stored", func(f finding) bool { return f.has("range") && strings.Contains(f.a.base, "/ranged") }},
+	{"an origin's answer to any range is stored", func(f finding) bool { return f.has("range") && strings.Contains(f.a.Base, "/ranged") }},
 	{"an error to large fields is stored", func(f finding) bool { return f.has("oversize") && strings.HasPrefix(f.what, "status 4") }},
 	{"a field with underscores is not part of the key", func(f finding) bool { return f.has("underscore") && f.where != "the origin" }},
 	{"a field that frameworks read is not part of the key", func(f finding) bool { return f.has("claim") && f.where != "the origin" }},
 	{"a private page is stored under another spelling", func(f finding) bool {
-		return f.has("spelling") && strings.Contains(f.a.base, "/account") && strings.Contains(f.detail, "hello victim")
+		return f.has("spelling") && strings.Contains(f.a.Base, "/account") && strings.Contains(f.detail, "hello victim")
 	}},
 	{"an error to Expect is stored", func(f finding) bool {
 		return (f.has("expect") || f.has("doubled")) && strings.HasPrefix(f.what, "status 417")
 	}},
 	{"a method that is no token is charged to the origin", func(f finding) bool { return f.where == "the origin" && f.has("token") }},
-	{"an invalid Vary is stored", func(f finding) bool { return strings.HasSuffix(f.a.base, "/badvary") && f.what == "body" }},
+	{"an invalid Vary is stored", func(f finding) bool { return strings.HasSuffix(f.a.Base, "/badvary") && f.what == "body" }},
 	{"queries that the origin tells apart share a key", func(f finding) bool { return f.has("query") && f.where != "the origin" }},
 }
 
 func (f finding) has(kind string) bool {
-	return slices.ContainsFunc(f.a.parts, func(p part) bool { return p.kind == kind })
+	return slices.ContainsFunc(f.a.Parts, func(p mutation.Part) bool { return p.Kind == kind })
 }
 
 // name says what a finding is: one that is known, or its mutations and what they change.
@@ -334,8 +336,8 @@ func (f finding) name() string {
 	}
 	for _, k := range knownDefects {
 		if k.is(f) {
-			if len(f.a.parts) == 1 && f.has("claim") {
-				where = ": " + strings.ToLower(f.raw.fields[len(f.raw.fields)-1][0]) + where
+			if len(f.a.Parts) == 1 && f.has("claim") {
+				where = ": " + strings.ToLower(f.raw.Fields[len(f.raw.Fields)-1][0]) + where
 			}
 			return k.name + where
 		}
@@ -343,7 +345,7 @@ func (f finding) name() string {
 	if f.where == "the origin" {
 		where = ", and the origin is blamed"
 	}
-	return f.a.kinds() + ": " + f.what + where
+	return f.a.Kinds() + ": " + f.what + where
 }
 
 const atSibling = ", at the sibling"

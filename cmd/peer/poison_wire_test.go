@@ -4,7 +4,6 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -18,62 +17,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/mutation"
 )
 
 // A wireRequest is a request as it is sent, byte by byte: nothing checks or corrects it.
 type wireRequest struct {
-	method, version string // of HTTP/1; h2 decides about HTTP/2
-	authority       string // before the path, as in http://host; "" = origin-form
-	path, query     string
-	fields          [][2]string // Host included
-	body            string
-	h2              bool
-	scheme          string // of HTTP/2; "" = http
-	patient         bool   // an answer must come, however busy the machine is
-}
-
-// set replaces a field, and add appends one.
-func (r *wireRequest) set(name, value string) {
-	for i := range r.fields {
-		if strings.EqualFold(r.fields[i][0], name) {
-			r.fields[i][1] = value
-			return
-		}
-	}
-	r.add(name, value)
-}
-
-func (r *wireRequest) add(name, value string) { r.fields = append(r.fields, [2]string{name, value}) }
-
-func (r *wireRequest) target() string {
-	target := r.authority + r.path
-	if r.query != "" {
-		target += "?" + r.query
-	}
-	return target
-}
-
-// bytes returns the request as HTTP/1.
-func (r *wireRequest) bytes() []byte {
-	var b bytes.Buffer
-	fmt.Fprintf(&b, "%s %s %s\r\n", r.method, r.target(), r.version)
-	for _, f := range r.fields {
-		fmt.Fprintf(&b, "%s: %s\r\n", f[0], f[1])
-	}
-	b.WriteString("\r\n" + r.body)
-	return b.Bytes()
-}
-
-// String shortens long values.
-func (r *wireRequest) String() string {
-	text := r.bytes()
-	if r.h2 {
-		text = append([]byte("as HTTP/2: "), text...)
-	}
-	if len(text) > 700 {
-		return fmt.Sprintf("%.500q… (%d bytes)", text, len(text))
-	}
-	return fmt.Sprintf("%q", text)
+	mutation.Request
+	patient bool // an answer must come, however busy the machine is
 }
 
 // A wireAnswer is what a client got; Status 0 = none that it could read.
@@ -101,13 +52,13 @@ func (r *wireRequest) exchange(addr string) wireAnswer {
 	}
 	defer c.Close()
 	c.SetDeadline(time.Now().Add(r.limit()))
-	if r.h2 {
+	if r.H2 {
 		return r.exchange2(c)
 	}
-	go c.Write(r.bytes()) // beside the answer, which may be early
+	go c.Write(r.Bytes()) // beside the answer, which may be early
 	in := bufio.NewReader(c)
 	for {
-		answer, err := http.ReadResponse(in, &http.Request{Method: strings.ToUpper(r.method)})
+		answer, err := http.ReadResponse(in, &http.Request{Method: strings.ToUpper(r.Method)})
 		if err != nil {
 			return wireAnswer{body: err.Error()}
 		}
@@ -133,13 +84,13 @@ const (
 // exchange2 sends the request as HTTP/2 with prior knowledge. Of the answer only the status is read.
 func (r *wireRequest) exchange2(c net.Conn) wireAnswer {
 	var block []byte
-	scheme := r.scheme
+	scheme := r.Scheme
 	if scheme == "" {
 		scheme = "http"
 	}
-	fields := [][2]string{{":method", r.method}, {":scheme", scheme}, {":path", r.target()}}
+	fields := [][2]string{{":method", r.Method}, {":scheme", scheme}, {":path", r.Target()}}
 	host := false
-	for _, f := range r.fields {
+	for _, f := range r.Fields {
 		if name := strings.ToLower(f[0]); name == "host" && !host {
 			host = true
 			fields = append(fields[:3:3], append([][2]string{{":authority", f[1]}}, fields[3:]...)...)
@@ -154,7 +105,7 @@ func (r *wireRequest) exchange2(c net.Conn) wireAnswer {
 	out := []byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
 	out = h2Frame(out, h2Settings, 0, 0, nil)
 	flags := byte(0)
-	if r.body == "" {
+	if r.Body == "" {
 		flags = h2EndStream
 	}
 	for kind := byte(h2Headers); ; kind, flags = h2Continuation, 0 {
@@ -165,8 +116,8 @@ func (r *wireRequest) exchange2(c net.Conn) wireAnswer {
 		}
 		out = h2Frame(out, kind, flags, 1, piece)
 	}
-	if r.body != "" {
-		out = h2Frame(out, h2Data, h2EndStream, 1, []byte(r.body))
+	if r.Body != "" {
+		out = h2Frame(out, h2Data, h2EndStream, 1, []byte(r.Body))
 	}
 	go c.Write(out)
 	var answer wireAnswer
@@ -304,9 +255,9 @@ func TestWireRequest(t *testing.T) {
 	defer server.Close()
 	for _, h2 := range []bool{false, true} {
 		for _, status := range []int{200, 206, 404, 405, 416, 431, 500, 502, 503, 599} {
-			r := victim{fmt.Sprintf("/%d", status), "a=b"}.plain(&place{name: "a.test"})
-			if r.h2 = h2; h2 {
-				r.fields = append(r.fields[:3], [2]string{"Cookie", strings.Repeat("c", 20_000)}) // in two frames
+			r := plain(mutation.Victim{Path: fmt.Sprintf("/%d", status), Query: "a=b"}, &place{name: "a.test"})
+			if r.H2 = h2; h2 {
+				r.Fields = append(r.Fields[:3], [2]string{"Cookie", strings.Repeat("c", 20_000)}) // in two frames
 			}
 			if got := r.exchange(server.Listener.Addr().String()); got.status != status {
 				t.Errorf("%v: got %d, %.100q", r, got.status, got.body)

@@ -98,7 +98,8 @@ var layers = []struct {
 	{dir: "cmd/peer/internal/node", imports: "net digest digest/squid gossip gossip/exchange gossip/invalidation cmd/peer/internal/accesslog cmd/peer/internal/admin " +
 		"cmd/peer/internal/budget cmd/peer/internal/cache cmd/peer/internal/config cmd/peer/internal/conn cmd/peer/internal/control cmd/peer/internal/health gossip/limitlog cmd/peer/internal/peertls " +
 		"cmd/peer/internal/proxy gossip/sibling cmd/peer/internal/squid cmd/peer/internal/store cmd/peer/internal/table cmd/peer/internal/tracing"},
-	// All of it is tests.
+	// Requests for tests alone, and a package that consists of tests.
+	{dir: "cmd/peer/internal/mutation"},
 	{dir: "cmd/peer/internal/simulation"},
 	{dir: "cmd/peer/internal/demo", imports: "net cmd/peer/internal/admin cmd/peer/internal/config cmd/peer/internal/node " +
 		"cmd/peer/internal/origin cmd/peer/internal/replay cmd/peer/internal/table sim/workload gossip/exchange gossip/rfc9111"},

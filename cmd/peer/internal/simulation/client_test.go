@@ -55,6 +55,10 @@ func (w *world) ask(r request) (res result) {
 		pause(10 * time.Second)
 		return res
 	}
+	if r.Kind == "mutated" { // which may be half a request
+		res.gone = true
+		c.SetDeadline(time.Now().Add(10 * time.Second))
+	}
 	method, text := w.text(r)
 	if _, res.err = io.WriteString(c, text); res.err != nil {
 		return res
@@ -80,6 +84,8 @@ func (w *world) text(r request) (method, text string) {
 	switch r.Kind {
 	case "odd":
 		return method, w.askOddly(r)
+	case "mutated":
+		return method, w.mutated(r)
 	case "hop":
 		return method, fmt.Sprintf("GET %s HTTP/1.1\r\nHost: %s\r\n%s\r\n", w.pathOf(r.URL), w.hostOf(r.URL), connectionOfClient)
 	case "cookie":
@@ -182,7 +188,7 @@ func (w *world) read(res *result, answer *http.Response) {
 			res.bad = fmt.Sprintf("a 206 with %q", answer.Header.Get("Content-Range"))
 		}
 	}
-	body := (res.status == http.StatusOK || res.status == http.StatusPartialContent) && res.Kind != "post" && res.Kind != "post-stop" && res.Kind != "odd"
+	body := (res.status == http.StatusOK || res.status == http.StatusPartialContent) && res.Kind != "post" && res.Kind != "post-stop" && res.Kind != "odd" && res.Kind != "mutated"
 	buf := make([]byte, 16<<10)
 	if res.Kind == "slow" {
 		buf = buf[:4<<10]

@@ -40,7 +40,8 @@
 //   - No field of a connection passes: neither those that Connection names nor Keep-Alive, TE and others,
 //     to the origin as to clients. What a request names there counts as absent, also for Vary.
 //   - What an odd request provoked at a strict origin reaches nobody else: one with a large field, an
-//     unusual range, another spelling, fields by which proxies and frameworks are misled, and others.
+//     unusual range, another spelling, fields by which proxies and frameworks are misled, and others. So are
+//     the mutated requests that peers are tested with outside (package mutation).
 //   - A member that lies changes nothing but the answers for pages that it lied about, until what
 //     siblings gave may not be served any longer, and no lie outlives a hard purge. What is true but unusable,
 //     breaks off, crawls, does not match its checksums or claims everything changes no answer at all.

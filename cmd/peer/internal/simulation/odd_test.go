@@ -2,10 +2,13 @@ package simulation
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/mutation"
 )
 
 // Odd requests are of the kinds by which one client may decide what others get. The origin is
@@ -74,6 +77,25 @@ func (w *world) askOddly(r request) string {
 	return fmt.Sprintf("%s %s %s\r\nHost: %s\r\n%s\r\n%s", method, target, version, host, o.fields, o.body)
 }
 
+// mutatedRequests adds mutated requests of the kinds that peers are tested with outside, and plain ones of other
+// clients afterwards.
+func (s *schedule) mutatedRequests(rng *rand.Rand) {
+	for range 10 + rng.IntN(30) {
+		r := request{At: rng.IntN(s.Seconds * 1000), Node: rng.IntN(s.Peers), URL: s.ordinary(rng), Kind: "mutated", N: rng.Int64N(1 << 30)}
+		s.Requests = append(s.Requests, r)
+		for _, after := range []int{30 + rng.IntN(100), 1000 + rng.IntN(6000)} {
+			r.Kind, r.N, r.At, r.Node, r.Sort = "get", 0, r.At+after, rng.IntN(s.Peers), rng.IntN(3)
+			s.Requests = append(s.Requests, r)
+		}
+	}
+}
+
+// mutated returns the text of a mutated request by HTTP/1.
+func (w *world) mutated(r request) string {
+	place := &mutation.Place{Name: w.hostOf(r.URL), Bases: []string{w.pathOf(r.URL)}, Share: 1}
+	return string(mutation.New(w.s.Seed, int(r.N), []*mutation.Place{place}).Request("").Bytes())
+}
+
 // refuses returns the status with which the origin refuses a request; 0 = it is plain.
 func (o *origin) refuses(r *http.Request) int {
 	evil, large := false, 0
@@ -117,7 +139,7 @@ func (w *world) judgeOdd(r *result) {
 		w.fail("poison", r, "an answer to an odd request")
 	}
 	if r.Kind == "get" && r.status == http.StatusOK && slices.ContainsFunc(w.s.Requests, func(q request) bool {
-		return q.Kind == "odd" && q.URL == r.URL && w.at(q.At).Before(r.start)
+		return (q.Kind == "odd" || q.Kind == "mutated") && q.URL == r.URL && w.at(q.At).Before(r.start)
 	}) {
 		w.sometimes("an answer after an odd request")
 	}

@@ -128,8 +128,8 @@ func (w *world) judge(r result) {
 	}
 	w.judgeConnection(r.header, &r, "an answer")
 	w.judgePrivate(&r)
-	if r.Kind == "odd" {
-		w.sometimes("an odd request")
+	if r.Kind == "odd" || r.Kind == "mutated" {
+		w.sometimes(map[string]string{"odd": "an odd request", "mutated": "a mutated request"}[r.Kind])
 		return
 	}
 	if r.Kind == "hop" && r.status == http.StatusOK {
