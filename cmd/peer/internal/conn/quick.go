@@ -84,9 +84,11 @@ func (c *Conn) answer(p []byte, n int) (int, error) {
 		switch {
 		case err != nil:
 			return 0, err
+		case !done && size == n: // what comes next is the first byte of another
+			return n, nil
 		case !done:
 			q.elsewhere = true
-			if q.follow(p[:n]); answered && q.elsewhere && q.rest > 0 {
+			if q.follow(p[:n]); answered && q.rest > 0 {
 				err = c.SetReadDeadline(time.Now().Add(q.rest))
 			}
 			return n, err
