@@ -398,16 +398,12 @@ func (c *Cache) commit(f *fetch, w *bodies.Stream, res *result) {
 	obj, err := w.Commit(m)
 	if err != nil {
 		c.become(f, fetchUnstored)
-	} else {
-		c.become(f, fetchStored)
-	}
-	switch {
-	case errors.Is(err, bodies.ErrUnwanted):
-		return
-	case err != nil:
-		c.log.Warn("cannot store a response", "url", f.r.url, "error", err)
+		if !errors.Is(err, bodies.ErrUnwanted) {
+			c.log.Warn("cannot store a response", "url", f.r.url, "error", err)
+		}
 		return
 	}
+	c.become(f, fetchStored)
 	c.Stored.Add(1)
 	if res.derived == nil { // otherwise the plain response is compared
 		c.compareSome(f, obj, e)

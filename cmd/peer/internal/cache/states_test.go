@@ -75,7 +75,8 @@ func (m *model) RoundTrip(r *http.Request) (*http.Response, error) {
 	if asSibling && rng.IntN(4) == 0 {
 		version = max(0, version-1)
 	}
-	h := http.Header{"Cache-Control": {"stale-if-error=60, max-age=" + strconv.Itoa(1+rng.IntN(20))}, "Date": {time.Now().UTC().Format(http.TimeFormat)}, "Version": {fmt.Sprint(version)}}
+	h := http.Header{"Cache-Control": {"stale-if-error=60, max-age=" + strconv.Itoa(1+rng.IntN(20))}, "Version": {fmt.Sprint(version)},
+		"Date": {time.Now().UTC().Format(http.TimeFormat)}}
 	body, status := modelBody(path, version), 200
 	etag := fmt.Sprintf("%q", fmt.Sprint(path, version))
 	if strings.HasSuffix(path, "1") || strings.HasSuffix(path, "3") || strings.HasSuffix(path, "5") {
@@ -105,7 +106,8 @@ func (m *model) RoundTrip(r *http.Request) (*http.Response, error) {
 	if asSibling && status != 504 {
 		h["Cache-Status"] = []string{"b; hit"}
 	}
-	resp := &http.Response{StatusCode: status, ProtoMajor: 1, ProtoMinor: 1, Request: r, Header: h, ContentLength: int64(len(body))}
+	resp := &http.Response{StatusCode: status, ProtoMajor: 1, ProtoMinor: 1, Request: r, Header: h,
+		ContentLength: int64(len(body))}
 	if rng.IntN(4) == 0 && status == 200 {
 		resp.ContentLength = -1
 	}
@@ -188,7 +190,8 @@ func (m *model) client(c *Cache, rng *rand.Rand) {
 		}
 		version, err := strconv.ParseInt(w.Header().Get("Version"), 10, 64)
 		if want := modelBody(path, version); err != nil || !bytes.Equal(w.Body.Bytes(), want) {
-			m.t.Errorf("seed %d: %s: %d bytes that are not the %d of version %d, %v", m.seed, path, w.Body.Len(), len(want), version, err)
+			m.t.Errorf("seed %d: %s: %d bytes that are not the %d of version %d, %v",
+				m.seed, path, w.Body.Len(), len(want), version, err)
 		}
 	}
 }
@@ -199,7 +202,11 @@ func TestStates(t *testing.T) {
 	var mu sync.Mutex
 	fetches, all := map[[2]fetchState]int{}, map[[2]bodyState]int{}
 	var resumed, overtaken uint64
-	for seed := range uint64(100) {
+	seeds := uint64(100)
+	if testing.Short() { // with the race detector
+		seeds = 25
+	}
+	for seed := range seeds {
 		synctest.Test(t, func(t *testing.T) {
 			m := &model{t: t, seed: seed}
 			c := m.open()
@@ -237,6 +244,10 @@ func TestStates(t *testing.T) {
 			}
 		})
 	}
+	t.Logf("fetches %v, bodies %v, resumed %d, overtaken %d", fetches, all, resumed, overtaken)
+	if testing.Short() {
+		return
+	}
 	for from, leads := range fetchLeads {
 		for _, to := range leads {
 			if fetches[[2]fetchState{fetchState(from), to}] == 0 {
@@ -255,5 +266,4 @@ func TestStates(t *testing.T) {
 	if resumed < 100 || overtaken < 50 {
 		t.Errorf("%d bodies went on where their source had broken off, %d where it was slow", resumed, overtaken)
 	}
-	t.Logf("fetches %v, bodies %v, resumed %d, overtaken %d", fetches, all, resumed, overtaken)
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/bodies"
 )
 
-// A Door shows a store as those see it who keep objects in any store.
+// A Door is a store with the types of package bodies. It implements the cache's interface of stores.
 type Door struct{ *Store }
 
 // Get is [Store.Get].
