@@ -209,7 +209,7 @@ func (b *body) mayResume() bool {
 // sent, and without a strong validator nothing would show that another source's body belongs to
 // this header. For an origin that pauses each time, that ends after a while. b.mu is held.
 func (b *body) replaceable() bool {
-	return (b.w != nil || b.size > 0) && b.at == 0 && b.f.delivered() && b.repr.StrongValidator() == "" &&
+	return (b.w != nil || b.size > 0 || b.from.sibling != nil) && b.at == 0 && b.f.delivered() && b.repr.StrongValidator() == "" &&
 		b.c.now().steady-b.f.r.now.steady < 2*b.c.cfg.BetweenBytesTimeout
 }
 
