@@ -134,8 +134,15 @@
 //
 // The sweeps up to the 23rd took the eight core-hours that a release needs.
 //
-// On the 27th, seed 41 with the adversary: a member's lie broke off, the origin refuted it, and all who
-// waited for the body were held for a stale copy that the liar sent byte by byte, until it left.
+// With the adversary, and then with what runs short or is damaged:
+//
+//	27              41, 3000 to 3642   0.11         41: a member's lie broke off, and all who waited were held for a stale copy that
+//	                                                the liar sent byte by byte. 3371, 3606: a sibling that passed on what a slow
+//	                                                origin sent was taken for slow
+//	28              10000 to 10899     0.16         Checks: 10335: a lie about another page has that page's tags
+//	28              1 to 180, 20000 to 0.17         21170: a client whose answer was not stored got a 502 when a sibling's body was wrong.
+//	                20384, 21000 to 21428,          Checks: 20063 and others: who asks last is refused for want of memory, too.
+//	                23000 to 23259                  20255: the liar broke off in what all versions begin with
 //
 // # What is not simulated
 //
