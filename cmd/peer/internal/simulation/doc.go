@@ -84,6 +84,7 @@
 //	go test ./cmd/peer/internal/simulation -run Seeds -from 3000 -for 60m -shrink 0 -timeout 0
 //	go test ./cmd/peer/internal/simulation -run Seeds -from 17 -seeds 1 -full   # with every peer's log
 //	cd cmd/peer/internal/simulation/replay && go run . -from 17 -seeds 1        # the same each time
+//	cd cmd/peer/internal/simulation/replay && go test -run Exactly -long -timeout 0  # ten seeds, each twice
 //	go test ./cmd/peer/internal/planted -run Search -search no-resume           # can it find things?
 //
 // Without replay, the Go scheduler influences a run, so a seed that failed need not fail each time.

@@ -109,15 +109,16 @@ func (w *world) liar(f fault) {
 // memory it is a digest that does not fit.
 func (l *liar) claims() (*gossip.Holdings, error) {
 	if l.f.P > 0.2 || l.w.s.Limit > 0 {
+		keys := 20_000
 		g := digest.Geometry{Bits: 4096, Hashes: 1, Seed: digest.SeedFrom(l.w.secret())}
 		if l.w.s.Limit > 0 {
-			g.Bits = 4 << 20
+			g.Bits, keys = 16<<20, 200_000
 		}
 		all, err := digest.NewCountingFilter(g, 1)
 		if err != nil {
 			return nil, err
 		}
-		for i := range 20_000 {
+		for i := range keys {
 			all.Add(digest.KeyOfString(g.Seed, fmt.Sprint(i)))
 		}
 		return gossip.NewHoldings(all), nil
