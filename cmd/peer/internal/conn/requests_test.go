@@ -238,3 +238,25 @@ func BenchmarkGate(b *testing.B) {
 		handler.ServeHTTP(w, r)
 	}
 }
+
+// TestOthersAreNotCutForMore checks that a request of an address which holds much does not end one of an address
+// which holds less, though its client takes nothing.
+func TestOthersAreNotCutForMore(t *testing.T) {
+	g := NewGate(Limits{Requests: budget.New(64<<20).Open("requests", 0, 6*perRequest)})
+	ask := func(addr string) (*request, bool) {
+		c, _ := admitted(t, g, addr)
+		q := &c.pass.request
+		q.cost.Store(perRequest)
+		return q, g.enforce(q, addr)
+	}
+	small, _ := ask("10.0.0.1:1")
+	small.waiting.Store(time.Now().Add(-time.Hour).UnixNano())
+	for i, want := range []bool{true, true, true, false} {
+		if _, ok := ask("10.0.0.2:1"); ok != want {
+			t.Errorf("request %d of an address: %v, want %v", i, ok, want)
+		}
+	}
+	if small.turn.Load()%2 == 0 || g.dropped.Load() != 0 {
+		t.Error("the request of an address that holds less is cut")
+	}
+}
