@@ -295,12 +295,13 @@ func (w *world) lie(url int) int {
 }
 
 // lied reports whether an answer may be wrong because of a lie: the liar gave it for this page, no
-// longer ago than what siblings give may be served.
+// longer ago than what siblings give may be served, unless the origin fails.
 func (w *world) lied(r *result) bool {
+	standsIn := strings.Contains(strings.Join(r.header["Cache-Status"], ", "), "stale-if-error")
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, l := range w.lies[r.URL] {
-		if !l.at.After(r.end) && r.start.Sub(l.at) <= time.Duration(w.s.Given)*time.Second+rounding {
+		if !l.at.After(r.end) && (standsIn || r.start.Sub(l.at) <= time.Duration(w.s.Given)*time.Second+rounding) {
 			return true
 		}
 	}
