@@ -11,6 +11,8 @@ import (
 const (
 	meanObject = 32 << 10 // bytes of disk for an object, by which the store's size determines the digest's
 	maxName    = 63       // characters, as in gossip
+
+	leastMemory = 32 << 20 // bytes: with less, the parts of a peer have too little for some requests each
 )
 
 // A checker makes the checks that need files or more than one setting, sets the fields of a
@@ -42,6 +44,9 @@ func (c *checker) check(entries map[string]entry) {
 	}
 	if c.PreserveHost == "on" && c.Origin == nil {
 		c.fail("preserve-host", c.PreserveHost, errors.New("is for --origin: sites preserve the host unless they have an origin-host"))
+	}
+	if c.MemoryLimit > 0 && c.MemoryLimit < leastMemory {
+		c.fail("memory-limit", fmt.Sprint(c.MemoryLimit), errors.New("is too little: a peer needs at least 32MiB"))
 	}
 	c.checkHTTPS()
 	c.checkAddresses()

@@ -42,6 +42,7 @@ func TestMistakes(t *testing.T) {
 		"digests is not a file": {[]string{"--digests", filepath.Dir(plain)}, "is a directory"},
 		"digests below a file":  {[]string{"--digests", filepath.Join(plain, "x")}, "cannot be made: "},
 		"negative memory":       {[]string{"--memory-limit=-1GiB"}, "is not a size"},
+		"little memory":         {[]string{"--memory-limit", "31MiB"}, "--memory-limit \"32505856\" is too little: a peer needs at least 32MiB"},
 		"no secret file":        {[]string{"--secret-file", plain + "x"}, "cannot be read: no such file or directory"},
 		"short secret":          {[]string{"--secret-file", short}, "holds 10 bytes, want at least 16"},
 		"no secret":             {[]string{"--secret-file", write(t, "empty", "\n\n")}, "holds 0 bytes, want at least 16"},
