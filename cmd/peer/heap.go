@@ -8,7 +8,7 @@ import (
 	"runtime/metrics"
 	"time"
 
-	"github.com/summarycache/summarycache/cmd/peer/internal/budget"
+	"github.com/summarycache/summarycache/gossip/httpcache/budget"
 )
 
 // machineShare is the part of the machine's memory that a peer may take, if neither a setting nor a

@@ -12,9 +12,9 @@ import (
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
 	"github.com/summarycache/summarycache/cmd/peer/internal/config"
-	"github.com/summarycache/summarycache/cmd/peer/internal/store"
 	"github.com/summarycache/summarycache/cmd/peer/internal/table"
 	"github.com/summarycache/summarycache/digest"
+	"github.com/summarycache/summarycache/gossip/httpcache/diskstore"
 )
 
 const maxDigest = 64 << 20 // bytes of a file that may be a digest
@@ -75,9 +75,9 @@ func (c *inspectCommand) Run(e *environment) error {
 
 // store lists the objects of a store, one per line.
 func (c *inspectCommand) store(e *environment) error {
-	var all []store.Held
+	var all []diskstore.Held
 	var errs []error
-	for h, err := range store.Inspect(c.What) {
+	for h, err := range diskstore.Inspect(c.What) {
 		switch {
 		case err != nil:
 			errs = append(errs, fmt.Errorf("%s: %w", h.File, err))

@@ -50,17 +50,20 @@ var layers = []struct {
 	{dir: "gossip/rfc9111", imports: "net github.com/dunglas/httpsfv", without: "os context io net"},
 	// Siblings are asked by whoever locates them, of whatever caches.
 	{dir: "gossip/sibling", imports: "net digest gossip gossip/invalidation gossip/rfc9111"},
+	// The memory of a process, divided among its parts.
+	{dir: "gossip/httpcache/budget", imports: "golang.org/x/sys/unix golang.org/x/sys/windows"},
+	// What a cache and its stores say to each other.
+	{dir: "gossip/httpcache/bodies", imports: "github.com/cespare/xxhash/v2"},
+	{dir: "gossip/httpcache/memstore", imports: "gossip/httpcache/bodies"},
+	// The store knows nothing of HTTP, siblings or digests.
+	{dir: "gossip/httpcache/diskstore/disktest", imports: "gossip/httpcache/diskstore"},
+	{dir: "gossip/httpcache/diskstore", imports: "gossip/httpcache/bodies gossip/httpcache/budget github.com/cespare/xxhash/v2 github.com/maypok86/otter/v2 golang.org/x/sys/unix"},
+	// The cache knows siblings, not how they are found, and any store.
+	{dir: "gossip/httpcache", imports: "net gossip/httpcache/bodies gossip/invalidation gossip/rfc9111 gossip/sibling github.com/dunglas/httpsfv golang.org/x/net/http/httpguts"},
 
 	{dir: "cmd/peer/internal/health"},
-	{dir: "cmd/peer/internal/budget", imports: "golang.org/x/sys/unix golang.org/x/sys/windows"},
-	// What a cache and its stores say to each other.
-	{dir: "cmd/peer/internal/bodies", imports: "github.com/cespare/xxhash/v2"},
-	{dir: "cmd/peer/internal/memstore", imports: "cmd/peer/internal/bodies"},
-	// The store knows nothing of HTTP, siblings or digests.
-	{dir: "cmd/peer/internal/store/disktest", imports: "cmd/peer/internal/store"},
-	{dir: "cmd/peer/internal/store", imports: "cmd/peer/internal/bodies cmd/peer/internal/budget cmd/peer/internal/health github.com/cespare/xxhash/v2 github.com/maypok86/otter/v2 golang.org/x/sys/unix"},
 	// How answers leave, whatever they are.
-	{dir: "cmd/peer/internal/conn", imports: "net cmd/peer/internal/budget golang.org/x/net/http/httpguts golang.org/x/sys/unix"},
+	{dir: "cmd/peer/internal/conn", imports: "net gossip/httpcache/budget golang.org/x/net/http/httpguts golang.org/x/sys/unix"},
 	// Traces of requests, whoever answers them; nothing else sees OpenTelemetry.
 	{dir: "cmd/peer/internal/tracing", imports: "net go.opentelemetry.io/otel/attribute go.opentelemetry.io/otel/codes " +
 		"go.opentelemetry.io/otel/propagation go.opentelemetry.io/otel/sdk/resource go.opentelemetry.io/otel/sdk/trace " +
@@ -70,10 +73,8 @@ var layers = []struct {
 	// What an operator says of caching: functions of requests and responses.
 	{dir: "cmd/peer/internal/rules", imports: "net gossip/rfc9111 cmd/peer/internal/canonical", without: "os context io net"},
 	{dir: "cmd/peer/internal/coding", imports: "net gossip/rfc9111 github.com/klauspost/compress/gzip github.com/klauspost/compress/zstd", without: "os context net"},
-	// The cache knows siblings, not how they are found, and any store.
-	{dir: "cmd/peer/internal/cache", imports: "net cmd/peer/internal/bodies gossip/invalidation gossip/rfc9111 gossip/sibling github.com/dunglas/httpsfv golang.org/x/net/http/httpguts"},
 	// The request path knows a Locator, not the gossip behind it.
-	{dir: "cmd/peer/internal/proxy", imports: "net cmd/peer/internal/bodies cmd/peer/internal/cache cmd/peer/internal/canonical cmd/peer/internal/coding cmd/peer/internal/conn cmd/peer/internal/rules gossip/invalidation gossip/rfc9111 gossip/sibling cmd/peer/internal/store cmd/peer/internal/table cmd/peer/internal/tracing golang.org/x/net/http/httpguts"},
+	{dir: "cmd/peer/internal/proxy", imports: "net gossip/httpcache/bodies gossip/httpcache cmd/peer/internal/canonical cmd/peer/internal/coding cmd/peer/internal/conn cmd/peer/internal/rules gossip/invalidation gossip/rfc9111 gossip/sibling gossip/httpcache/diskstore cmd/peer/internal/table cmd/peer/internal/tracing golang.org/x/net/http/httpguts"},
 
 	// What the benchmark of the request path is held against.
 	{dir: "cmd/peer/internal/proxy/benchfloor", imports: "net"},
@@ -91,20 +92,20 @@ var layers = []struct {
 		"gossip/rfc9111"},
 	{dir: "cmd/peer/internal/config", imports: "net gossip cmd/peer/internal/coding cmd/peer/internal/peertls cmd/peer/internal/proxy cmd/peer/internal/rules golang.org/x/net/http/httpguts github.com/alecthomas/kong github.com/goccy/go-yaml github.com/goccy/go-yaml/ast " +
 		"github.com/goccy/go-yaml/parser github.com/goccy/go-yaml/token"},
-	{dir: "cmd/peer/internal/admin", imports: "net cmd/peer/internal/budget cmd/peer/internal/cache cmd/peer/internal/proxy cmd/peer/internal/rules cmd/peer/internal/store cmd/peer/internal/table " +
+	{dir: "cmd/peer/internal/admin", imports: "net gossip/httpcache/budget gossip/httpcache cmd/peer/internal/proxy cmd/peer/internal/rules gossip/httpcache/diskstore cmd/peer/internal/table " +
 		"github.com/prometheus/client_golang/prometheus github.com/prometheus/client_golang/prometheus/collectors " +
 		"github.com/prometheus/client_golang/prometheus/promhttp"},
 	// Here the parts become a peer.
 	{dir: "cmd/peer/internal/node", imports: "net digest digest/squid gossip gossip/exchange gossip/invalidation cmd/peer/internal/accesslog cmd/peer/internal/admin " +
-		"cmd/peer/internal/budget cmd/peer/internal/cache cmd/peer/internal/config cmd/peer/internal/conn cmd/peer/internal/control cmd/peer/internal/health gossip/limitlog cmd/peer/internal/peertls " +
-		"cmd/peer/internal/proxy gossip/sibling cmd/peer/internal/squid cmd/peer/internal/store cmd/peer/internal/table cmd/peer/internal/tracing"},
+		"gossip/httpcache/budget gossip/httpcache cmd/peer/internal/config cmd/peer/internal/conn cmd/peer/internal/control cmd/peer/internal/health gossip/limitlog cmd/peer/internal/peertls " +
+		"cmd/peer/internal/proxy gossip/sibling cmd/peer/internal/squid gossip/httpcache/diskstore cmd/peer/internal/table cmd/peer/internal/tracing"},
 	// Requests for tests alone, and a package that consists of tests.
 	{dir: "cmd/peer/internal/mutation"},
 	{dir: "cmd/peer/internal/simulation"},
 	{dir: "cmd/peer/internal/demo", imports: "net cmd/peer/internal/admin cmd/peer/internal/config cmd/peer/internal/node " +
 		"cmd/peer/internal/origin cmd/peer/internal/replay cmd/peer/internal/table sim/workload gossip/exchange gossip/rfc9111"},
-	{dir: "cmd/peer", imports: "net digest github.com/alecthomas/kong github.com/alecthomas/mango-kong github.com/jotaen/kong-completion cmd/peer/internal/admin cmd/peer/internal/budget cmd/peer/internal/config " +
-		"cmd/peer/internal/demo cmd/peer/internal/node cmd/peer/internal/replay cmd/peer/internal/sd cmd/peer/internal/store cmd/peer/internal/table " +
+	{dir: "cmd/peer", imports: "net digest github.com/alecthomas/kong github.com/alecthomas/mango-kong github.com/jotaen/kong-completion cmd/peer/internal/admin gossip/httpcache/budget cmd/peer/internal/config " +
+		"cmd/peer/internal/demo cmd/peer/internal/node cmd/peer/internal/replay cmd/peer/internal/sd gossip/httpcache/diskstore cmd/peer/internal/table " +
 		"sim/workload"},
 
 	// Requests for demo, replay and the simulator.

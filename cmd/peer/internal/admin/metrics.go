@@ -7,10 +7,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
-	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
 	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
+	"github.com/summarycache/summarycache/gossip/httpcache"
 
-	"github.com/summarycache/summarycache/cmd/peer/internal/budget"
+	"github.com/summarycache/summarycache/gossip/httpcache/budget"
 )
 
 // values are the samples of a metric by the value of its label; "" if it has no label.
@@ -267,7 +267,7 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 // Durations measures how long requests take. It is safe for concurrent use.
 type Durations struct {
 	histogram *prometheus.HistogramVec
-	outcomes  [cache.Outcomes]prometheus.Observer // by cache.Outcome
+	outcomes  [httpcache.Outcomes]prometheus.Observer // by cache.Outcome
 }
 
 // NewDurations returns an empty one.
@@ -279,7 +279,7 @@ func NewDurations() *Durations {
 	}, []string{"outcome"})}
 	for i := range d.outcomes {
 		if i > 0 { // every request has an outcome
-			d.outcomes[i] = d.histogram.WithLabelValues(cache.Outcome(i).String())
+			d.outcomes[i] = d.histogram.WithLabelValues(httpcache.Outcome(i).String())
 		}
 	}
 	return d

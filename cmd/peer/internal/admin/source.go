@@ -5,8 +5,8 @@ import (
 	"errors"
 	"net/http"
 
-	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
 	"github.com/summarycache/summarycache/cmd/peer/internal/rules"
+	"github.com/summarycache/summarycache/gossip/httpcache"
 )
 
 // A Source is the peer behind a [Handler]. Its methods are called from many goroutines at once.
@@ -50,7 +50,7 @@ type WhyRequest struct {
 type Explanation struct {
 	Peer   string `json:"peer"` // whose explanation it is
 	Method string `json:"method"`
-	cache.Explanation
+	httpcache.Explanation
 	Text string `json:"text"` // verdict and reason in a sentence
 
 	Rules   []rules.Decision `json:"rules,omitempty"` // the decisions of rules about the request
@@ -60,9 +60,9 @@ type Explanation struct {
 
 // A Holder lists the responses that a peer stores for a URL.
 type Holder struct {
-	Peer   string         `json:"peer"`
-	Error  string         `json:"error"` // why it does not answer; "" = it did
-	Stored []cache.Stored `json:"stored"`
+	Peer   string             `json:"peer"`
+	Error  string             `json:"error"` // why it does not answer; "" = it did
+	Stored []httpcache.Stored `json:"stored"`
 }
 
 // A Match is the result of looking up one identity in one digest.

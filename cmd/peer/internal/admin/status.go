@@ -6,10 +6,10 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/summarycache/summarycache/cmd/peer/internal/budget"
 	"github.com/summarycache/summarycache/cmd/peer/internal/planted"
 	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
-	"github.com/summarycache/summarycache/cmd/peer/internal/store"
+	"github.com/summarycache/summarycache/gossip/httpcache/budget"
+	"github.com/summarycache/summarycache/gossip/httpcache/diskstore"
 )
 
 // Status is the status of a peer, as in /status.json. Counters start at 0 with the process and only
@@ -31,16 +31,16 @@ type Status struct {
 	Health  Health          `json:"health"`
 	Origins []proxy.Failing `json:"origins_failing"` // those whose last request got no answer, the latest first
 
-	Late     float64      `json:"late_seconds"` // delay of this process for lack of processor time
-	Clients  Connections  `json:"connections"`
-	Memory   Memory       `json:"memory"`
-	Siblings Siblings     `json:"siblings"`
-	Traffic  proxy.Counts `json:"traffic"`
-	Store    store.Stats  `json:"store"`
-	Digest   Digest       `json:"digest"`
-	Exchange Exchange     `json:"exchange"`
-	Plan     Plan         `json:"plan"`
-	Members  []Member     `json:"members"` // the other peers
+	Late     float64         `json:"late_seconds"` // delay of this process for lack of processor time
+	Clients  Connections     `json:"connections"`
+	Memory   Memory          `json:"memory"`
+	Siblings Siblings        `json:"siblings"`
+	Traffic  proxy.Counts    `json:"traffic"`
+	Store    diskstore.Stats `json:"store"`
+	Digest   Digest          `json:"digest"`
+	Exchange Exchange        `json:"exchange"`
+	Plan     Plan            `json:"plan"`
+	Members  []Member        `json:"members"` // the other peers
 }
 
 // Connections are those of clients and siblings.

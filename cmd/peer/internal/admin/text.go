@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/summarycache/summarycache/cmd/peer/internal/budget"
 	"github.com/summarycache/summarycache/cmd/peer/internal/table"
+	"github.com/summarycache/summarycache/gossip/httpcache/budget"
 )
 
 // StatusText formats s for people.

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
 	"github.com/summarycache/summarycache/cmd/peer/internal/table"
+	"github.com/summarycache/summarycache/gossip/httpcache"
 )
 
 // ExplanationText formats e for people.
@@ -59,7 +59,7 @@ func holdersText(all []Holder) string {
 }
 
 // version distinguishes a response from others of its URL.
-func version(s cache.Stored) string {
+func version(s httpcache.Stored) string {
 	switch {
 	case s.ETag != "":
 		return s.ETag
@@ -70,7 +70,7 @@ func version(s cache.Stored) string {
 }
 
 // response identifies a response by status, version, and the fields by which it varies.
-func response(s cache.Stored) string {
+func response(s httpcache.Stored) string {
 	text := fmt.Sprintf("%d %s", s.Status, version(s))
 	if v := variant(s.Identity); v != "any" {
 		text += ", for " + v
@@ -97,7 +97,7 @@ func trip(s float64) string {
 
 func seconds(s float64) string { return Span(time.Duration(s * float64(time.Second))) }
 
-func freshness(s cache.Stored) string {
+func freshness(s httpcache.Stored) string {
 	text := "fresh for " + seconds(s.FreshFor)
 	if s.FreshFor <= 0 {
 		text = "stale for " + seconds(-s.FreshFor)

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/summarycache/summarycache/cmd/peer/internal/budget"
+	"github.com/summarycache/summarycache/gossip/httpcache/budget"
 )
 
 // TestHeadersHaveABudget checks that connections which send long headers get what there is for all, one

@@ -10,8 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/summarycache/summarycache/cmd/peer/internal/budget"
 	"github.com/summarycache/summarycache/cmd/peer/internal/planted"
+	"github.com/summarycache/summarycache/gossip/httpcache/budget"
 )
 
 // Limits bound the connections of a listener and their memory. When one more arrives at a limit, the

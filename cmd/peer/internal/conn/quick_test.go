@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/summarycache/summarycache/cmd/peer/internal/budget"
+	"github.com/summarycache/summarycache/gossip/httpcache/budget"
 )
 
 // quickServer answers requests for /hit, /long and /stuck at once where it can, and others by a server of

@@ -9,8 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/summarycache/summarycache/cmd/peer/internal/budget"
 	"github.com/summarycache/summarycache/cmd/peer/internal/planted"
+	"github.com/summarycache/summarycache/gossip/httpcache/budget"
 )
 
 // A request is one under way that a gate counts. That of a connection of HTTP/1 is part of the connection, and

@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/summarycache/summarycache/cmd/peer/internal/budget"
+	"github.com/summarycache/summarycache/gossip/httpcache/budget"
 )
 
 // reluctant is the answer to a client that takes nothing until its deadline is set.

@@ -1,6 +1,6 @@
 package conn
 
-import "github.com/summarycache/summarycache/cmd/peer/internal/budget"
+import "github.com/summarycache/summarycache/gossip/httpcache/budget"
 
 // Shares are how many connections each part of a peer may have at a time, so that no part
 // uses up the descriptors of another.

@@ -10,17 +10,17 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/accesslog"
-	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
 	"github.com/summarycache/summarycache/cmd/peer/internal/conn"
 	"github.com/summarycache/summarycache/cmd/peer/internal/control"
 	"github.com/summarycache/summarycache/cmd/peer/internal/peertls"
 	"github.com/summarycache/summarycache/cmd/peer/internal/planted"
 	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
-	"github.com/summarycache/summarycache/cmd/peer/internal/store"
 	"github.com/summarycache/summarycache/cmd/peer/internal/tracing"
 	"github.com/summarycache/summarycache/digest"
 	"github.com/summarycache/summarycache/gossip"
 	"github.com/summarycache/summarycache/gossip/exchange"
+	"github.com/summarycache/summarycache/gossip/httpcache"
+	"github.com/summarycache/summarycache/gossip/httpcache/diskstore"
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
@@ -131,7 +131,7 @@ func (n *Node) openGossip(o Options) (err error) {
 // digest, including those that it finds in its store.
 func (n *Node) proxyConfig(o Options) proxy.Config {
 	c := proxy.Config{
-		Config: cache.Config{
+		Config: httpcache.Config{
 			Name: n.cfg.Name, Cluster: n.invalidator, Others: n.living,
 			Advertise:     n.holdings.Add,
 			Withdraw:      func(identity string) { n.holdings.Remove(identity) },
@@ -139,7 +139,7 @@ func (n *Node) proxyConfig(o Options) proxy.Config {
 			SendTimeout: n.cfg.SendTimeout, BetweenBytesTimeout: n.cfg.BetweenBytesTimeout,
 			Now: o.Now, Logger: n.log,
 		},
-		Store: store.Options{
+		Store: diskstore.Options{
 			Dir: n.cfg.Store, MaxBytes: n.cfg.StoreSize, MemoryBytes: n.cfg.MemorySize,
 			Memory: n.budget.Open("objects", n.budget.Total()/8, 0), LabelMemory: n.budget.Open("tags", 0, 0), Scrub: n.cfg.Scrub,
 			Beat:   n.watchdog.Watch("store-writer"),

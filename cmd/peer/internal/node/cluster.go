@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
-	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
 	"github.com/summarycache/summarycache/digest"
 	"github.com/summarycache/summarycache/gossip"
+	"github.com/summarycache/summarycache/gossip/httpcache"
 )
 
 // History returns the samples of the last hour, and one of now.
@@ -101,8 +101,8 @@ func (n *Node) Holders(ctx context.Context, in admin.WhyRequest) []admin.Holder 
 	in.Header.Del("Cookie")
 	in.Header.Del("Authorization")
 	list := []admin.Holder{}
-	for _, a := range askAll[[]cache.Stored](ctx, n, commandHeld, in) {
-		list = append(list, admin.Holder{Peer: a.member.Name, Error: a.err, Stored: append([]cache.Stored{}, a.said...)})
+	for _, a := range askAll[[]httpcache.Stored](ctx, n, commandHeld, in) {
+		list = append(list, admin.Holder{Peer: a.member.Name, Error: a.err, Stored: append([]httpcache.Stored{}, a.said...)})
 	}
 	return list
 }

@@ -14,7 +14,7 @@ import (
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/config"
 	"github.com/summarycache/summarycache/cmd/peer/internal/origin"
-	"github.com/summarycache/summarycache/cmd/peer/internal/store"
+	"github.com/summarycache/summarycache/gossip/httpcache/diskstore"
 	"github.com/summarycache/summarycache/gossip/memnet"
 	"github.com/summarycache/summarycache/sim/workload"
 )
@@ -32,7 +32,7 @@ type virtual struct {
 	buf     []byte
 	digests string               // file of the peers started next
 	tune    func(*config.Config) // changes the configuration of the peers started next; nil = none
-	disk    store.FS             // of the peers started next; nil = the system's
+	disk    diskstore.FS         // of the peers started next; nil = the system's
 }
 
 const originURL = "http://10.9.9.9:8080"

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
-	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
 	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
 	"github.com/summarycache/summarycache/gossip"
+	"github.com/summarycache/summarycache/gossip/httpcache"
 	"github.com/summarycache/summarycache/gossip/invalidation"
 )
 
@@ -55,7 +55,7 @@ func (n *Node) targets(o admin.PurgeRequest) (targets []invalidation.Target, err
 		return nil, fmt.Errorf("%d tags: want at most %d at once", len(o.Tags), proxy.MaxPurgeTags)
 	}
 	for _, tag := range o.Tags {
-		if split := cache.SplitTags(tag); len(split) != 1 || split[0] != tag || len(tag) > invalidation.MaxName {
+		if split := httpcache.SplitTags(tag); len(split) != 1 || split[0] != tag || len(tag) > invalidation.MaxName {
 			return nil, fmt.Errorf("%q is not a tag: it is empty or too long, or has a space or a comma", tag)
 		}
 		targets = append(targets, invalidation.Target{Kind: invalidation.Tag, Name: tag, Soft: o.Soft})

@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/summarycache/summarycache/cmd/peer/internal/store/disktest"
+	"github.com/summarycache/summarycache/gossip/httpcache/diskstore/disktest"
 )
 
 // A peer whose disk is a tenth of its --store-size has hits, and says that it is degraded as long as that

@@ -19,7 +19,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/summarycache/summarycache/cmd/peer/internal/budget"
+	"github.com/summarycache/summarycache/gossip/httpcache/budget"
 )
 
 // Whatever clients send, a peer stays within its budget: 60 KiB of short fields once took 714 KiB, which

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
-	"github.com/summarycache/summarycache/cmd/peer/internal/store"
 	"github.com/summarycache/summarycache/cmd/peer/internal/table"
 	"github.com/summarycache/summarycache/gossip"
+	"github.com/summarycache/summarycache/gossip/httpcache/diskstore"
 )
 
 const (
@@ -161,7 +161,7 @@ type readings struct {
 	digest   reading[admin.Digest]
 	exchange reading[admin.Exchange]
 	members  reading[[]admin.Member]
-	store    reading[store.Stats]
+	store    reading[diskstore.Stats]
 	cluster  reading[admin.Cluster]
 	peers    reading[[]gossip.Member]
 }

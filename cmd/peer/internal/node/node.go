@@ -17,16 +17,16 @@ import (
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/accesslog"
 	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
-	"github.com/summarycache/summarycache/cmd/peer/internal/budget"
 	"github.com/summarycache/summarycache/cmd/peer/internal/config"
 	"github.com/summarycache/summarycache/cmd/peer/internal/conn"
 	"github.com/summarycache/summarycache/cmd/peer/internal/control"
 	"github.com/summarycache/summarycache/cmd/peer/internal/health"
 	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
 	"github.com/summarycache/summarycache/cmd/peer/internal/squid"
-	"github.com/summarycache/summarycache/cmd/peer/internal/store"
 	"github.com/summarycache/summarycache/cmd/peer/internal/tracing"
 	"github.com/summarycache/summarycache/gossip"
+	"github.com/summarycache/summarycache/gossip/httpcache/budget"
+	"github.com/summarycache/summarycache/gossip/httpcache/diskstore"
 	"github.com/summarycache/summarycache/gossip/limitlog"
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
@@ -44,7 +44,7 @@ type Options struct {
 	// Squids says how often the digests of Squids are fetched; its other fields are filled
 	// in from the configuration.
 	Squids squid.Config
-	FS     store.FS         // under the store; nil = the system's
+	FS     diskstore.FS     // under the store; nil = the system's
 	Now    func() time.Time // the wall clock of store and cache, which may jump; nil = time.Now
 	Stdout io.Writer        // for an access log on standard output; nil = os.Stdout
 }

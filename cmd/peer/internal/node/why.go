@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
-	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
 	"github.com/summarycache/summarycache/digest"
+	"github.com/summarycache/summarycache/gossip/httpcache"
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
@@ -75,24 +75,24 @@ var because = map[string]string{
 }
 
 // sentence describes a verdict in a sentence.
-func sentence(e cache.Explanation, asked []string) string {
+func sentence(e httpcache.Explanation, asked []string) string {
 	from := "the origin"
 	if len(asked) > 0 {
 		from = strings.Join(asked, ", then ") + ", then the origin"
 	}
 	why := because[e.Reason]
 	switch e.Verdict {
-	case cache.WouldHit:
+	case httpcache.WouldHit:
 		return "A hit: the stored response is fresh."
-	case cache.WouldHitStale:
+	case httpcache.WouldHitStale:
 		return "A hit: the stored response is stale, and may be served while it is validated."
-	case cache.WouldRecode:
+	case httpcache.WouldRecode:
 		return "A hit: made of the stored response without a content coding."
-	case cache.WouldValidate:
+	case httpcache.WouldValidate:
 		return "Validated first: " + why + ". Asked: " + from + "."
-	case cache.WouldPass:
+	case httpcache.WouldPass:
 		return "Passed to the origin: " + why + "."
-	case cache.WouldRefuse:
+	case httpcache.WouldRefuse:
 		return "Refused with 504: the request is only-if-cached, and " + why + "."
 	}
 	if len(asked) == 0 && len(e.Identities) > 0 {

@@ -58,7 +58,7 @@ func TestDraw(t *testing.T) {
 
 // undrawn are the packages of tests, demonstrations and experiments.
 var undrawn = map[string]bool{"gossip/memnet": true, "gossip/internal/wire/wiretest": true, "cmd/peer/internal/demo": true, "cmd/peer/internal/replay": true,
-	"cmd/peer/internal/origin": true, "cmd/peer/internal/store/disktest": true, "cmd/peer/internal/peertls/certtest": true,
+	"cmd/peer/internal/origin": true, "gossip/httpcache/diskstore/disktest": true, "cmd/peer/internal/peertls/certtest": true,
 	"cmd/peer/internal/proxy/benchfloor": true}
 
 // statements counts the statements of a function.

@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
 	"github.com/summarycache/summarycache/cmd/peer/internal/conn"
-	"github.com/summarycache/summarycache/cmd/peer/internal/store"
+	"github.com/summarycache/summarycache/gossip/httpcache"
+	"github.com/summarycache/summarycache/gossip/httpcache/diskstore"
 	"github.com/summarycache/summarycache/gossip/sibling"
 	"github.com/summarycache/summarycache/sim/cputime"
 )
@@ -31,7 +31,7 @@ func BenchmarkSiblingAnswer(b *testing.B) {
 				"Etag": {`"a"`}, "Content-Type": {"text/plain"}}, Body: io.NopCloser(io.LimitReader(zeroes{}, int64(size)))}, nil
 		})
 		start := func(name string, l sibling.Locator, by http.RoundTripper) (*Handler, string) {
-			h, err := New(Config{Config: cache.Config{Name: name}, Store: store.Options{Dir: b.TempDir(), MaxBytes: 1 << 30, MemoryBytes: 64 << 20}, OriginTransport: origin, Locator: l, SiblingTransport: by})
+			h, err := New(Config{Config: httpcache.Config{Name: name}, Store: diskstore.Options{Dir: b.TempDir(), MaxBytes: 1 << 30, MemoryBytes: 64 << 20}, OriginTransport: origin, Locator: l, SiblingTransport: by})
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -20,8 +20,8 @@ import (
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 
-	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
-	"github.com/summarycache/summarycache/cmd/peer/internal/store"
+	"github.com/summarycache/summarycache/gossip/httpcache"
+	"github.com/summarycache/summarycache/gossip/httpcache/diskstore"
 )
 
 // raw2 sends one request by HTTP/2 without TLS: fields as "name: value", and a body if it isn't "".
@@ -203,7 +203,7 @@ func TestResets(t *testing.T) {
 						go resets(conn, c.code)
 					}
 				}()
-				h, err := New(Config{Config: cache.Config{Name: "a"}, Store: store.Options{Dir: t.TempDir(), MaxBytes: 1 << 20}, Origin: &url.URL{Scheme: "h2c", Host: l.Addr().String()}})
+				h, err := New(Config{Config: httpcache.Config{Name: "a"}, Store: diskstore.Options{Dir: t.TempDir(), MaxBytes: 1 << 20}, Origin: &url.URL{Scheme: "h2c", Host: l.Addr().String()}})
 				if err != nil {
 					t.Fatal(err)
 				}

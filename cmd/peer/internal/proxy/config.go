@@ -8,19 +8,19 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
 	"github.com/summarycache/summarycache/cmd/peer/internal/rules"
-	"github.com/summarycache/summarycache/cmd/peer/internal/store"
 	"github.com/summarycache/summarycache/cmd/peer/internal/tracing"
+	"github.com/summarycache/summarycache/gossip/httpcache"
+	"github.com/summarycache/summarycache/gossip/httpcache/diskstore"
 	"github.com/summarycache/summarycache/gossip/invalidation"
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
 // Config configures a [Handler]. Only Name and Store must be set.
 type Config struct {
-	cache.Config // New sets Conn, Transport, Siblings, Recode and Invalidates, and both timeouts to 60 s if they are 0
+	httpcache.Config // New sets Conn, Transport, Siblings, Recode and Invalidates, and both timeouts to 60 s if they are 0
 
-	Store store.Options // unless Open is set; the cache sets Hooks
+	Store diskstore.Options // unless Open is set; the cache sets Hooks
 
 	Origin *url.URL // reverse proxy for this origin (scheme, host and an optional path prefix), whatever host clients name
 	// PreserveHost sends clients' Host to Origin, and makes it part of the key, as with a Site.

@@ -11,10 +11,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/summarycache/summarycache/cmd/peer/internal/bodies"
-	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
-	"github.com/summarycache/summarycache/cmd/peer/internal/memstore"
 	"github.com/summarycache/summarycache/cmd/peer/internal/rules"
+	"github.com/summarycache/summarycache/gossip/httpcache"
+	"github.com/summarycache/summarycache/gossip/httpcache/bodies"
+	"github.com/summarycache/summarycache/gossip/httpcache/memstore"
 	"github.com/summarycache/summarycache/gossip/invalidation"
 )
 
@@ -67,7 +67,7 @@ func (r row) run(t *testing.T, mode string, inMemory bool) {
 	w.tune = func(c *Config) {
 		c.Rules, c.Cluster = r.rules, told{w}
 		if inMemory {
-			c.Open = func(h bodies.Hooks) (cache.Store, error) { return memstore.New(64<<20, h), nil }
+			c.Open = func(h bodies.Hooks) (httpcache.Store, error) { return memstore.New(64<<20, h), nil }
 		}
 	}
 	defer w.close()

@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/summarycache/summarycache/cmd/peer/internal/store/disktest"
+	"github.com/summarycache/summarycache/gossip/httpcache/diskstore/disktest"
 )
 
 // A disk that returns some blocks, and then errors or flipped bits, breaks no answer: neither one

@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
 	"github.com/summarycache/summarycache/cmd/peer/internal/conn"
-	"github.com/summarycache/summarycache/cmd/peer/internal/store"
+	"github.com/summarycache/summarycache/gossip/httpcache"
+	"github.com/summarycache/summarycache/gossip/httpcache/diskstore"
 )
 
 // BenchmarkMissOverNetHTTP measures a miss of 1 KiB with real connections, client and origin
@@ -60,7 +60,7 @@ func BenchmarkMissOverNetHTTP(b *testing.B) {
 		library := &httputil.ReverseProxy{Transport: bounded,
 			Rewrite:        func(r *httputil.ProxyRequest) { r.SetURL(target); maps.Copy(r.Out.Header, asks) },
 			ModifyResponse: func(r *http.Response) error { maps.Copy(r.Header, says); return nil }}
-		h, err := New(Config{Config: cache.Config{Name: "a"}, Store: store.Options{Dir: b.TempDir(), MaxBytes: 1 << 30}, Origin: target})
+		h, err := New(Config{Config: httpcache.Config{Name: "a"}, Store: diskstore.Options{Dir: b.TempDir(), MaxBytes: 1 << 30}, Origin: target})
 		if err != nil {
 			b.Fatal(err)
 		}

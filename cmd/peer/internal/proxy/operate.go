@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
 	"github.com/summarycache/summarycache/cmd/peer/internal/canonical"
 	"github.com/summarycache/summarycache/cmd/peer/internal/rules"
+	"github.com/summarycache/summarycache/gossip/httpcache"
 	"github.com/summarycache/summarycache/gossip/invalidation"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 	"github.com/summarycache/summarycache/gossip/sibling"
@@ -31,7 +31,7 @@ func (h *Handler) targetOf(u *url.URL, prefix bool) invalidation.Target {
 		r, _ := h.rules.Load().Request(&http.Request{Method: http.MethodGet, URL: u}, true, nil)
 		u = r.URL
 	}
-	return cache.TargetOf(rfc9111.CanonicalURL(u), prefix)
+	return httpcache.TargetOf(rfc9111.CanonicalURL(u), prefix)
 }
 
 // Invalidated removes the responses that an invalidation of the cluster is for, or makes them stale,
@@ -124,10 +124,10 @@ func (h *Handler) invalidates(method string, target *url.URL, status int, header
 
 // Explain returns what this peer would do with a request for a URL, and which rules decide that.
 // At a reverse proxy for one origin the URL may be a path. Nothing is changed.
-func (h *Handler) Explain(method, rawURL string, header http.Header) (cache.Explanation, []rules.Decision, error) {
+func (h *Handler) Explain(method, rawURL string, header http.Header) (httpcache.Explanation, []rules.Decision, error) {
 	u, err := h.parse(rawURL)
 	if err != nil {
-		return cache.Explanation{}, nil, err
+		return httpcache.Explanation{}, nil, err
 	}
 	header, _ = h.fields.Clean(header, method, false, false)
 	var decisions []rules.Decision
@@ -141,7 +141,7 @@ func (h *Handler) Explain(method, rawURL string, header http.Header) (cache.Expl
 		e.Stored[i].Rule = rules.DecidedBy(e.Stored[i].Header)
 	}
 	if bypass {
-		e.Verdict, e.Reason, e.Identities = cache.WouldPass, "rule", nil
+		e.Verdict, e.Reason, e.Identities = httpcache.WouldPass, "rule", nil
 	}
 	return e, decisions, nil
 }

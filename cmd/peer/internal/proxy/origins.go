@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
+	"github.com/summarycache/summarycache/gossip/httpcache"
 )
 
 // Failing is an origin whose last request got no answer.
@@ -67,7 +67,7 @@ func (o *origins) RoundTrip(r *http.Request) (*http.Response, error) {
 		resp, err = nil, errSwitched
 	}
 	if err != nil {
-		err = cache.Blame(r, err)
+		err = httpcache.Blame(r, err)
 	}
 	if err == nil {
 		o.answered(r.URL.Host)
@@ -78,9 +78,9 @@ func (o *origins) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // fault returns the error for which the origin is responsible. It is nil if the client is (see
-// [cache.Blame]), or if the request was cancelled because nobody waits for the answer any more.
+// [httpcache.Blame]), or if the request was cancelled because nobody waits for the answer any more.
 func fault(r *http.Request, err error) error {
-	if cache.IsClients(err) {
+	if httpcache.IsClients(err) {
 		return nil
 	}
 	cause := context.Cause(r.Context())

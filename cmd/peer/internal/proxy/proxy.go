@@ -13,15 +13,15 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/summarycache/summarycache/cmd/peer/internal/bodies"
-	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
 	"github.com/summarycache/summarycache/cmd/peer/internal/canonical"
 	"github.com/summarycache/summarycache/cmd/peer/internal/coding"
 	"github.com/summarycache/summarycache/cmd/peer/internal/conn"
 	"github.com/summarycache/summarycache/cmd/peer/internal/planted"
 	"github.com/summarycache/summarycache/cmd/peer/internal/rules"
-	"github.com/summarycache/summarycache/cmd/peer/internal/store"
 	"github.com/summarycache/summarycache/cmd/peer/internal/tracing"
+	"github.com/summarycache/summarycache/gossip/httpcache"
+	"github.com/summarycache/summarycache/gossip/httpcache/bodies"
+	"github.com/summarycache/summarycache/gossip/httpcache/diskstore"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
@@ -30,8 +30,8 @@ import (
 // concurrent use.
 type Handler struct {
 	cfg      Config
-	cache    *cache.Cache
-	store    *store.Store
+	cache    *httpcache.Cache
+	store    *diskstore.Store
 	siblings *sibling.Client // nil = none
 	origins  http.RoundTripper
 	failing  *failings
@@ -76,7 +76,7 @@ func New(c Config) (_ *Handler, err error) {
 	if h.bySchemes && own.Cluster != nil {
 		own.Cluster = bothSchemes{own.Cluster}
 	}
-	if h.cache, err = cache.New(own); err != nil {
+	if h.cache, err = httpcache.New(own); err != nil {
 		return nil, err
 	}
 	h.closed, h.stop = context.WithCancel(context.Background())
@@ -89,16 +89,16 @@ func New(c Config) (_ *Handler, err error) {
 }
 
 // openStore opens the store for the cache.
-func (h *Handler) openStore(hooks bodies.Hooks) (cache.Store, error) {
+func (h *Handler) openStore(hooks bodies.Hooks) (httpcache.Store, error) {
 	o := h.cfg.Store
 	o.Hooks, o.Logger = hooks, cmp.Or(o.Logger, h.cfg.Logger)
 	var err error
-	h.store, err = store.Open(o)
-	return store.Door{Store: h.store}, err
+	h.store, err = diskstore.Open(o)
+	return diskstore.Door{Store: h.store}, err
 }
 
 // connOf is [conn.Of], for the cache.
-func connOf(ctx context.Context) cache.Conn {
+func connOf(ctx context.Context) httpcache.Conn {
 	if c := conn.Of(ctx); c != nil {
 		return c
 	}
@@ -224,9 +224,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case lookup && fromSquid(r.Header) && conn.AtOnce(w): // a disk that hangs must not keep it waiting
 	case lookup && !h.admits(r):
 		e.Sibling, e.Refused = true, true
-		e.Result = h.cache.Refuse(w, r, cache.ClientError, http.StatusForbidden, "not-a-sibling", "the request names a sibling that did not send it")
+		e.Result = h.cache.Refuse(w, r, httpcache.ClientError, http.StatusForbidden, "not-a-sibling", "the request names a sibling that did not send it")
 	case !lookup && h.cfg.AllowClient != nil && !h.cfg.AllowClient(r.RemoteAddr):
-		e.Result = h.cache.Refuse(w, r, cache.ClientError, http.StatusForbidden, "not-a-client", "the address of this client is not among those of --proxy-client")
+		e.Result = h.cache.Refuse(w, r, httpcache.ClientError, http.StatusForbidden, "not-a-client", "the address of this client is not among those of --proxy-client")
 	case lookup && fromSquid(r.Header):
 		e.Result = h.answerSquid(w, r, &e)
 	default:
@@ -260,7 +260,7 @@ func (h *Handler) admits(r *http.Request) bool {
 }
 
 // serve answers a request, or refuses it. It sets what e says of the request.
-func (h *Handler) serve(w http.ResponseWriter, r *http.Request, e *Event) cache.Result {
+func (h *Handler) serve(w http.ResponseWriter, r *http.Request, e *Event) httpcache.Result {
 	if r.Method == http.MethodConnect {
 		e.requestTarget = r.Host
 		return h.connect(w, r)
@@ -270,13 +270,13 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, e *Event) cache.
 			if status == http.StatusMethodNotAllowed {
 				w.Header().Set("Allow", "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")
 			}
-			return h.cache.Refuse(w, r, cache.ClientError, status, "purge", why)
+			return h.cache.Refuse(w, r, httpcache.ClientError, status, "purge", why)
 		}
 	}
 	webSocket := h.sites != nil && isWebSocket(r)
 	asked, no := h.canonical(w, r)
 	if no != nil {
-		return h.cache.Refuse(w, r, cache.ClientError, no.status, no.detail, no.text)
+		return h.cache.Refuse(w, r, httpcache.ClientError, no.status, no.detail, no.text)
 	}
 	r = asked
 	if r.Method == methodPurge && h.cfg.Purge != nil {
@@ -288,7 +288,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, e *Event) cache.
 	e.target = r.URL
 	e.Sibling = lookup && r.Header["Via"] != nil
 	if !lookup && slices.Contains(rfc9111.Via(r.Header), h.cfg.Name) {
-		return h.cache.Refuse(w, r, cache.GatewayError, http.StatusLoopDetected, "loop", "the request has come through this cache before")
+		return h.cache.Refuse(w, r, httpcache.GatewayError, http.StatusLoopDetected, "loop", "the request has come through this cache before")
 	}
 	if webSocket && !lookup {
 		return h.upgrade(w, r)
@@ -303,7 +303,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, e *Event) cache.
 }
 
 // Store returns the store, for its statistics.
-func (h *Handler) Store() *store.Store { return h.store }
+func (h *Handler) Store() *diskstore.Store { return h.store }
 
 // Advertised yields the identity of everything that is advertised to siblings, at
 // least once.

@@ -17,8 +17,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
-	"github.com/summarycache/summarycache/cmd/peer/internal/store"
+	"github.com/summarycache/summarycache/gossip/httpcache"
+	"github.com/summarycache/summarycache/gossip/httpcache/diskstore"
 )
 
 func traceHints(ctx context.Context, n *int) context.Context {
@@ -343,16 +343,16 @@ func TestConnectGoesOnHalfOpen(t *testing.T) {
 func TestConfigRefused(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	os.WriteFile(file, nil, 0o600)
-	if _, err := New(Config{Config: cache.Config{Name: "a"}, Store: store.Options{Dir: file, MaxBytes: 1 << 30}}); err == nil || !strings.Contains(err.Error(), "is a file") {
+	if _, err := New(Config{Config: httpcache.Config{Name: "a"}, Store: diskstore.Options{Dir: file, MaxBytes: 1 << 30}}); err == nil || !strings.Contains(err.Error(), "is a file") {
 		t.Errorf("New: %v", err)
 	}
 	dir := t.TempDir()
-	h, err := New(Config{Config: cache.Config{Name: "a"}, Store: store.Options{Dir: dir, MaxBytes: 1 << 30}})
+	h, err := New(Config{Config: httpcache.Config{Name: "a"}, Store: diskstore.Options{Dir: dir, MaxBytes: 1 << 30}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer h.Close()
-	if _, err := New(Config{Config: cache.Config{Name: "b"}, Store: store.Options{Dir: dir, MaxBytes: 1 << 30}}); !errors.Is(err, store.ErrLocked) {
+	if _, err := New(Config{Config: httpcache.Config{Name: "b"}, Store: diskstore.Options{Dir: dir, MaxBytes: 1 << 30}}); !errors.Is(err, diskstore.ErrLocked) {
 		t.Errorf("New: %v", err)
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"net/netip"
 	"strings"
 
-	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
 	"github.com/summarycache/summarycache/cmd/peer/internal/table"
+	"github.com/summarycache/summarycache/gossip/httpcache"
 	"github.com/summarycache/summarycache/gossip/invalidation"
 )
 
@@ -38,15 +38,15 @@ func (h *Handler) mayPurge(r *http.Request) (status int, why string) {
 
 // purge carries out a PURGE of the tags in Surrogate-Key, Cache-Tag or xkey or, if there are none,
 // of the URL.
-func (h *Handler) purge(w http.ResponseWriter, r *http.Request) cache.Result {
+func (h *Handler) purge(w http.ResponseWriter, r *http.Request) httpcache.Result {
 	soft := r.Header.Get(softPurge) == "1"
 	var targets []invalidation.Target
-	for _, tag := range cache.Tags(r.Header) {
+	for _, tag := range httpcache.Tags(r.Header) {
 		targets = append(targets, invalidation.Target{Kind: invalidation.Tag, Name: tag, Soft: soft})
 	}
 	switch {
 	case len(targets) > MaxPurgeTags:
-		return h.cache.Refuse(w, r, cache.ClientError, http.StatusBadRequest, "tags", fmt.Sprintf("more than %d tags at once", MaxPurgeTags))
+		return h.cache.Refuse(w, r, httpcache.ClientError, http.StatusBadRequest, "tags", fmt.Sprintf("more than %d tags at once", MaxPurgeTags))
 	case len(targets) == 0:
 		t := h.targetOf(r.URL, false)
 		t.Soft = soft
@@ -57,7 +57,7 @@ func (h *Handler) purge(w http.ResponseWriter, r *http.Request) cache.Result {
 	if len(late) > 0 {
 		status, text = http.StatusAccepted, "in progress, not yet done at: "+strings.Join(late, ", ")
 	}
-	return h.cache.Refuse(w, r, cache.Bypass, status, "purge", text)
+	return h.cache.Refuse(w, r, httpcache.Bypass, status, "purge", text)
 }
 
 // MaxPurgeTags is how many tags a purge may name.

@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
+	"github.com/summarycache/summarycache/gossip/httpcache"
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
@@ -111,7 +111,7 @@ func TestSiblingMisbehaves(t *testing.T) {
 				t.Errorf("%s: %+v", tt.name, n)
 			}
 			e := w.events["a"][0]
-			if e.Asked != 1 || e.FalseHits != int(tt.false_) || e.SiblingErrors != int(tt.errors) || e.Outcome != cache.OriginFetch {
+			if e.Asked != 1 || e.FalseHits != int(tt.false_) || e.SiblingErrors != int(tt.errors) || e.Outcome != httpcache.OriginFetch {
 				t.Errorf("%s: event %+v", tt.name, e)
 			}
 			time.Sleep(2 * time.Hour)
@@ -355,7 +355,7 @@ func TestSiblingValidates(t *testing.T) {
 			t.Errorf("%q %q, want %q", r.body, r.status(), want)
 		}
 		synctest.Wait()
-		if w.origin.count() != 2 || w.events["a"][1].Outcome != cache.Revalidated {
+		if w.origin.count() != 2 || w.events["a"][1].Outcome != httpcache.Revalidated {
 			t.Errorf("%d origin requests, %+v", w.origin.count(), w.events["a"][1])
 		}
 		if r := w.get("a", "/x"); r.status() != "a; hit; ttl=7" || r.Header.Get("Age") != "3" {

@@ -14,9 +14,9 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
 	"github.com/summarycache/summarycache/cmd/peer/internal/conn"
-	"github.com/summarycache/summarycache/cmd/peer/internal/store"
+	"github.com/summarycache/summarycache/gossip/httpcache"
+	"github.com/summarycache/summarycache/gossip/httpcache/diskstore"
 	"golang.org/x/sys/unix"
 )
 
@@ -61,7 +61,7 @@ func TestSpoiledDisk(t *testing.T) {
 	for _, sibling := range []bool{false, true} {
 		for _, cut := range []bool{false, true} {
 			dir := t.TempDir()
-			h, err := New(Config{Config: cache.Config{Name: "a"}, Store: store.Options{Dir: dir, MaxBytes: 256 << 20}, Origin: target})
+			h, err := New(Config{Config: httpcache.Config{Name: "a"}, Store: diskstore.Options{Dir: dir, MaxBytes: 256 << 20}, Origin: target})
 			if err != nil {
 				t.Fatal(err)
 			}

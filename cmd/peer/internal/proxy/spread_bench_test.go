@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
 	"github.com/summarycache/summarycache/cmd/peer/internal/conn"
-	"github.com/summarycache/summarycache/cmd/peer/internal/store"
+	"github.com/summarycache/summarycache/gossip/httpcache"
+	"github.com/summarycache/summarycache/gossip/httpcache/diskstore"
 	"github.com/summarycache/summarycache/sim/cputime"
 )
 
@@ -20,7 +20,7 @@ import (
 // and for comparison only one of them. The difference is the cost of the store and the decoder.
 func BenchmarkHitSpread(b *testing.B) {
 	const objects, size = 100_000, 1 << 10
-	h, err := New(Config{Config: cache.Config{Name: "bench"}, Store: store.Options{Dir: b.TempDir(), MaxBytes: 1 << 30, MemoryBytes: 64 << 20}, Origin: &url.URL{Scheme: "http", Host: "bench"}, OriginTransport: answering{"max-age=3600", size}})
+	h, err := New(Config{Config: httpcache.Config{Name: "bench"}, Store: diskstore.Options{Dir: b.TempDir(), MaxBytes: 1 << 30, MemoryBytes: 64 << 20}, Origin: &url.URL{Scheme: "http", Host: "bench"}, OriginTransport: answering{"max-age=3600", size}})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
-	"github.com/summarycache/summarycache/cmd/peer/internal/store"
+	"github.com/summarycache/summarycache/gossip/httpcache"
+	"github.com/summarycache/summarycache/gossip/httpcache/diskstore"
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
@@ -56,7 +56,7 @@ func TestBigBody(t *testing.T) {
 	var servers []*httptest.Server
 	var b *Handler // the last
 	for i, name := range []string{"a", "b"} {
-		h, err := New(Config{Config: cache.Config{Name: name}, Store: store.Options{Dir: t.TempDir(), MaxBytes: 2 << 30, MemoryBytes: 8 << 20},
+		h, err := New(Config{Config: httpcache.Config{Name: name}, Store: diskstore.Options{Dir: t.TempDir(), MaxBytes: 2 << 30, MemoryBytes: 8 << 20},
 			Origin: target, Locator: locators[i], SiblingTimeout: time.Minute}) // a busy machine is not what is tested
 		if err != nil {
 			t.Fatal(err)
@@ -108,7 +108,7 @@ func TestBodyFasterThanItsClient(t *testing.T) {
 	const size = 64 << 20
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	target, _ := url.Parse("http://origin.test")
-	h, err := New(Config{Config: cache.Config{Name: "a"}, Store: store.Options{Dir: t.TempDir(), MaxBytes: 2 << 30, MemoryBytes: 8 << 20}, Origin: target, OriginTransport: instant{size}})
+	h, err := New(Config{Config: httpcache.Config{Name: "a"}, Store: diskstore.Options{Dir: t.TempDir(), MaxBytes: 2 << 30, MemoryBytes: 8 << 20}, Origin: target, OriginTransport: instant{size}})
 	if err != nil {
 		t.Fatal(err)
 	}

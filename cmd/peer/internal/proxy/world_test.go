@@ -15,9 +15,9 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
 	"github.com/summarycache/summarycache/cmd/peer/internal/conn"
-	"github.com/summarycache/summarycache/cmd/peer/internal/store"
+	"github.com/summarycache/summarycache/gossip/httpcache"
+	"github.com/summarycache/summarycache/gossip/httpcache/diskstore"
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
@@ -201,7 +201,7 @@ func (w *world) start(name, dir string) *Handler {
 	addr := "peer-" + name + ":3128"
 	w.digests.addr[name] = addr
 	c := Config{
-		Config: cache.Config{Name: name}, Store: store.Options{Dir: dir, MaxBytes: 64 << 20, MemoryBytes: 4 << 20},
+		Config: httpcache.Config{Name: name}, Store: diskstore.Options{Dir: dir, MaxBytes: 64 << 20, MemoryBytes: 4 << 20},
 		Locator: locator{&w.digests, name},
 		Health:  &sibling.Health{},
 		Dial:    w.net.dial,

@@ -8,8 +8,8 @@ import (
 	"sync/atomic"
 	"syscall"
 
-	"github.com/summarycache/summarycache/cmd/peer/internal/store"
-	"github.com/summarycache/summarycache/cmd/peer/internal/store/disktest"
+	"github.com/summarycache/summarycache/gossip/httpcache/diskstore"
+	"github.com/summarycache/summarycache/gossip/httpcache/diskstore/disktest"
 )
 
 // storeDir is the directory of the store on each peer's disk.
@@ -137,9 +137,9 @@ func (p *peer) writeBack() {
 
 // The disk counts the files that are open.
 
-func (d *disk) Open(name string) (store.File, error)   { return d.opened(d.Disk.Open(name)) }
-func (d *disk) Create(name string) (store.File, error) { return d.opened(d.Disk.Create(name)) }
-func (d *disk) Edit(name string) (store.File, error)   { return d.opened(d.Disk.Edit(name)) }
+func (d *disk) Open(name string) (diskstore.File, error)   { return d.opened(d.Disk.Open(name)) }
+func (d *disk) Create(name string) (diskstore.File, error) { return d.opened(d.Disk.Create(name)) }
+func (d *disk) Edit(name string) (diskstore.File, error)   { return d.opened(d.Disk.Edit(name)) }
 
 func (d *disk) Lock(name string) (io.Closer, error) {
 	l, err := d.Disk.Lock(name)
@@ -161,11 +161,11 @@ func (c *closing) Close() error {
 }
 
 type openFile struct {
-	store.File
+	diskstore.File
 	d *disk
 }
 
-func (d *disk) opened(f store.File, err error) (store.File, error) {
+func (d *disk) opened(f diskstore.File, err error) (diskstore.File, error) {
 	if err != nil {
 		return nil, err
 	}

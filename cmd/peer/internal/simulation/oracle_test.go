@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
-	"github.com/summarycache/summarycache/cmd/peer/internal/cache"
 	"github.com/summarycache/summarycache/digest"
+	"github.com/summarycache/summarycache/gossip/httpcache"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
@@ -233,7 +233,7 @@ func (w *world) keeps(r *result) bool {
 		return false
 	}
 	e, err := n.Why(admin.WhyRequest{URL: w.urlOf(r.URL)})
-	return err == nil && slices.ContainsFunc(e.Stored, func(s cache.Stored) bool {
+	return err == nil && slices.ContainsFunc(e.Stored, func(s httpcache.Stored) bool {
 		return s.ETag == r.version.tag() && time.Duration(s.Age*float64(time.Second)) > time.Since(r.start)+rounding
 	})
 }

@@ -11,11 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/summarycache/summarycache/cmd/peer/internal/budget"
 	"github.com/summarycache/summarycache/cmd/peer/internal/config"
 	"github.com/summarycache/summarycache/cmd/peer/internal/node"
 	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
-	"github.com/summarycache/summarycache/cmd/peer/internal/store/disktest"
+	"github.com/summarycache/summarycache/gossip/httpcache/budget"
+	"github.com/summarycache/summarycache/gossip/httpcache/diskstore/disktest"
 	"github.com/summarycache/summarycache/gossip/memnet"
 )
 

@@ -1,0 +1,231 @@
+package diskstore
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/summarycache/summarycache/gossip/httpcache/bodies"
+)
+
+// files returns the paths of the object files.
+func files(t *testing.T, dir string) []string {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(dir, "objects", "??", "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return paths
+}
+
+// TestDamage changes one object's file in every way that a crash or a bad disk
+// might. Then there is a miss, and never another body.
+func TestDamage(t *testing.T) {
+	for _, n := range []int{0, 1000, 200_000, 3 << 20} {
+		want := body(9, n)
+		kind := ""
+		pristine := func() (dir, path string, size int64) {
+			dir = t.TempDir()
+			s := open(t, Options{Dir: dir})
+			put(t, s, "key", want, bodies.Meta{Data: []byte("description")})
+			s.Close()
+			if path = s.segments.path(1, kind); kind == "" {
+				path = files(t, dir)[0]
+			}
+			st, err := os.Stat(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return dir, path, st.Size()
+		}
+		check := func(what, dir string, harmless bool) {
+			t.Helper()
+			s := open(t, Options{Dir: dir})
+			defer s.Close()
+			for range 2 {
+				data, got, err := read(s, "key")
+				if err == nil && (string(data) != "description" || !bytes.Equal(got, want)) {
+					t.Fatalf("n=%d, %s: served wrong bytes", n, what)
+				} else if err == nil && !harmless {
+					t.Errorf("n=%d, %s: went unnoticed", n, what)
+				}
+				if !bytes.HasPrefix(want, got) {
+					t.Errorf("n=%d, %s: wrong bytes before the error", n, what)
+				}
+			}
+			if st := s.Stats(); !harmless && st.Objects != 0 || !harmless && st.Removed+st.Corrupt != 1 {
+				t.Errorf("n=%d, %s: Stats() = %+v", n, what, st)
+			}
+		}
+		kinds := []string{""}
+		if n <= blockSize {
+			kinds = []string{"data", "index"}
+		}
+		for _, kind = range kinds {
+			_, _, size := pristine()
+			for _, at := range []int64{0, size / 3, size - 60, size - 57, size - 30, size - 1} {
+				if at < 0 {
+					continue
+				}
+				dir, path, _ := pristine()
+				flip(t, path, at)
+				padding := kind == "data" && at >= segmentHead+recordHead+int64(len("description")+n)
+				check(fmt.Sprintf("%s: bit flipped at %d of %d", kind, at, size), dir, padding)
+			}
+			for _, to := range []int64{0, 10, size / 2, size - 1, size + 1, size + 100} {
+				dir, path, _ := pristine()
+				if err := os.Truncate(path, to); err != nil {
+					t.Fatal(err)
+				}
+				check(fmt.Sprintf("%s: truncated to %d of %d", kind, to, size), dir, kind != "" && to >= size)
+			}
+		}
+	}
+}
+
+func flip(t *testing.T, path string, at int64) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	b := make([]byte, 1)
+	f.ReadAt(b, at)
+	b[0] ^= 0x10
+	f.WriteAt(b, at)
+}
+
+func TestReloadRemoves(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, Options{Dir: dir})
+	put(t, s, "key", body(1, 70_000), bodies.Meta{})
+	s.Close()
+	old := files(t, dir)[0]
+	saved, _ := os.ReadFile(old)
+	s = open(t, Options{Dir: dir})
+	put(t, s, "key", body(2, 70_000), bodies.Meta{})
+	s.Close()
+	os.WriteFile(old, saved, 0o600) // a crash before the old file was unlinked
+	os.WriteFile(filepath.Join(dir, "tmp", "0000000000000077"), []byte("half a bo"), 0o600)
+	os.MkdirAll(filepath.Join(dir, "objects", "00"), 0o700)
+	foreign := filepath.Join(dir, "objects", "00", "README")
+	os.WriteFile(foreign, []byte("not ours"), 0o600)
+
+	s = open(t, Options{Dir: dir})
+	if _, got, err := read(s, "key"); !bytes.Equal(got, body(2, 70_000)) || err != nil {
+		t.Errorf("read = %d bytes, %v; want the newer body", len(got), err)
+	}
+	if st := s.Stats(); st.Objects != 1 || st.Reloaded != 1 || st.Removed != 2 {
+		t.Errorf("Stats() = %+v, want one object and two files removed", st)
+	}
+	s.Close()
+	if _, err := os.Stat(foreign); err != nil {
+		t.Error("a file that is not ours was removed")
+	}
+	if n := len(files(t, dir)); n != 2 {
+		t.Errorf("%d files are left, want the object and the foreign one", n)
+	}
+}
+
+func TestOpenRefuses(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	os.WriteFile(file, nil, 0o600)
+	held := t.TempDir()
+	open(t, Options{Dir: held})
+	tests := []struct {
+		name string
+		o    Options
+		want string
+	}{
+		{"a file", Options{Dir: file, MaxBytes: 1 << 30}, "is a file"},
+		{"below a file", Options{Dir: filepath.Join(file, "x"), MaxBytes: 1 << 30}, "cannot make the directory"},
+		{"not writable", Options{Dir: "/proc", MaxBytes: 1 << 30}, "/proc is not writable"},
+		{"held", Options{Dir: held, MaxBytes: 1 << 30}, "in use by another process (process " + strconv.Itoa(os.Getpid()) + ")"},
+		{"nothing", Options{}, "no directory given"},
+		{"small", Options{Dir: file, MaxBytes: 1000}, "less than 1 MiB"},
+	}
+	for _, tt := range tests {
+		s, err := Open(tt.o)
+		if err == nil {
+			s.Close()
+			t.Errorf("%s: opened", tt.name)
+		} else if !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v; want %q", tt.name, err, tt.want)
+		}
+	}
+	if _, err := Open(Options{Dir: held, MaxBytes: 1 << 30}); !errors.Is(err, ErrLocked) {
+		t.Errorf("a held directory: %v, want ErrLocked", err)
+	}
+}
+
+// TestKilled kills a process with SIGKILL while it writes, again and again. Every
+// object that it had announced before is there, and no body is wrong.
+func TestKilled(t *testing.T) {
+	if dir := os.Getenv("STORE_KILL_DIR"); dir != "" {
+		writeForever(t, dir)
+		return
+	}
+	dir, rounds := t.TempDir(), 4
+	if testing.Short() { // with the race detector
+		rounds = 2
+	}
+	for round := range rounds {
+		cmd := exec.Command(os.Args[0], "-test.run=^TestKilled$")
+		cmd.Env = append(os.Environ(), "STORE_KILL_DIR="+dir)
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		committed := map[int]bool{}
+		for lines := bufio.NewScanner(out); len(committed) < 120 && lines.Scan(); {
+			if i, err := strconv.Atoi(lines.Text()); err == nil {
+				committed[i] = true
+			}
+		}
+		cmd.Process.Kill()
+		io.Copy(io.Discard, out)
+		cmd.Wait()
+		s := open(t, Options{Dir: dir, MaxBytes: 1 << 30})
+		for i := range committed {
+			if _, ok := s.Get(fmt.Sprint(i)); !ok {
+				t.Errorf("round %d: object %d was committed and is gone", round, i)
+			}
+		}
+		for key := range s.Keys() {
+			i, _ := strconv.Atoi(key)
+			if _, b, err := read(s, key); err != nil || !bytes.Equal(b, body(uint64(i), killSize(i))) {
+				t.Errorf("round %d: object %d: %d bytes, %v", round, i, len(b), err)
+			}
+		}
+		st := s.Stats()
+		if st.Corrupt != 0 || int(st.Reloaded) < len(committed) {
+			t.Errorf("round %d: Stats() = %+v", round, st)
+		}
+		if left, _ := os.ReadDir(filepath.Join(dir, "tmp")); len(left) != 0 {
+			t.Errorf("round %d: %d temporary files are left", round, len(left))
+		}
+		s.Close()
+	}
+}
+
+func killSize(i int) int { return []int{100, 5_000, 70_000, 400_000}[i%4] }
+
+func writeForever(t *testing.T, dir string) {
+	s := open(t, Options{Dir: dir, MaxBytes: 1 << 30})
+	for i := 0; ; i++ {
+		put(t, s, fmt.Sprint(i), body(uint64(i), killSize(i)), bodies.Meta{})
+		fmt.Println(i)
+	}
+}

@@ -1,0 +1,87 @@
+package diskstore
+
+import (
+	"io"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/summarycache/summarycache/gossip/httpcache/bodies"
+)
+
+// TestListedAfterHook: an iteration that begins after the hook was called for an object
+// yields it, even if it was not in the index yet.
+func TestListedAfterHook(t *testing.T) {
+	var s *Store
+	for _, update := range []bool{false, true} {
+		var keys chan []string
+		iterate := func(key string) {
+			keys = make(chan []string, 1)
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				var all []string
+				for o := range s.Listed() {
+					all = append(all, o.Key())
+				}
+				keys <- all
+			}()
+			for s.entering.TryRLock() { // until the iteration waits, or is over
+				s.entering.RUnlock()
+				select {
+				case <-done:
+					return
+				default:
+				}
+			}
+		}
+		told := func(string) {}
+		s = open(t, Options{Hooks: bodies.Hooks{Listed: func(key string) { told(key) }}})
+		var o *Object
+		if update { // it was not listed before
+			o = put(t, s, "k", []byte("body"), bodies.Meta{})
+		}
+		told = iterate
+		m := bodies.Meta{ListUntil: time.Now().Add(time.Hour)}
+		if update {
+			_, err := s.Update(o, m)
+			check(t, err)
+		} else {
+			put(t, s, "k", []byte("body"), m)
+		}
+		if got := <-keys; !slices.Equal(got, []string{"k"}) {
+			t.Errorf("update=%v: Listed() = %q, want k", update, got)
+		}
+	}
+}
+
+// TestFollowUntilFound: a body that is being committed can be followed until its object can be
+// found, so that a request always finds one of the two.
+func TestFollowUntilFound(t *testing.T) {
+	var w *Writer
+	followed := false
+	s := open(t, Options{Hooks: bodies.Hooks{Stored: func(key string) {
+		f, ok := w.Follow(t.Context())
+		if !ok {
+			t.Fatal("the object is not found yet, and its body cannot be followed any more")
+		}
+		defer f.Close()
+		got, err := io.ReadAll(f)
+		if followed = true; string(got) != "body" || err != nil {
+			t.Errorf("%q, %v", got, err)
+		}
+	}}})
+	for _, size := range []int64{4, -1} {
+		var err error
+		if w, err = s.Create("k", size); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Write(t.Context(), []byte("body")); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Commit(bodies.Meta{}); err != nil || !followed {
+			t.Fatal(err, followed)
+		}
+		followed = false
+	}
+}

@@ -1,0 +1,199 @@
+package diskstore
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/maypok86/otter/v2"
+
+	"github.com/summarycache/summarycache/gossip/httpcache/budget"
+)
+
+// hotSet keeps the most used objects in memory, bounded in bytes: their decoded descriptions and,
+// of small objects, the bodies. The nil set keeps nothing.
+//
+// It takes the memory that its objects need from an account, step by step, up to what the index of all
+// objects leaves of its limit, and gives some back when others are short.
+//
+// Once it is full, it takes an object only when that is loaded for the second time within a while:
+// adding objects that are requested once, and evicting others for them, costs more than reading
+// them.
+type hotSet struct {
+	cache  *otter.Cache[uint64, *hotObject]
+	limit  int64           // bytes of the index and the set together
+	index  *atomic.Int64   // bytes of the index
+	memory *budget.Account // nil = only the limit counts
+
+	held    atomic.Int64 // bytes of its objects
+	granted atomic.Int64 // the maximum of held
+	fitting sync.Mutex   // while granted changes
+	yielded time.Time    // when it gave some back for others; guarded by fitting
+
+	full atomic.Bool     // an object was evicted
+	once []atomic.Uint64 // numbers of objects that were loaded once; each slot has the last one
+
+	sendables atomic.Int32  // files that bodies are sent from, see useSendable
+	unsent    atomic.Uint32 // hits of long bodies without one
+}
+
+// A hotObject is what is in memory of an object. It is immutable.
+type hotObject struct {
+	value   any
+	body    []byte
+	hasBody bool
+	sum     uint64 // of the body
+	size    int
+	sent    *openFile // a copy of the body that the kernel can send; nil = none
+}
+
+// Value returns the decoded description. It is shared and must not be changed.
+func (h *hotObject) Value() any { return h.value }
+
+// weight is what the object takes in memory.
+func (h *hotObject) weight() int {
+	n := h.size + hotOverhead
+	if h.sent != nil {
+		n += len(h.body)
+	}
+	return n
+}
+
+// hotOverhead is the memory in bytes that a hot object takes in addition to its description and body,
+// as measured: decoded header maps, index nodes.
+const hotOverhead = 1536
+
+// hotSlot is the number of bytes of a hot set per slot of once. In a set of 64 MiB, an object is
+// taken if it is loaded again within about 8,000 loads.
+const hotSlot = 8 << 10
+
+const (
+	hotLeast   = 8               // this part of the limit is the set's, however large the index
+	hotSteps   = 64              // in which it grows
+	hotYields  = 8               // this part of the limit, at least, is given back at a time
+	hotRegrows = 5 * time.Second // after it gave some back
+)
+
+// newHotSet returns a set for which limit bytes, less those of the index, may be taken from an account.
+func newHotSet(limit int64, index *atomic.Int64, memory *budget.Account) *hotSet {
+	if limit <= 0 {
+		return nil
+	}
+	limit = max(limit, 64<<10)
+	h := &hotSet{once: make([]atomic.Uint64, limit/hotSlot), limit: limit, index: index, memory: memory}
+	h.cache = otter.Must(&otter.Options[uint64, *hotObject]{
+		MaximumWeight: uint64(limit),
+		Weigher:       func(_ uint64, h *hotObject) uint32 { return uint32(h.weight()) },
+		OnAtomicDeletion: func(e otter.DeletionEvent[uint64, *hotObject]) {
+			if e.Cause == otter.CauseOverflow && !h.full.Load() {
+				h.full.Store(true)
+			}
+			h.held.Add(-int64(e.Value.weight()))
+			if e.Value.sent != nil {
+				h.sendables.Add(-1)
+				e.Value.sent.release()
+			}
+		},
+		Logger: &otter.NoopLogger{},
+	})
+	h.fit(0)
+	memory.OnShortage(h.shrink)
+	return h
+}
+
+// most returns how many bytes the set may take at this moment.
+func (h *hotSet) most() int64 { return max(h.limit-h.index.Load(), h.limit/hotLeast) }
+
+// step is the number of bytes by which the set grows.
+func (h *hotSet) step() int64 { return h.limit / hotSteps }
+
+// fit makes the set larger if more bytes need that, or smaller if the index has grown.
+func (h *hotSet) fit(more int) {
+	step := h.step()
+	granted, most := h.granted.Load(), h.most()
+	want := min(h.held.Load()+int64(more)+step, most)
+	if granted <= most && want <= granted || !h.fitting.TryLock() {
+		return
+	}
+	defer h.fitting.Unlock()
+	granted = h.granted.Load()
+	if granted > most {
+		h.grant(most)
+		return
+	}
+	need := min((want-granted+step-1)/step*step, most-granted)
+	if need > 0 && time.Since(h.yielded) >= hotRegrows && h.memory.Room() >= need && h.memory.Take(need) {
+		h.granted.Store(granted + need)
+		h.cache.SetMaximum(uint64(granted + need))
+		h.full.Store(false)
+	}
+}
+
+// shrink gives back some memory to others, who lack so many bytes.
+func (h *hotSet) shrink(bytes int64) {
+	h.fitting.Lock()
+	defer h.fitting.Unlock()
+	granted, step := h.granted.Load(), h.step()
+	h.grant(max(granted-max(bytes, h.limit/hotYields), step))
+	h.yielded = time.Now()
+}
+
+// grant lowers what the set may take to so many bytes. h.fitting is held.
+func (h *hotSet) grant(bytes int64) {
+	granted := h.granted.Load()
+	if bytes >= granted {
+		return
+	}
+	h.granted.Store(bytes)
+	h.cache.SetMaximum(uint64(bytes)) // this evicts
+	h.memory.Give(granted - bytes)
+}
+
+func (h *hotSet) get(o *Object) (*hotObject, bool) {
+	if h == nil {
+		return nil, false
+	}
+	return h.cache.GetIfPresent(o.seq)
+}
+
+func (h *hotSet) put(o *Object, v *hotObject) {
+	if h == nil {
+		return
+	}
+	if h.full.Load() && h.once[o.seq%uint64(len(h.once))].Swap(o.seq) != o.seq {
+		return
+	}
+	h.set(o, v)
+}
+
+// set sets what is known of an object, and takes over its reference to the file.
+func (h *hotSet) set(o *Object, v *hotObject) {
+	w := v.weight()
+	h.fit(w)
+	h.held.Add(int64(w))
+	h.cache.Set(o.seq, v)
+	if o.is(objLeft) { // it left the store meanwhile, and drop came too early
+		h.cache.Invalidate(o.seq)
+	}
+}
+
+// drop forgets an object that is marked as having left the store.
+func (h *hotSet) drop(o *Object) {
+	if h != nil {
+		h.cache.Invalidate(o.seq)
+	}
+}
+
+func (h *hotSet) bytes() int64 {
+	if h == nil {
+		return 0
+	}
+	return h.held.Load()
+}
+
+func (h *hotSet) close() {
+	if h != nil {
+		h.cache.InvalidateAll()
+		h.cache.StopAllGoroutines()
+	}
+}

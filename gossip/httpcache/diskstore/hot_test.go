@@ -1,0 +1,90 @@
+package diskstore
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+
+	"github.com/summarycache/summarycache/gossip/httpcache/bodies"
+)
+
+// TestHotTakesWhatComesAgain: while there is room, every loaded object is kept. A full set keeps
+// an object that is loaded twice within a while, and one that is loaded once evicts no other.
+func TestHotTakesWhatComesAgain(t *testing.T) {
+	s := open(t, Options{MemoryBytes: 256 << 10})
+	load := func(name string) *Object {
+		t.Helper()
+		o, ok := s.Peek(name)
+		if !ok {
+			o = put(t, s, name, body(1, 1000), bodies.Meta{})
+		}
+		v, err := s.Open(o, nil, bodies.Serve)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v.Close()
+		return o
+	}
+	kept := func(o *Object) bool { _, ok := s.hot.get(o); return ok }
+
+	if first := load("first"); !kept(first) {
+		t.Fatal("not kept, with room for it")
+	}
+	n := 0
+	for ; !s.hot.full.Load(); n++ {
+		if n > 1000 {
+			t.Fatal("never full")
+		}
+		load(fmt.Sprint(n))
+		s.hot.cache.CleanUp()
+	}
+	if now := s.hot.bytes(); now > 256<<10 || now < 200<<10 {
+		t.Errorf("full with %d bytes", now)
+	}
+	for i := range 10 {
+		once := load(fmt.Sprint("once ", i))
+		if kept(once) {
+			t.Fatalf("%d: kept, though loaded once", i)
+		}
+		load(once.key)
+		if !kept(once) {
+			t.Fatalf("%d: not taken, though loaded again", i)
+		}
+	}
+}
+
+// TestViewAgain: the memory that was read for the description also serves the body, and is checked
+// for another cache.
+func TestViewAgain(t *testing.T) {
+	for _, memory := range []int64{0, 1 << 20} {
+		s := open(t, Options{MemoryBytes: memory})
+		for _, n := range []int{0, 1, 1000, blockSize, blockSize + 1} {
+			o := put(t, s, fmt.Sprint(n), body(1, n), bodies.Meta{Data: []byte("about")})
+			about, err := s.Describe(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, a := range []bodies.Access{bodies.Serve, bodies.Share} {
+				v, err := s.Open(o, about, a)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if want := o.is(objSmall) || memory > 0 && n <= blockSize; want && v.hot != about {
+					t.Fatalf("%d bytes: Open(%d) read the body again", n, a)
+				}
+				var got bytes.Buffer
+				if _, err := writeRange(v, &got, 0, int64(n)); err != nil || !bytes.Equal(got.Bytes(), body(1, n)) || string(v.Value().([]byte)) != "about" {
+					t.Errorf("%d bytes: Open(%d) gave %d, of %q, %v", n, a, got.Len(), v.Value(), err)
+				}
+				v.Close()
+			}
+			if n == 0 || !about.hasBody {
+				continue
+			}
+			about.body[n/2] ^= 1
+			if v, err := s.Open(o, about, bodies.Share); (err == nil) != (memory == 0) || err == nil && v.hot == about {
+				t.Errorf("%d bytes: gave another cache a byte that had turned, %v", n, err)
+			}
+		}
+	}
+}

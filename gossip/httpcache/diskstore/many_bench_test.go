@@ -1,0 +1,133 @@
+package diskstore
+
+import (
+	"cmp"
+	"flag"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/summarycache/summarycache/gossip/httpcache/bodies"
+)
+
+var reloadDir = flag.String("reload", "", "the store of BenchmarkReload")
+
+var manyObjects = flag.Int("many", 100_000, "objects of the benchmarks of many small ones; a million is what BenchmarkReload is about")
+
+// manyMeta is of the length of a stored header.
+var manyMeta = bodies.Meta{Data: body(1, 300), ListUntil: time.Now().Add(time.Hour), Generated: time.Now()}
+
+func manyKey(i int) string { return fmt.Sprintf("GET http://www.example.com/object/%07d", i) }
+
+// fill puts objects of 1 KiB.
+func fill(b *testing.B, s *Store, n int) {
+	b.Helper()
+	one := body(2, 1<<10)
+	for i := range n {
+		w, err := s.Create(manyKey(i), int64(len(one)))
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := w.Write(b.Context(), one); err != nil {
+			b.Fatal(err)
+		}
+		if _, err := w.Commit(manyMeta); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkFill stores objects of 1 KiB with a header of 300 bytes, and reports the heap and the
+// disk that each takes beyond its body and header.
+func BenchmarkFill(b *testing.B) {
+	for b.Loop() {
+		b.StopTimer()
+		s := open(b, Options{Dir: b.TempDir(), MaxBytes: 4 << 30})
+		before := heapBytes()
+		b.StartTimer()
+		fill(b, s, *manyObjects)
+		b.StopTimer()
+		s.index.CleanUp()
+		b.ReportMetric(float64(heapBytes()-before)/float64(*manyObjects), "heap-B/object")
+		b.ReportMetric(float64(onDisk(b, s.opt.Dir))/float64(*manyObjects)/(1024+300), "disk/stored")
+		s.Close()
+		b.StartTimer()
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(*manyObjects), "ns/object")
+}
+
+// BenchmarkSpread opens objects at random in a store that has little memory for hot ones.
+func BenchmarkSpread(b *testing.B) {
+	s := open(b, Options{Dir: b.TempDir(), MaxBytes: 4 << 30, MemoryBytes: 64 << 20})
+	fill(b, s, *manyObjects)
+	r := rand.New(rand.NewPCG(1, 2))
+	for b.Loop() {
+		o, ok := s.Get(manyKey(r.IntN(*manyObjects)))
+		if !ok {
+			b.Fatal("gone")
+		}
+		v, err := s.Open(o, nil, bodies.Serve)
+		if err != nil {
+			b.Fatal(err)
+		}
+		v.Close()
+	}
+}
+
+// BenchmarkReload opens a store, and reports the memory of the process after that. With
+// -reload DIR it opens the store in DIR, which the first run fills: so the second run shows the
+// memory of a process that did nothing else.
+func BenchmarkReload(b *testing.B) {
+	dir := cmp.Or(*reloadDir, b.TempDir())
+	if _, err := os.Stat(filepath.Join(dir, "objects")); err != nil {
+		s := open(b, Options{Dir: dir, MaxBytes: 8 << 30})
+		fill(b, s, *manyObjects)
+		s.Close()
+	}
+	runtime.GC()
+	for b.Loop() {
+		s, err := Open(Options{Dir: dir, MaxBytes: 8 << 30})
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.StopTimer()
+		if n := s.Stats().Objects; n != *manyObjects {
+			b.Fatalf("%d objects", n)
+		}
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		b.ReportMetric(float64(m.Sys-m.HeapReleased)/(1<<20), "MiB")
+		s.Close()
+		b.StartTimer()
+	}
+}
+
+func heapBytes() int64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// onDisk returns the bytes that the file system uses for the files below a directory.
+func onDisk(t testing.TB, dir string) (n int64) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		info, err := d.Info()
+		n += (info.Size() + unit - 1) / unit * unit
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}

@@ -1,0 +1,43 @@
+package diskstore
+
+import "time"
+
+// perObject is the memory in bytes that an object takes in the index besides its key, as measured: the
+// Object, nodes of the index, and what its owner keeps for each.
+const perObject = 240
+
+func (o *Object) memory() int64 { return perObject + int64(len(o.key)) }
+
+// charge counts the memory of an object that enters the index. If there is none left, the store makes
+// room: the object itself is in use already.
+func (s *Store) charge(o *Object) {
+	n := o.memory()
+	if now := s.indexed.Add(n); s.hot != nil && now/s.hot.step() != (now-n)/s.hot.step() {
+		s.hot.fit(0)
+	}
+	if !s.opt.Memory.Take(n) {
+		s.opt.Memory.Must(n)
+		s.short()
+	}
+}
+
+// discharge is the inverse of charge.
+func (s *Store) discharge(o *Object) {
+	s.indexed.Add(-o.memory())
+	s.opt.Memory.Give(o.memory())
+}
+
+// short makes room after there was no memory left for the index. The store shrinks by a sixteenth of
+// what it holds, and tries to grow again later.
+func (s *Store) short() {
+	held := s.held()
+	s.room.Lock()
+	defer s.room.Unlock()
+	if s.room.scarce > 0 && time.Since(s.room.shortAt) < time.Second {
+		return // another writer has just made room
+	}
+	s.room.scarce = max(held-held/16, unit)
+	s.room.shortAt = time.Now()
+	s.log.Warn("no memory is left for the index of the objects: the store makes room; see --memory-limit", "objects", s.index.EstimatedSize(), "held", held)
+	s.applyLocked()
+}

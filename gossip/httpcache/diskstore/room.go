@@ -1,0 +1,161 @@
+package diskstore
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/summarycache/summarycache/gossip/internal/planted"
+)
+
+const (
+	measureEvery = 5 * time.Second  // how often the store looks how much room its disk has
+	refusedFor   = 10 * time.Minute // how long it uses less after the disk refused bytes that it seems to have, or after memory was short
+	believed     = 8                // refusals in a row after which free bytes count for nothing
+	keptFree     = 64               // the store leaves one of so many bytes of its room on the disk free, for others
+	steady       = 128              // a change of the room by less than one of so many bytes is ignored
+	mostWritten  = 2 << 20          // no write has more bytes
+	leastRoom    = 1 << 20          // the store tries to use so much even where the disk refused it
+)
+
+// A room counts what limits the objects of a store to less than Options.MaxBytes.
+type room struct {
+	sync.Mutex
+	max      int64     // see Options.MaxBytes
+	writing  int64     // bytes reserved for objects being written
+	segments int64     // bytes of all segments
+	applied  int64     // takenLocked when the index's maximum was last set
+	refusals int       // in a row of a disk with free bytes
+	refused  int64     // bytes that the disk took before it refused more, although some were free
+	until    time.Time // how long refused counts
+	limit    string    // see Stats.RoomLimit
+	scarce   int64     // bytes of objects for whose index there is memory; 0 = no bound
+	shortAt  time.Time // when memory was last short
+}
+
+// maxObject returns the length of the longest body that the store takes.
+func (s *Store) maxObject() int64 {
+	return min(s.bound.Load()/4, 255<<30) // an index weight of 32 bits counts grains
+}
+
+// held returns the bytes on disk of the objects held.
+func (s *Store) held() int64 { return int64(s.index.WeightedSize()) * grain }
+
+// used returns the bytes of segments and of files, without those being written.
+func (s *Store) used() int64 {
+	held := s.copies.held.Load() * grain
+	g := s.segments
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	return g.total + max(0, held-g.live)
+}
+
+// reserve takes n bytes of the store's room for an object being written, or
+// gives them back if n is negative. The index's maximum changes in steps of 1 MiB, since
+// every change starts a search for objects to evict.
+func (s *Store) reserve(n int64) {
+	s.room.Lock()
+	defer s.room.Unlock()
+	s.room.writing += n
+	if d := s.takenLocked() - s.room.applied; d >= 1<<20 || d <= -1<<20 || s.room.writing == 0 && d != 0 {
+		s.applyLocked()
+	}
+}
+
+// allow notes the total size of the segments, and keeps room for their garbage.
+func (s *Store) allow(segments int64) {
+	s.room.Lock()
+	defer s.room.Unlock()
+	s.room.segments = segments
+	s.applyLocked()
+}
+
+// takenLocked returns the bytes that the index may not fill. s.room is locked.
+func (s *Store) takenLocked() int64 {
+	return s.room.writing + allowance(s.room.segments, s.bound.Load())
+}
+
+func (s *Store) applyLocked() {
+	s.room.applied = s.takenLocked()
+	most := max(s.bound.Load()-s.room.applied, unit) / grain
+	if s.room.scarce > 0 {
+		most = min(most, s.room.scarce/grain)
+	}
+	s.most.Store(most)
+	s.spare(nil)
+	s.index.SetMaximum(uint64(most))
+}
+
+// measure sets the bound to the room that the disk has: what the store uses, and what is free.
+// refused means that the disk has just refused bytes. It reports whether the bound fell.
+func (s *Store) measure(refused bool) (fell bool) {
+	s.trash.drain() // what is being removed is neither in use nor free
+	free, err := s.opt.FS.Free(s.opt.Dir)
+	used := s.used() + s.written.Load()
+	room, limit := int64(math.MaxInt64), ""
+	if err == nil {
+		room = used + free
+		room -= room / keptFree
+		limit = fmt.Sprintf("the disk has no more room: %d bytes are free", free)
+	}
+	s.room.Lock()
+	defer s.room.Unlock()
+	now := time.Now()
+	if refused && (err != nil || free > room/keptFree+mostWritten) { // others may just have given it back
+		s.room.refusals++
+	}
+	if s.room.refusals > believed {
+		s.room.refusals = 0
+		s.room.refused, s.room.until = max(used-used/8, leastRoom), now.Add(refusedFor)
+	}
+	if s.room.refused < room && now.Before(s.room.until) {
+		room, limit = s.room.refused, "the disk refuses more, by a quota perhaps"
+	}
+	was, is := s.bound.Load(), max(min(room, s.room.max), 0)
+	if planted.Fault == "room-stays-small" {
+		is = min(is, was)
+	}
+	if is != s.room.max && max(is-was, was-is) < was/steady && was <= s.room.max {
+		is = was
+	}
+	if is == s.room.max {
+		limit = ""
+	}
+	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
+		limit = err.Error()
+	}
+	switch {
+	case s.room.limit == "" && limit != "":
+		s.log.Warn("the disk has less room than the store may use", "may use", s.room.max, "has", is, "cause", limit)
+	case s.room.limit != "" && limit == "":
+		s.log.Info("the disk has room for the whole store again", "may use", s.room.max)
+	}
+	s.room.limit = limit
+	enough := s.room.scarce > 0 && now.Sub(s.room.shortAt) > refusedFor
+	if enough {
+		s.room.scarce = 0
+	}
+	if is != was || enough {
+		s.bound.Store(is)
+		s.applyLocked()
+	}
+	return is < was
+}
+
+// took notes that the disk took bytes.
+func (s *Store) took() {
+	s.room.Lock()
+	s.room.refusals = 0
+	s.room.Unlock()
+}
+
+// failed counts an error of the file system, and makes room if the disk is full.
+func (s *Store) failed(err error) {
+	s.writeError.Add(1)
+	if isFull(err) {
+		s.measure(true)
+		s.segments.makeRoom(0)
+	}
+}

@@ -1,0 +1,165 @@
+//go:build linux
+
+package diskstore
+
+import (
+	"fmt"
+	"os"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/summarycache/summarycache/gossip/httpcache/bodies"
+)
+
+func openForScrub(t *testing.T, pass time.Duration) *Store {
+	s, err := Open(Options{Dir: t.TempDir(), MaxBytes: 256 << 20, Scrub: pass})
+	check(t, err)
+	return s
+}
+
+// TestScrub: within the time of a pass every disk error is found, wherever in
+// a file it is, though there are no requests, and good objects stay.
+func TestScrub(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const pass = 7 * 24 * time.Hour
+		s := openForScrub(t, pass)
+		defer s.Close()
+		bad := map[string]bool{}
+		total := 0
+		for i := range 60 {
+			key := fmt.Sprint(i)
+			n := []int{0, 1000, 70_000, 300_000}[i%4]
+			o := put(t, s, key, body(uint64(i), n), bodies.Meta{Data: []byte("data")})
+			s.lastID.Add(3) // so that they are spread over the directories
+			if i%3 > 0 {
+				total += n
+				continue
+			}
+			bad[key] = true
+			path := s.path(o.file.id)
+			if o.is(objSmall) {
+				path, at := bodyOf(s, o)
+				switch i % 2 {
+				case 0:
+					flip(t, path, at-1) // the description
+				case 1:
+					flip(t, path, at-recordHead-int64(len("data"))+9) // the sum of the body
+				}
+				continue
+			}
+			st, err := os.Stat(path)
+			check(t, err)
+			switch i % 5 {
+			case 0:
+				flip(t, path, 0) // the body, or the tail if there is none
+			case 1:
+				flip(t, path, st.Size()-1)
+			case 2:
+				flip(t, path, st.Size()-footerSize-1)
+			case 3:
+				check(t, os.Truncate(path, st.Size()/2))
+			case 4:
+				flip(t, path, int64(n/2))
+			}
+		}
+		held := s.Stats().Objects
+		time.Sleep(pass / 2)
+		synctest.Wait()
+		if st := s.Stats(); st.ScrubPasses != 0 || st.ScrubbedBytes > uint64(3*total/4) {
+			t.Errorf("a pass of %v after half of it: %+v", pass, st)
+		}
+		time.Sleep(pass/2 + time.Second)
+		synctest.Wait()
+		st := s.Stats()
+		if int(st.Corrupt) != len(bad) || st.Objects != held-len(bad) || st.ScrubPasses != 1 {
+			t.Errorf("%d of %d found after a pass: %+v", st.Corrupt, len(bad), st)
+		}
+		if int(st.ScrubbedBytes) < total {
+			t.Errorf("%d bytes read, %d are there", st.ScrubbedBytes, total)
+		}
+		for i := range 60 {
+			if _, ok := s.Peek(fmt.Sprint(i)); ok == bad[fmt.Sprint(i)] {
+				t.Errorf("object %d: bad %v, held %v", i, !ok, ok)
+			}
+		}
+	})
+}
+
+// TestScrubIsSlow: a pass takes longer than its time if the limit of bytes per second demands it.
+func TestScrubIsSlow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := openForScrub(t, time.Second)
+		defer s.Close()
+		const total = 80 << 20
+		for i := range total >> 20 {
+			put(t, s, fmt.Sprint(i), make([]byte, 1<<20), bodies.Meta{})
+		}
+		begun := s.Stats().ScrubbedBytes
+		for i := range 20 {
+			time.Sleep(time.Second)
+			synctest.Wait()
+			if got := s.Stats().ScrubbedBytes - begun; got > uint64((i+1)*scrubRate+2*scrubStep) {
+				t.Fatalf("%d bytes in %d s", got, i+1)
+			}
+		}
+		if got := s.Stats().ScrubbedBytes; got < total {
+			t.Errorf("%d of %d bytes in 20 s", got, total)
+		}
+	})
+}
+
+// TestScrubLeavesCache: pages that the scrub loads into the page cache are dropped again; those
+// that were there stay.
+func TestScrubLeavesCache(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := openForScrub(t, time.Hour)
+		defer s.Close()
+		cached := func(o *Object) bool {
+			f, err := s.opt.FS.Open(s.path(o.file.id))
+			check(t, err)
+			defer f.Close()
+			return f.Cached(0, 0)
+		}
+		warm := put(t, s, "warm", body(1, 300_000), bodies.Meta{})
+		cold := put(t, s, "cold", body(2, 300_000), bodies.Meta{})
+		forget(t, s.path(cold.file.id))
+		if !cached(warm) || cached(cold) {
+			t.Skipf("the system doesn't keep, drop or tell of pages: %v, %v", cached(warm), cached(cold))
+		}
+		time.Sleep(2 * time.Hour)
+		synctest.Wait()
+		if st := s.Stats(); st.ScrubPasses == 0 || st.ScrubbedBytes < 600_000 {
+			t.Fatalf("nothing was read: %+v", st)
+		}
+		if !cached(warm) || cached(cold) {
+			t.Errorf("after a pass in memory: %v, %v, want true, false", cached(warm), cached(cold))
+		}
+	})
+}
+
+// TestScrubWhileUsed: objects that are stored, removed and updated meanwhile are never taken
+// for corrupt.
+func TestScrubWhileUsed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := openForScrub(t, time.Second)
+		defer s.Close()
+		for i := range 1500 {
+			key := fmt.Sprint(i * 7 % 40)
+			switch o, ok := s.Get(key); {
+			case i%11 == 0:
+				s.Delete(key)
+			case ok && i%2 == 0:
+				s.Update(o, bodies.Meta{Data: body(uint64(i), i)})
+			default:
+				put(t, s, key, body(uint64(i), 100+i*97%150_000), bodies.Meta{})
+			}
+			if i%10 == 0 {
+				time.Sleep(time.Second)
+			}
+		}
+		if st := s.Stats(); st.Corrupt != 0 || st.ScrubPasses == 0 {
+			t.Errorf("%+v", st)
+		}
+	})
+}

@@ -1,0 +1,371 @@
+package diskstore
+
+import (
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"io"
+	"io/fs"
+	"iter"
+	"log/slog"
+	"math"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/maypok86/otter/v2"
+
+	"github.com/summarycache/summarycache/gossip/httpcache/bodies"
+)
+
+// unit is the allocation unit of file systems: a file takes whole ones.
+const unit = 4 << 10
+
+// grain is the unit in which the index counts bytes on disk.
+const grain = 64
+
+// A Store is a bounded store of objects on disk. It is safe for concurrent use.
+type Store struct {
+	newest   atomic.Int64 // when the newest object that Open found was written, Unix nanoseconds
+	opened   int64        // Unix nanoseconds
+	opt      Options
+	log      *slog.Logger
+	lock     io.Closer
+	seed     maphash.Seed                  // of the index's keys
+	index    *otter.Cache[uint64, *Object] // by the hash of the key: of two keys with the same hash, only the later one is kept
+	hot      *hotSet                       // nil = none
+	files    *openFiles
+	copies   copies
+	labels   labels
+	most     atomic.Int64 // grains that objects may take: the index's maximum
+	segments *segments
+	exp      *expiries
+	trash    *remover
+	scrub    *scrubber
+
+	buffers sync.Pool // *[blockSize]byte
+	records sync.Pool // *[]byte, for small objects being written
+	views   sync.Pool // *View
+
+	committing sync.RWMutex // held for reading while a file is put in place
+	closed     bool         // guarded by committing
+	entering   sync.RWMutex // held for reading from the call of the hooks until the object can be found
+	lastID     atomic.Uint64
+
+	bound   atomic.Int64 // bytes that the store may use now
+	written atomic.Int64 // bytes on disk of the objects being written
+	room    room
+
+	listed                                                     atomic.Int64
+	indexed                                                    atomic.Int64 // bytes of memory of the index
+	reloaded, removed, inserts, evictions, corrupt, writeError atomic.Uint64
+}
+
+// Open opens the store in o.Dir, removes the incomplete files of a killed process, and calls
+// Hooks.Stored (and Listed) for every object found. It refuses a directory that is a file, can't be
+// written, is in use by another process ([ErrLocked]) or has files of another version of the format.
+func Open(o Options) (*Store, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	s := &Store{opt: o, log: o.Logger, seed: maphash.MakeSeed()}
+	s.buffers.New = func() any { return new([blockSize]byte) }
+	s.records.New = func() any { return new([]byte) }
+	s.views.New = func() any { return new(View) }
+	s.bound.Store(o.MaxBytes)
+	s.room.max, s.room.refused = o.MaxBytes, math.MaxInt64
+	s.most.Store(o.MaxBytes / grain)
+	if err := s.takeDir(); err != nil {
+		return nil, fmt.Errorf("store: %w", err)
+	}
+	s.index = otter.Must(&otter.Options[uint64, *Object]{
+		MaximumWeight:    uint64(o.MaxBytes / grain),
+		Weigher:          func(_ uint64, o *Object) uint32 { return o.grains },
+		OnAtomicDeletion: s.dropped,
+		Logger:           &otter.NoopLogger{},
+	})
+	s.hot = newHotSet(o.MemoryBytes, &s.indexed, o.Memory)
+	s.labels.memory = o.LabelMemory
+	s.files = newOpenFiles()
+	s.trash = newRemover(o.FS, s.log)
+	s.exp = newExpiries(s.unlist)
+	s.segments = newSegments(s)
+	s.opened = o.Hooks.Now().UnixNano()
+	if err := s.reload(); err != nil {
+		s.release()
+		return nil, fmt.Errorf("store: %w", err)
+	}
+	s.measure(false)
+	s.segments.done.Go(s.segments.run)
+	s.scrub = newScrubber(s, o.Scrub)
+	return s, nil
+}
+
+// check reports every mistake in the options and fills in the defaults.
+func (o *Options) check() error {
+	var errs []error
+	if o.Dir == "" {
+		errs = append(errs, errors.New("store: no directory given"))
+	}
+	if o.MaxBytes < 1<<20 {
+		errs = append(errs, fmt.Errorf("store: a size of %d bytes is less than 1 MiB", o.MaxBytes))
+	}
+	if o.MaxBytes >= 1<<50 {
+		errs = append(errs, fmt.Errorf("store: a size of %d bytes is more than a pebibyte", o.MaxBytes))
+	}
+	if o.MemoryBytes < 0 {
+		errs = append(errs, errors.New("store: the memory size is negative"))
+	}
+	if o.FS == nil {
+		o.FS = system{}
+	}
+	if o.Beat == nil {
+		o.Beat = noBeat{}
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	o.Hooks.SetDefaults()
+	return errors.Join(errs...)
+}
+
+// Resize changes the bytes that the store may use. Objects that no longer fit are evicted
+// soon. Bodies being written are not cut off.
+func (s *Store) Resize(maxBytes int64) error {
+	o := s.opt
+	o.MaxBytes = maxBytes
+	if err := o.check(); err != nil {
+		return err
+	}
+	s.room.Lock()
+	s.room.max = maxBytes
+	s.room.Unlock()
+	s.measure(false)
+	s.segments.turn()
+	return nil
+}
+
+// takeDir makes and locks the directory, and removes its temporary files.
+func (s *Store) takeDir() error {
+	dir := s.opt.Dir
+	switch err := s.opt.FS.MkdirAll(dir); {
+	case err != nil && isFile(err, dir):
+		return fmt.Errorf("%s is a file, not a directory", dir)
+	case err != nil:
+		return fmt.Errorf("cannot make the directory: %w", err)
+	}
+	l, err := s.opt.FS.Lock(filepath.Join(dir, "lock"))
+	switch {
+	case errors.Is(err, ErrLocked):
+		return fmt.Errorf("%s: %w", dir, err)
+	case err != nil:
+		return fmt.Errorf("%s is not writable: %w", dir, err)
+	}
+	s.lock = l
+	if err := s.makeDirs(); err != nil {
+		s.lock.Close()
+		return fmt.Errorf("%s is not writable: %w", dir, err)
+	}
+	return nil
+}
+
+// makeDirs makes the directories that are missing, and removes the files of objects that a killed
+// process was writing. Files with other names are somebody else's.
+func (s *Store) makeDirs() error {
+	tmp := filepath.Join(s.opt.Dir, "tmp")
+	if err := s.opt.FS.MkdirAll(tmp); err != nil {
+		return err
+	}
+	names, err := s.opt.FS.ReadDir(tmp)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if id, err := strconv.ParseUint(name, 16, 64); err != nil || s.tmpPath(id) != filepath.Join(tmp, name) {
+			continue
+		}
+		s.removed.Add(1)
+		if err := s.opt.FS.Remove(filepath.Join(tmp, name)); err != nil {
+			return err
+		}
+	}
+	return s.opt.FS.MkdirAll(filepath.Join(s.opt.Dir, "objects"))
+}
+
+const shards = 256 // directories for object files, each made when it is first needed
+
+func (s *Store) shardDir(shard int) string {
+	return filepath.Join(s.opt.Dir, "objects", fmt.Sprintf("%02x", shard))
+}
+
+func (s *Store) path(id uint64) string {
+	return filepath.Join(s.shardDir(int(id%shards)), fmt.Sprintf("%016x", id))
+}
+
+func (s *Store) tmpPath(id uint64) string {
+	return filepath.Join(s.opt.Dir, "tmp", fmt.Sprintf("%016x", id))
+}
+
+// rename moves a complete temporary file to its place.
+func (s *Store) rename(tmp, id uint64) error {
+	err := s.opt.FS.Rename(s.tmpPath(tmp), s.path(id))
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := s.opt.FS.MkdirAll(s.shardDir(int(id % shards))); err != nil {
+			return err
+		}
+		err = s.opt.FS.Rename(s.tmpPath(tmp), s.path(id))
+	}
+	return err
+}
+
+// Get returns the object under key; finding it counts as a use.
+func (s *Store) Get(key string) (*Object, bool) {
+	o, ok := s.index.GetIfPresent(s.hash(key))
+	if !ok || o.key != key {
+		return nil, false
+	}
+	if state := o.state.Load(); state&(objCopied|objFound) == objCopied {
+		o.set(objFound)
+	}
+	return o, true
+}
+
+// Peek is like Get, but does not count as a use.
+func (s *Store) Peek(key string) (*Object, bool) {
+	e, ok := s.index.GetEntryQuietly(s.hash(key))
+	if !ok || e.Value.key != key {
+		return nil, false
+	}
+	return e.Value, true
+}
+
+// Delete removes the object under key and reports whether there was one. The next Open will not
+// find it, even if it was evicted a moment ago.
+func (s *Store) Delete(key string) bool {
+	done := s.removeIf(key, func(cur *Object) bool { return cur.key == key })
+	s.trash.drain()
+	return done
+}
+
+// DeleteObject removes o if it is still the object under its key, and reports
+// whether it was. The next Open will not find it, even if it was evicted before.
+func (s *Store) DeleteObject(o *Object) bool {
+	done := s.removeObject(o)
+	s.trash.drain()
+	return done
+}
+
+// removeObject is DeleteObject, but doesn't wait for the disk.
+func (s *Store) removeObject(o *Object) bool {
+	return s.removeIf(o.key, func(cur *Object) bool { return cur == o })
+}
+
+// removeIf removes the object under a key from the index if the condition holds for it, and
+// reports whether it did.
+func (s *Store) removeIf(key string, condition func(cur *Object) bool) (done bool) {
+	s.index.Compute(s.hash(key), func(cur *Object, there bool) (*Object, otter.ComputeOp) { // waits for an insertion under way
+		if done = there && condition(cur); done {
+			return nil, otter.InvalidateOp
+		}
+		return nil, otter.CancelOp
+	})
+	return done
+}
+
+// hash returns the index's key for a key.
+func (s *Store) hash(key string) uint64 { return maphash.String(s.seed, key) }
+
+// Newest returns when the newest object that Open found was stored; the zero Time if it found none.
+func (s *Store) Newest() time.Time { return instant(s.newest.Load()) }
+
+// Keys iterates over the keys held, in no order. It may miss keys that are stored or removed
+// meanwhile, but none of an object that was wanted ([bodies.Meta.Wanted]) before.
+func (s *Store) Keys() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		s.entered()
+		for o := range s.index.Values() {
+			if !yield(o.key) {
+				return
+			}
+		}
+	}
+}
+
+// Listed iterates over the objects that are listed, in no order. It may miss objects that are
+// stored or removed meanwhile, but none for which Hooks.Listed was called before: it waits until
+// these can be found. It does not count as a use.
+func (s *Store) Listed() iter.Seq[*Object] {
+	return func(yield func(*Object) bool) {
+		s.entered()
+		for o := range s.index.Values() {
+			if o.Listed() && !yield(o) {
+				return
+			}
+		}
+	}
+}
+
+// entered waits until every object for which hooks were called can be found.
+func (s *Store) entered() {
+	s.entering.Lock()
+	defer s.entering.Unlock()
+}
+
+// Stats returns a snapshot.
+func (s *Store) Stats() Stats {
+	s.room.Lock()
+	writing, most, limit := s.room.writing, s.room.max, s.room.limit
+	s.room.Unlock()
+	return Stats{
+		Objects:      s.index.EstimatedSize(),
+		Listed:       int(s.listed.Load()),
+		Bytes:        s.held(),
+		GarbageBytes: s.segments.garbage(),
+		WritingBytes: writing,
+		MaxBytes:     most,
+		RoomBytes:    s.bound.Load(),
+		RoomLimit:    limit,
+		MemoryBytes:  s.hot.bytes(),
+		IndexBytes:   s.indexed.Load(),
+		Reloaded:     s.reloaded.Load(),
+		Removed:      s.removed.Load(),
+		Inserts:      s.inserts.Load(),
+		Evictions:    s.evictions.Load(),
+		Corrupt:      s.corrupt.Load(),
+		WriteErrors:  s.writeError.Load(),
+
+		ScrubbedBytes: s.scrub.bytes.Load(),
+		ScrubPasses:   s.scrub.passes.Load(),
+	}
+}
+
+// Close waits for commits and removals under way, stops the store and unlocks the
+// directory. No hook is called for the objects, which stay on disk. Open views
+// stay readable; nothing else may be used any more.
+func (s *Store) Close() error {
+	s.committing.Lock()
+	was := s.closed
+	s.closed = true
+	s.committing.Unlock()
+	if was {
+		return bodies.ErrClosed
+	}
+	s.scrub.close()
+	close(s.segments.stop)
+	s.segments.done.Wait()
+	s.release()
+	return nil
+}
+
+// release stops what Open started: each part before those that it uses.
+func (s *Store) release() {
+	s.exp.close()
+	s.index.StopAllGoroutines()
+	s.hot.close()
+	s.files.close()
+	s.trash.close()
+	s.segments.closeFiles()
+	s.lock.Close()
+}
