@@ -24,6 +24,34 @@ type seed struct {
 	err   error            // why it leads to no other peer; nil if it does, or was not tried yet
 }
 
+// seedsOf returns the seeds of these entries. It keeps those that there are.
+func (n *Node) seedsOf(entries []string) *[]*seed {
+	seeds := make([]*seed, 0, len(entries))
+	for _, entry := range entries {
+		s := &seed{text: entry}
+		if old := n.seeds.Load(); old != nil {
+			if i := slices.IndexFunc(*old, func(s *seed) bool { return s.text == entry }); i >= 0 {
+				s = (*old)[i]
+			}
+		}
+		seeds = append(seeds, s)
+	}
+	return &seeds
+}
+
+// SetJoin replaces [Config.Join] of a running node, which then tries the new entries at once. It leaves
+// no peer that it knows. An error means that an entry is not valid, and that nothing has changed.
+func (n *Node) SetJoin(entries []string) error {
+	if err := checkJoins(entries); err != nil {
+		return err
+	}
+	n.seeds.Store(n.seedsOf(entries))
+	if n.ctx.Err() == nil {
+		n.wg.Go(func() { n.rejoin() })
+	}
+	return nil
+}
+
 func (s *seed) failure() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,6 +107,16 @@ func CheckJoin(entry string) error {
 		return errors.New("port 0: no peer can be reached there")
 	}
 	return nil
+}
+
+func checkJoins(entries []string) error {
+	var errs []error
+	for _, entry := range entries {
+		if err := CheckJoin(entry); err != nil {
+			errs = append(errs, fmt.Errorf("gossip: join %q: %w", entry, err))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // resolve returns all addresses that an entry of Config.Join stands for.
@@ -222,7 +260,7 @@ func (n *Node) Alone() error {
 		return nil
 	}
 	var errs []error
-	for _, s := range n.seeds {
+	for _, s := range *n.seeds.Load() {
 		err := s.failure()
 		if err == nil {
 			err = fmt.Errorf("%w: no answer yet", ErrUnreachable)

@@ -25,8 +25,9 @@ func (n *Node) Join(ctx context.Context) error {
 	}
 	met := n.tryAll(ctx)
 	var errs []error
-	joined, waiting := len(n.seeds) == 0, len(n.seeds) == 0
-	for _, s := range n.seeds {
+	seeds := *n.seeds.Load()
+	joined, waiting := len(seeds) == 0, len(seeds) == 0
+	for _, s := range seeds {
 		switch err := s.failure(); {
 		case err == nil:
 			joined = true
@@ -58,7 +59,7 @@ func (n *Node) Join(ctx context.Context) error {
 
 // tryAll tries all seeds at once.
 func (n *Node) tryAll(ctx context.Context) []greeted {
-	return slices.Concat(each(n.seeds, func(s *seed) []greeted { return n.try(ctx, s) })...)
+	return slices.Concat(each(*n.seeds.Load(), func(s *seed) []greeted { return n.try(ctx, s) })...)
 }
 
 // greeted is the result of greeting an address.
@@ -149,7 +150,7 @@ func (n *Node) rejoin() bool {
 	}
 	rand.Shuffle(len(dead), func(i, j int) { dead[i], dead[j] = dead[j], dead[i] })
 	met := n.tryAll(n.ctx)
-	for _, s := range n.seeds {
+	for _, s := range *n.seeds.Load() {
 		n.logRefusal(s.text, s.failure())
 	}
 	for _, g := range n.greetAll(n.ctx, dead[:min(len(dead), deadAtOnce)]) {

@@ -72,7 +72,7 @@ type Node struct {
 	wg     sync.WaitGroup
 	closed sync.Once
 	joined sync.Once // starts rejoinLoop
-	seeds  []*seed
+	seeds  atomic.Pointer[[]*seed]
 
 	invalidations invalidations
 	recalled      time.Time // the last recall from a peer that came back; of the loop only
@@ -131,9 +131,7 @@ func newNode(cfg Config, advertise netip.AddrPort) *Node {
 		updating:     make(chan struct{}, 1),
 		hooks:        make(chan func(), hookBacklog),
 	}
-	for _, entry := range cfg.Join {
-		n.seeds = append(n.seeds, &seed{text: entry})
-	}
+	n.seeds.Store(n.seedsOf(cfg.Join))
 	n.ring.Store(cfg.ring)
 	n.ownSeed = !slices.ContainsFunc(cfg.ring.secrets, func(s *secret) bool { return s.seed == cfg.seed })
 	seeds := n.seedsUnder(cfg.ring)

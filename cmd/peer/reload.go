@@ -2,53 +2,98 @@ package main
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
 	"github.com/summarycache/summarycache/cmd/peer/internal/config"
 	"github.com/summarycache/summarycache/cmd/peer/internal/node"
 )
 
+type reloadCommand struct {
+	DryRun    bool   `name:"dry-run" help:"Change nothing, and show what would change."`
+	TokenFile string `name:"token-file" placeholder:"FILE" help:"The peer's --admin-token-file, if it has one."`
+	target    `embed:""`
+}
+
+func (c *reloadCommand) Help() string {
+	return `Has a running peer read its configuration again, as SIGHUP does: its file, and the files that it names. Everything is applied, or nothing if there is a mistake, which is then shown and the exit code is 1. Requests under way end as they began. Settings that need a restart are named.`
+}
+
+func (c *reloadCommand) Run(e *environment) error {
+	token, err := config.ReadToken(c.TokenFile)
+	if err != nil {
+		return err
+	}
+	report, err := admin.Client(c.Admin).Reload(e.ctx, admin.ReloadRequest{DryRun: c.DryRun}, token)
+	if err != nil {
+		return err
+	}
+	return show(e, c.JSON, report, admin.ReloadText)
+}
+
 // A reloader reads the configuration again and applies the settings that can change.
 type reloader struct {
 	args     []string
-	log      *slog.Logger
 	level    *slog.LevelVar
+	started  context.Context // ends when the fields below are set
+	log      *slog.Logger
 	node     *node.Node
 	name     string
-	drain    time.Duration
 	settings []config.Effective // as last applied
+	drain    time.Duration
 }
 
-// reload reads and applies the configuration. One with mistakes is refused whole. The
-// access log is reopened in any case, since log rotation must work with a broken configuration.
-func (r *reloader) reload() {
-	if err := r.node.ReopenAccessLog(); err != nil {
-		r.log.Error("the access log could not be reopened; continuing in the former file", "err", err)
+var errStarting = errors.New("the peer is starting: try again")
+
+// reread reads and applies the configuration. One with mistakes is refused whole. The access log is
+// reopened in any case, since log rotation must work with a broken configuration. In a dry run nothing
+// changes.
+func (r *reloader) reread(dryRun bool) (report admin.ReloadReport, err error) {
+	if r.started.Err() == nil {
+		return report, errStarting
+	}
+	if !dryRun {
+		if err := r.node.ReopenAccessLog(); err != nil {
+			r.log.Error("the access log could not be reopened; continuing in the former file", "err", err)
+		}
 	}
 	cfg, settings, err := r.read()
-	var applied []string
+	var files, kept []string
 	if err == nil {
-		applied, err = r.node.Reload(cfg)
+		files, kept, err = r.node.Apply(cfg, dryRun)
+	}
+	if err == nil {
+		report = r.compare(files, kept, settings)
+	}
+	if dryRun {
+		return report, err
 	}
 	if err != nil {
 		for _, e := range leaves(err) {
 			r.log.Error("the configuration is not reloaded", "err", e)
 		}
-		return
+		return report, err
 	}
 	r.level.Set(cfg.LogLevel)
 	r.drain = cfg.Drain
-	applied, waiting := r.changed(applied, settings)
-	if len(applied) > 0 || len(waiting) == 0 {
-		r.log.Info("reloaded the configuration", "changed", cmp.Or(strings.Join(applied, ","), "nothing"))
+	for i, s := range settings {
+		if !slices.Contains(kept, s.Name) {
+			r.settings[i] = s
+		}
 	}
-	if len(waiting) > 0 {
-		r.log.Warn("these settings changed and take effect at the next start", "settings", strings.Join(waiting, ","))
+	if len(report.Changed) > 0 || len(report.Waiting) == 0 {
+		r.log.Info("reloaded the configuration", "changed", cmp.Or(namesOf(report.Changed), "nothing"))
 	}
+	if len(report.Waiting) > 0 {
+		r.log.Warn("these settings changed and take effect at the next start", "settings", namesOf(report.Waiting))
+	}
+	return report, nil
 }
 
 // read parses the command line, the environment and the file again.
@@ -66,22 +111,28 @@ func (r *reloader) read() (config.Config, []config.Effective, error) {
 	return g.Run.Config, settings, err
 }
 
-// changed returns the settings that differ from those last applied: those that are applied now, which
-// include applied, and those that wait for the next start. A default that follows from another setting
-// does not count as changed.
-func (r *reloader) changed(applied []string, settings []config.Effective) (_, waiting []string) {
+// compare returns how the settings differ from those last applied. Those of kept wait for the next
+// start. Settings whose files have changed differ. A default that follows from another setting does not.
+func (r *reloader) compare(files, kept []string, settings []config.Effective) admin.ReloadReport {
+	report := admin.ReloadReport{Changed: []admin.Change{}, Waiting: []admin.Change{}}
 	for i, s := range settings {
-		was := r.settings[i]
+		was, file := r.settings[i], slices.Contains(files, s.Name)
+		change := admin.Change{Setting: s.Name, Was: was.Value, Now: s.Value}
 		switch {
-		case s.Value == was.Value || s.Source == "default" && was.Source == "default" || s.Name == "config":
-		case slices.Contains(applied, s.Name), s.Name == "https-key" && slices.Contains(applied, "https-cert"):
-			r.settings[i] = s
-		case node.Reloadable[s.Name]:
-			applied = append(applied, s.Name)
-			r.settings[i] = s
+		case !file && (s.Value == was.Value || s.Source == "default" && was.Source == "default" || s.Name == "config"):
+		case slices.Contains(kept, s.Name):
+			report.Waiting = append(report.Waiting, change)
 		default:
-			waiting = append(waiting, s.Name)
+			report.Changed = append(report.Changed, change)
 		}
 	}
-	return applied, waiting
+	return report
+}
+
+func namesOf(changes []admin.Change) string {
+	var names []string
+	for _, c := range changes {
+		names = append(names, c.Setting)
+	}
+	return strings.Join(names, ",")
 }

@@ -3,11 +3,16 @@ package main
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -28,7 +33,7 @@ func TestReloadOfCertificatesAtNewPaths(t *testing.T) {
 	p := spawn(t, local(t, "a", "--config", file)...)
 	configure()
 	p.cmd.Process.Signal(syscall.SIGHUP)
-	eventually(t, time.Minute, "the log says what changed", func() bool { return strings.Contains(p.stderr.String(), "changed=https-cert\n") })
+	eventually(t, time.Minute, "the log says what changed", func() bool { return strings.Contains(p.stderr.String(), "changed=https-cert,https-key\n") })
 	if log := p.stderr.String(); strings.Contains(log, "at the next start") {
 		t.Errorf("certificates that are in use wait for the next start:\n%s", log)
 	}
@@ -175,5 +180,108 @@ func TestReloadIsWhole(t *testing.T) {
 	}
 	if code := p.stop(); code != 0 {
 		t.Errorf("the peer ended with %d\n%s", code, p.stderr.String())
+	}
+}
+
+// Sites and origins change while clients use the peer: nothing is refused or lost. A mistake is shown by
+// the command, the metric, the health and the events, until a good configuration is read; a dry run
+// changes nothing.
+func TestReloadOfSites(t *testing.T) {
+	app := func(name string) string {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Cache-Control", "max-age=60")
+			io.WriteString(w, name)
+		}))
+		t.Cleanup(s.Close)
+		return s.URL
+	}
+	file, one, two := filepath.Join(t.TempDir(), "peer.yaml"), app("one"), app("two")
+	configure := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sites := func(list ...string) (text string) {
+		text = "sites:\n"
+		for i := 0; i < len(list); i += 2 {
+			text += "  - hosts: [" + list[i] + "]\n    origins: [" + list[i+1] + "]\n"
+		}
+		return text
+	}
+	configure(sites("one.test", one))
+	p := inProcess(t, local(t, "a", "--config", file))
+	reload := func(args ...string) (out string, err error) {
+		t.Helper()
+		var text, errs bytes.Buffer
+		err = run(t.Context(), append([]string{"reload", "--admin", p.admin}, args...), &text, &errs)
+		return text.String() + errs.String(), err
+	}
+	read := func(path string) string {
+		t.Helper()
+		_, body := ask(t, p.admin, path, "localhost")
+		return body
+	}
+	expect := func(host string, status int, want string) {
+		t.Helper()
+		if r, body := ask(t, p.listen, "/x", host); r.StatusCode != status || status == 200 && body != want {
+			t.Errorf("%s: %s %q, want %d %q", host, r.Status, body, status, want)
+		}
+	}
+	expect("one.test", 200, "one")
+	var load sync.WaitGroup
+	done := make(chan struct{})
+	load.Go(func() {
+		for i := 0; ; i++ {
+			select {
+			case <-done:
+				return
+			default:
+			}
+			if r, body := ask(t, p.listen, fmt.Sprint("/", i%50), "one.test"); r.StatusCode != 200 || body != "one" {
+				t.Errorf("under load: %s %q", r.Status, body)
+			}
+		}
+	})
+	configure(sites("one.test", one, "two.test", two) + "objects: 77\njoin: [127.0.0.1:1]\n")
+	for range 2 {
+		out, err := reload("--dry-run")
+		for _, want := range []string{"sites", "now", "objects", "next start", "join"} {
+			if err != nil || !strings.Contains(out, want) {
+				t.Errorf("a dry run lacks %q: %v\n%s", want, err, out)
+			}
+		}
+	}
+	expect("two.test", 421, "")
+	if out, err := reload(); err != nil || !strings.Contains(out, "sites") {
+		t.Errorf("reload: %v\n%s", err, out)
+	}
+	expect("two.test", 200, "two")
+	eventually(t, time.Minute, "the new entry of join is tried", func() bool { return strings.Contains(read("/healthz"), "--join 127.0.0.1:1") })
+
+	configure(sites("one.test", one, "two.test", "ftp://nowhere") + "scrub: soon\n")
+	out, err := reload()
+	if err == nil || !strings.Contains(err.Error(), `"soon" is not a time`) || !strings.Contains(err.Error(), "ftp") {
+		t.Errorf("a configuration with two mistakes: %v\n%s", err, out)
+	}
+	for path, want := range map[string]string{"/healthz": "degraded: config: the configuration is not reloaded", "/metrics": "peer_config_last_reload_successful 0",
+		"/events.json": "the configuration is not reloaded", "/readyz": "ready"} {
+		if text := read(path); !strings.Contains(text, want) {
+			t.Errorf("%s lacks %q:\n%s", path, want, text)
+		}
+	}
+	expect("two.test", 200, "two")
+	configure(sites("one.test", one))
+	if out, err := reload("--json"); err != nil || !strings.Contains(out, `"setting": "sites"`) {
+		t.Errorf("reload: %v\n%s", err, out)
+	}
+	expect("two.test", 421, "")
+	if text := read("/metrics"); !strings.Contains(text, "peer_config_last_reload_successful 1") {
+		t.Error("a good configuration does not end the alarm")
+	}
+	close(done)
+	load.Wait()
+	if out, err := reload(); err != nil || !strings.Contains(out, "Nothing differs") && !strings.Contains(out, "next start") {
+		t.Errorf("nothing new: %v\n%s", err, out)
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
 	"github.com/summarycache/summarycache/cmd/peer/internal/config"
 	"github.com/summarycache/summarycache/cmd/peer/internal/node"
 	"github.com/summarycache/summarycache/cmd/peer/internal/sd"
@@ -31,7 +32,7 @@ func (c *runCommand) Help() string {
     peer run --name cache-1 --listen :80 --gossip :7946 --origin http://10.0.0.9:8080 \
       --join cache-2:7946,cache-3:7946 --secret-file /etc/peer/secret --store /var/cache/peer --store-size 10GiB
 
-SIGHUP reads the configuration again. It applies log-level, drain, store-size, default-ttl, compress, rules, and the files of certificates and of the secret, and reopens the access log; the log names other changes, which wait for the next start. SIGTERM finishes the requests under way and leaves the cluster.
+SIGHUP, or "peer reload", reads the configuration again, applies it, and reopens the access log; the log names the changes that wait for the next start. SIGTERM finishes the requests under way and leaves the cluster.
 
 Flags override PEER_* variables, which override the file of --config.`
 }
@@ -55,7 +56,10 @@ func (c *runCommand) Run(e *environment, ctx *kong.Context, flags *config.Flags)
 	// net/http's client logs errors that belong to no request with package log.
 	stdlog.SetFlags(0)
 	stdlog.SetOutput(slog.NewLogLogger(log.Handler(), slog.LevelDebug).Writer())
-	n, err := node.Start(e.ctx, node.Options{Config: cfg, Budget: memory, Logger: log, Version: thisBuild().Version, Stdout: e.stdout})
+	started, begin := context.WithCancel(context.Background())
+	defer begin()
+	r := &reloader{args: e.args, level: level, started: started, name: cfg.Name, drain: cfg.Drain, settings: settings}
+	n, err := node.Start(e.ctx, node.Options{Config: cfg, Budget: memory, Logger: log, Version: thisBuild().Version, Stdout: e.stdout, Reread: r.reread})
 	switch {
 	case err != nil && e.ctx.Err() != nil: // stopped while starting
 		return nil
@@ -69,7 +73,8 @@ func (c *runCommand) Run(e *environment, ctx *kong.Context, flags *config.Flags)
 		https = ", https " + a.HTTPS
 	}
 	fmt.Fprintf(e.stdout, "%s is up: listen %s, admin %s, gossip %s%s\n", cfg.Name, a.Listen, a.Admin, a.Gossip, https)
-	r := &reloader{args: e.args, log: log, level: level, node: n, name: cfg.Name, drain: cfg.Drain, settings: settings}
+	r.log, r.node = log, n
+	begin()
 	failure := watch(e.ctx, r, manager, hangup)
 	if failure == nil {
 		log.Info("stopping", "drain", r.drain)
@@ -116,7 +121,7 @@ func watch(ctx context.Context, r *reloader, manager *sd.Notifier, hangup <-chan
 			return err
 		case <-hangup:
 			tell(r.log, manager.Reloading())
-			r.reload()
+			r.node.Reload(admin.ReloadRequest{}) // which logs its error
 			ready()
 		case <-alive:
 			if r.node.Health().OK { // otherwise the service manager restarts the process

@@ -195,7 +195,7 @@ func BenchmarkHit(b *testing.B) {
 	formats := []string{"none", "combined", "json"}
 	hits, used := make([]func(), len(formats)), make([]time.Duration, len(formats))
 	for i, format := range formats {
-		c := proxy.Config{Config: httpcache.Config{Name: "bench"}, Store: diskstore.Options{Dir: b.TempDir(), MaxBytes: 1 << 30, MemoryBytes: 64 << 20}, Origin: base, Observe: func(proxy.Event) {}} // as every peer has one
+		c := proxy.Config{Settings: proxy.Settings{Origin: base}, Config: httpcache.Config{Name: "bench"}, Store: diskstore.Options{Dir: b.TempDir(), MaxBytes: 1 << 30, MemoryBytes: 64 << 20}, Observe: func(proxy.Event) {}} // as every peer has one
 		if format != "none" {
 			l, err := Open(filepath.Join(b.TempDir(), "access.log"), format == "json", nil, slog.New(slog.DiscardHandler))
 			if err != nil {

@@ -21,9 +21,10 @@ type Access struct {
 }
 
 // guard passes on the requests that have access, and refuses all others.
-func (a Access) guard(next http.Handler) http.Handler {
+func guard(access func() Access, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set(saidBy, "1")
+		a := access()
 		switch command := r.Method != http.MethodGet && r.Method != http.MethodHead; {
 		case r.Header["Via"] != nil:
 			plain(w, http.StatusForbidden, "this is an admin listener: requests through proxies are refused\n")

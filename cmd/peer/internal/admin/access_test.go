@@ -46,7 +46,7 @@ func TestAccess(t *testing.T) {
 			r.Header.Set(tt.header[i], tt.header[i+1])
 		}
 		w := httptest.NewRecorder()
-		Handler(source{example()}, NewDurations(), tt.access).ServeHTTP(w, r)
+		Handler(source{example()}, NewDurations(), func() Access { return tt.access }).ServeHTTP(w, r)
 		if w.Code != tt.want {
 			t.Errorf("%s: %s %s = %d, want %d: %s", tt.name, tt.method, tt.path, w.Code, tt.want, w.Body)
 		}

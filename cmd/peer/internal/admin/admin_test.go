@@ -83,13 +83,20 @@ func (s source) Purge(_ context.Context, o PurgeRequest) (PurgeReport, error) {
 	return PurgeReport{Peers: []Purged{{Peer: "peer-1", Removed: 3}, {Peer: o.URL, Error: fmt.Sprint(o.Prefix, o.Everywhere)}}}, nil
 }
 
+func (s source) Reload(in ReloadRequest) (ReloadReport, error) {
+	if !in.DryRun {
+		return ReloadReport{}, errors.New("peer.yaml:3: drain \"soon\" is not a time")
+	}
+	return ReloadReport{Changed: []Change{{"drain", "1s", "2s"}}, Waiting: []Change{}}, nil
+}
+
 func serve(t *testing.T, s Status) (addr string, get func(path string) (int, string)) {
 	t.Helper()
 	d := NewDurations()
 	var e proxy.Event
 	e.Outcome, e.Duration = httpcache.LocalHit, 3*time.Millisecond
 	d.Observe(e)
-	server := httptest.NewServer(Handler(source{s}, d, Access{Profiles: true}))
+	server := httptest.NewServer(Handler(source{s}, d, func() Access { return Access{Profiles: true} }))
 	t.Cleanup(server.Close)
 	return strings.TrimPrefix(server.URL, "http://"), func(path string) (int, string) {
 		answer, err := http.Get(server.URL + path)

@@ -46,12 +46,21 @@ func (c Client) Digest(ctx context.Context, peer string) ([]byte, error) {
 
 // Purge removes responses. token is that of the peer's [Access].
 func (c Client) Purge(ctx context.Context, o PurgeRequest, token string) (r PurgeReport, err error) {
-	body, err := json.Marshal(o)
+	return r, c.post(ctx, "/purge", token, o, &r)
+}
+
+// Reload has the peer read its configuration again. token is that of the peer's [Access].
+func (c Client) Reload(ctx context.Context, o ReloadRequest, token string) (r ReloadReport, err error) {
+	return r, c.post(ctx, "/reload", token, o, &r)
+}
+
+func (c Client) post(ctx context.Context, path, token string, command, report any) error {
+	body, err := json.Marshal(command)
 	if err != nil {
-		return r, err
+		return err
 	}
-	answer, err := c.call(ctx, http.MethodPost, "/purge", token, body)
-	return r, c.decode(answer, err, &r)
+	answer, err := c.call(ctx, http.MethodPost, path, token, body)
+	return c.decode(answer, err, report)
 }
 
 func (c Client) get(ctx context.Context, path string, out any) error {

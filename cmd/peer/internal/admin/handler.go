@@ -9,7 +9,7 @@ import (
 
 // Handler serves status and metrics, and accepts commands; "/" lists the paths. durations may be
 // nil. Commands that a web page of another site has a browser send are refused.
-func Handler(source Source, durations *Durations, access Access) http.Handler {
+func Handler(source Source, durations *Durations, access func() Access) http.Handler {
 	mux := http.NewServeMux()
 	status := source.Status
 	operate(mux, source)
@@ -31,14 +31,14 @@ func Handler(source Source, durations *Durations, access Access) http.Handler {
 		plain(w, http.StatusOK, StatusText(s)+"\n"+MembersText(s))
 	})
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry(status, durations), promhttp.HandlerOpts{}))
-	if access.Profiles {
+	if access().Profiles {
 		mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 		mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
 		mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 		mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
 		mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 	}
-	return access.guard(http.NewCrossOriginProtection().Handler(mux))
+	return guard(access, http.NewCrossOriginProtection().Handler(mux))
 }
 
 // saidBy marks the answers of this program.

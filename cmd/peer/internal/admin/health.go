@@ -27,13 +27,13 @@ type Part struct {
 
 // A Trouble is one fault.
 type Trouble struct {
-	Part   string `json:"part"`   // "store", "origin", "siblings", "cluster" or "machine"
+	Part   string `json:"part"`   // "config", "store", "origin", "siblings", "cluster" or "machine"
 	Text   string `json:"text"`   // a sentence without its full stop
 	Severe bool   `json:"severe"` // the part does little of its work
 }
 
 // degradable are the values of Trouble.Part.
-var degradable = []string{"store", "origin", "siblings", "cluster", "machine"}
+var degradable = []string{"config", "store", "origin", "siblings", "cluster", "machine"}
 
 // lines returns a line for each fault; "" = there is none.
 func (h Health) lines() string {

@@ -45,7 +45,7 @@ func (d days) History() []Sample {
 }
 
 func TestHistorySince(t *testing.T) {
-	h := Handler(days{source{example()}}, NewDurations(), Access{})
+	h := Handler(days{source{example()}}, NewDurations(), func() Access { return Access{} })
 	for query, want := range map[string]string{
 		"":                                    "123",
 		"?since=2020-01-01T00:00:00Z":         "123",

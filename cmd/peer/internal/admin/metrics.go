@@ -87,6 +87,8 @@ var families = []family{
 		return v
 	}},
 	{"peer_start_time_seconds", "", "Start time of the peer, Unix time.", func(s Status) values { return one(float64(s.Started.UnixMilli()) / 1000) }},
+	{"peer_config_last_reload_successful", "", "0 if the last attempt to reload the configuration was refused, 1 otherwise.", func(s Status) values { return one(truth(s.Config.Error == "")) }},
+	{"peer_config_last_reload_success_timestamp_seconds", "", "When the configuration that is in effect was read, Unix time.", func(s Status) values { return one(float64(s.Config.Good.UnixMilli()) / 1000) }},
 	{"peer_certificate_end_time_seconds", "", "Expiry of the peer's certificate for TLS with siblings, Unix time. Absent without TLS.", func(s Status) values {
 		if s.CertificateUntil.IsZero() {
 			return nil

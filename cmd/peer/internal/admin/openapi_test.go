@@ -45,15 +45,17 @@ var operations = map[string]object{
 	"GET /digest": described("A digest", "In the format of digest/FORMAT.md: this peer's, as published, or its copy of another's.", []object{
 		query("peer", false, "The name of the peer; without it, this one.", object{"type": "string"}),
 	}, answers{"200": {"application/octet-stream": schemaOf("string", "binary")}, "404": text(), "500": text(), "503": text()}),
-	"POST /purge":       purge(),
+	"POST /purge": commanded[PurgeRequest, PurgeReport]("Remove responses",
+		"Removes what is stored for a URL, for all URLs that begin with it, or under tags; here or at every peer."),
+	"POST /reload": commanded[ReloadRequest, ReloadReport]("Reload the configuration",
+		"Reads the configuration again and applies what can change while the peer runs, all or nothing."),
 	"GET /openapi.json": described("This description", "", nil, answers{"200": {"application/json": schemaOf("object", "")}}),
 }
 
-func purge() object {
-	o := described("Remove responses", "Removes what is stored for a URL, for all URLs that begin with it, or under tags; here or at every peer. "+
-		"Without --admin-token-file commands are taken from this machine only; with it they need its token.", nil,
-		answers{"200": jsonOf[PurgeReport](), "400": text()})
-	o["requestBody"] = object{"required": true, "content": jsonOf[PurgeRequest]()}
+func commanded[In, Out any](summary, does string) object {
+	o := described(summary, does+" Without --admin-token-file commands are taken from this machine only; with it they need its token.", nil,
+		answers{"200": jsonOf[Out](), "400": text()})
+	o["requestBody"] = object{"required": true, "content": jsonOf[In]()}
 	o["security"] = []object{{}, {"token": []string{}}}
 	return o
 }
@@ -149,9 +151,21 @@ func patternsOf(t *testing.T) (list []string) {
 			if !ok || len(call.Args) == 0 {
 				return true
 			}
-			f, ok := call.Fun.(*ast.SelectorExpr)
-			first, text := call.Args[0].(*ast.BasicLit)
-			if ok && text && strings.HasPrefix(f.Sel.Name, "Handle") {
+			pattern := -1 // which argument is one
+			switch f := call.Fun.(type) {
+			case *ast.SelectorExpr:
+				if strings.HasPrefix(f.Sel.Name, "Handle") {
+					pattern = 0
+				}
+			case *ast.Ident:
+				if f.Name == "command" {
+					pattern = 1
+				}
+			}
+			if pattern < 0 {
+				return true
+			}
+			if first, text := call.Args[pattern].(*ast.BasicLit); text {
 				p, _ := strconv.Unquote(first.Value)
 				list = append(list, p)
 			}

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -31,15 +32,21 @@ func operate(mux *http.ServeMux, s Source) {
 	mux.HandleFunc("GET /digest", func(w http.ResponseWriter, r *http.Request) {
 		within(w, s, http.StatusInternalServerError, func() (any, error) { return s.Digest(r.URL.Query().Get("peer")) })
 	})
-	mux.HandleFunc("POST /purge", func(w http.ResponseWriter, r *http.Request) {
-		var command PurgeRequest
+	command(mux, "POST /purge", s.Purge)
+	command(mux, "POST /reload", func(_ context.Context, in ReloadRequest) (ReloadReport, error) { return s.Reload(in) })
+}
+
+// command adds a path that reads a command, and answers with its report.
+func command[In, Out any](mux *http.ServeMux, path string, do func(context.Context, In) (Out, error)) {
+	mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
+		var given In
 		in := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxCommand))
 		in.DisallowUnknownFields()
-		if err := in.Decode(&command); err != nil {
+		if err := in.Decode(&given); err != nil {
 			plain(w, http.StatusBadRequest, "the command cannot be read: "+err.Error()+"\n")
 			return
 		}
-		report, err := s.Purge(r.Context(), command)
+		report, err := do(r.Context(), given)
 		respond(w, http.StatusBadRequest, report, err)
 	})
 }

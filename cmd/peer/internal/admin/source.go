@@ -34,6 +34,9 @@ type Source interface {
 	// Purge removes responses, here or everywhere. It returns an error for an invalid request.
 	// The report names peers that could not be reached, or were not done within a second.
 	Purge(context.Context, PurgeRequest) (PurgeReport, error)
+	// Reload reads the configuration again and applies what can change. An error means that
+	// nothing has changed.
+	Reload(ReloadRequest) (ReloadReport, error)
 }
 
 // ErrNoDigest means that there is no digest of that peer.

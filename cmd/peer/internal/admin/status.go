@@ -28,6 +28,7 @@ type Status struct {
 	// When this peer's certificate for TLS with the others expires; zero = it has none.
 	CertificateUntil time.Time `json:"certificate_until,omitzero"`
 
+	Config  Reloading       `json:"config"`
 	Health  Health          `json:"health"`
 	Origins []proxy.Failing `json:"origins_failing"` // those whose last request got no answer, the latest first
 

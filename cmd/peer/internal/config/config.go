@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"net/netip"
 	"net/url"
+	"reflect"
+	"slices"
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/peertls"
@@ -98,3 +100,19 @@ type Config struct {
 
 // Reverse reports whether the peer is a reverse proxy.
 func (c *Config) Reverse() bool { return c.Origin != nil || len(c.Sites) > 0 }
+
+// Keep takes the settings with these names from old. It returns those that differed.
+func (c *Config) Keep(old *Config, names []string) (differed []string) {
+	now, before := reflect.ValueOf(c).Elem(), reflect.ValueOf(old).Elem()
+	for i := range now.NumField() {
+		name := now.Type().Field(i).Tag.Get("name")
+		if !slices.Contains(names, name) {
+			continue
+		}
+		if !reflect.DeepEqual(now.Field(i).Interface(), before.Field(i).Interface()) {
+			differed = append(differed, name)
+		}
+		now.Field(i).Set(before.Field(i))
+	}
+	return differed
+}

@@ -35,10 +35,10 @@ func (n *Node) acquire(o Options) error {
 	if err := n.openAccessLog(o); planted.Fault != "access-log-error-dropped" && err != nil {
 		return err
 	}
-	n.useSecrets(n.cfg)
-	n.shares = conn.Share(n.cfg.MaxConnections, n.budget)
-	n.roster = &roster{members: func() []gossip.Member { return n.gossip.Members() }, secure: n.cfg.PeerTLS != nil, log: n.log}
-	n.control = control.New(n.cfg.Name, n.secrets, n.roster.member)
+	n.useSecrets(n.config())
+	n.shares = conn.Share(n.config().MaxConnections, n.budget)
+	n.roster = &roster{members: func() []gossip.Member { return n.gossip.Members() }, secure: n.config().PeerTLS != nil, log: n.log}
+	n.control = control.New(n.config().Name, n.secrets, n.roster.member)
 	n.siblings, n.invalidator = &locator{}, &invalidator{}
 	if err := errors.Join(n.listen(o), n.openStore(o), n.openGossip(o)); err != nil {
 		return err
@@ -53,12 +53,12 @@ func (n *Node) acquire(o Options) error {
 
 // trace starts tracing requests, if the configuration names a collector.
 func (n *Node) trace() (err error) {
-	if n.cfg.Traces == nil {
+	if n.config().Traces == nil {
 		return nil
 	}
 	n.tracing, err = tracing.New(context.Background(), tracing.Config{
-		Endpoint: n.cfg.Traces.String(), Header: n.cfg.TraceHeader, Timeout: n.cfg.TraceTimeout,
-		Name: n.cfg.Name, Version: n.version, Logger: n.log,
+		Endpoint: n.config().Traces.String(), Header: n.config().TraceHeader, Timeout: n.config().TraceTimeout,
+		Name: n.config().Name, Version: n.version, Logger: n.log,
 	})
 	if err != nil {
 		return fmt.Errorf("--otlp-endpoint: %w", err)
@@ -67,14 +67,14 @@ func (n *Node) trace() (err error) {
 }
 
 func (n *Node) openAccessLog(o Options) (err error) {
-	if n.cfg.AccessLog == "" {
+	if n.config().AccessLog == "" {
 		return nil
 	}
 	to := o.Stdout
 	if to == nil {
 		to = os.Stdout
 	}
-	if n.access, err = accesslog.Open(n.cfg.AccessLog, n.cfg.AccessLogFormat == "json", to, n.log); err != nil {
+	if n.access, err = accesslog.Open(n.config().AccessLog, n.config().AccessLogFormat == "json", to, n.log); err != nil {
 		return fmt.Errorf("--access-log: %w", err)
 	}
 	return nil
@@ -93,18 +93,18 @@ func (n *Node) listen(o Options) error {
 		if err != nil {
 			return nil, inUse(setting, addr, err)
 		}
-		return conn.Listen(l, n.cfg.SendTimeout, gate), nil
+		return conn.Listen(l, n.config().SendTimeout, gate), nil
 	}
 	var errTraffic, errAdmin, errHTTPS error
-	n.traffic, errTraffic = listen("--listen", n.cfg.Listen, n.gates.clients)
-	n.admin, errAdmin = listen("--admin", n.cfg.Admin, n.gates.admin)
-	if errTraffic == nil && n.cfg.PeerTLS != nil {
-		n.traffic = peertls.Listen(n.traffic, n.cfg.PeerTLS)
+	n.traffic, errTraffic = listen("--listen", n.config().Listen, n.gates.clients)
+	n.admin, errAdmin = listen("--admin", n.config().Admin, n.gates.admin)
+	if errTraffic == nil && n.config().PeerTLS != nil {
+		n.traffic = peertls.Listen(n.traffic, n.config().PeerTLS)
 	}
-	if n.cfg.HTTPSListen != "" {
+	if n.config().HTTPSListen != "" {
 		var l net.Listener
-		if l, errHTTPS = listen("--https", n.cfg.HTTPSListen, n.gates.clients); errHTTPS == nil {
-			n.https = newFrontDoor(l, n.cfg.Certificates)
+		if l, errHTTPS = listen("--https", n.config().HTTPSListen, n.gates.clients); errHTTPS == nil {
+			n.https = newFrontDoor(l, n.config().Certificates)
 		}
 	}
 	return errors.Join(errTraffic, errAdmin, errHTTPS)
@@ -122,35 +122,33 @@ func (n *Node) openStore(o Options) (err error) {
 func (n *Node) openGossip(o Options) (err error) {
 	n.gossip, err = gossip.New(n.gossipConfig(o))
 	if errors.Is(err, gossip.ErrStateFile) {
-		return fmt.Errorf("--digests %s: %w", n.cfg.Digests, err)
+		return fmt.Errorf("--digests %s: %w", n.config().Digests, err)
 	}
-	return inUse("--gossip", n.cfg.Gossip, err)
+	return inUse("--gossip", n.config().Gossip, err)
 }
 
 // proxyConfig connects the proxy with the rest of the peer. The objects that it lists enter the
 // digest, including those that it finds in its store.
 func (n *Node) proxyConfig(o Options) proxy.Config {
 	c := proxy.Config{
+		Settings: n.settings(n.config()),
 		Config: httpcache.Config{
-			Name: n.cfg.Name, Cluster: n.invalidator, Others: n.living,
+			Name: n.config().Name, Cluster: n.invalidator, Others: n.living,
 			Advertise:     n.holdings.Add,
 			Withdraw:      func(identity string) { n.holdings.Remove(identity) },
-			SiblingMaxAge: n.cfg.SiblingMaxAge, Compare: n.cfg.SiblingCompare,
-			SendTimeout: n.cfg.SendTimeout, BetweenBytesTimeout: n.cfg.BetweenBytesTimeout,
+			SiblingMaxAge: n.config().SiblingMaxAge, Compare: n.config().SiblingCompare,
+			SendTimeout: n.config().SendTimeout, BetweenBytesTimeout: n.config().BetweenBytesTimeout,
 			Now: o.Now, Logger: n.log,
 		},
 		Store: diskstore.Options{
-			Dir: n.cfg.Store, MaxBytes: n.cfg.StoreSize, MemoryBytes: n.cfg.MemorySize,
-			Memory: n.budget.Open("objects", n.budget.Total()/8, 0), LabelMemory: n.budget.Open("tags", 0, 0), Scrub: n.cfg.Scrub,
+			Dir: n.config().Store, MaxBytes: n.config().StoreSize, MemoryBytes: n.config().MemorySize,
+			Memory: n.budget.Open("objects", n.budget.Total()/8, 0), LabelMemory: n.budget.Open("tags", 0, 0), Scrub: n.config().Scrub,
 			Beat:   n.watchdog.Watch("store-writer"),
 			Logger: n.log, FS: o.FS,
 		},
-		Origin: n.cfg.Origin, PreserveHost: n.cfg.PreserveHost == "on", Sites: n.cfg.Sites,
-		MaxHeader: int(n.cfg.MaxHeaderSize), PassFields: n.cfg.PassFields, Locator: n.siblings, Health: &n.health,
-		ClientTLS:      n.cfg.HTTPSListen != "",
-		TrustedProxies: n.cfg.TrustedProxies, PurgeClients: n.cfg.PurgeClients, Purge: n.purgeFor, Rules: n.cfg.Rules,
-		ConnectTimeout: n.cfg.ConnectTimeout, FirstByteTimeout: n.cfg.FirstByteTimeout,
-		MaxIdle: n.shares.Idle,
+		Locator: n.siblings, Health: &n.health,
+		ClientTLS: n.config().HTTPSListen != "",
+		Purge:     n.purgeFor, MaxIdle: n.shares.Idle,
 		Late:    n.lateness.Now,
 		Own:     n.ownPaths(),
 		Admit:   n.roster.admit,
@@ -163,21 +161,15 @@ func (n *Node) proxyConfig(o Options) proxy.Config {
 			n.access.Observe(e)
 		}
 	}
-	access := n.proxyAccess()
-	c.Dial = guarded(n.dial(o), access)
-	if !n.cfg.Reverse() {
-		c.AllowClient, c.AllowConnect = access.Client, func(_, port string) bool { return access.Port(port) }
-	}
-	siblings := *access
-	siblings.Clients = nil
-	dial := guarded(n.dial(o), &siblings)
+	c.Dial = guarded(n.dial(o), n.proxyAccess)
+	dial := guarded(n.dial(o), n.siblingAccess)
 	var peers transport = sibling.NewHTTPTransport(dial)
-	if n.cfg.PeerTLS != nil {
-		peers = peertls.NewTransport(n.cfg.PeerTLS, dial)
+	if n.config().PeerTLS != nil {
+		peers = peertls.NewTransport(n.config().PeerTLS, dial)
 	}
 	n.peers = newLoggingTransport(peers, n.log)
 	c.SiblingTransport = n.peers
-	n.coalescer = sibling.NewCoalescer(sibling.CoalescerConfig{Name: n.cfg.Name, Others: n.living, Key: n.coalescingKey, HTTP: n.peers,
+	n.coalescer = sibling.NewCoalescer(sibling.CoalescerConfig{Name: n.config().Name, Others: n.living, Key: n.coalescingKey, HTTP: n.peers,
 		Advertised: func(identity string) bool { return len(n.gossip.Candidates(nil, identity)) > 0 }, Health: &n.health, Admit: c.Admit})
 	c.Own[sibling.CoalescePath] = n.coalescer
 	c.Coalescer = n.coalescer
@@ -186,7 +178,7 @@ func (n *Node) proxyConfig(o Options) proxy.Config {
 
 // dial returns the function that makes connections for HTTP.
 func (n *Node) dial(o Options) dialFunc {
-	dial := (&net.Dialer{Timeout: max(10*time.Second, n.cfg.ConnectTimeout), KeepAlive: 30 * time.Second}).DialContext
+	dial := (&net.Dialer{Timeout: max(10*time.Second, n.config().ConnectTimeout), KeepAlive: 30 * time.Second}).DialContext
 	if o.Network != nil {
 		dial = func(ctx context.Context, _, addr string) (net.Conn, error) { return o.Network.Dial(ctx, addr) }
 	}
@@ -198,13 +190,13 @@ func (n *Node) gossipConfig(o Options) gossip.Config {
 	var stateFile string    // its directory may be missing if the store can't be opened
 	var heldSince time.Time // when an earlier process last stored an object: this peer was up until then at least
 	if n.proxy != nil {
-		stateFile, heldSince = n.cfg.Digests, n.proxy.Store().Newest()
+		stateFile, heldSince = n.config().Digests, n.proxy.Store().Newest()
 	}
 	return gossip.Config{
-		Name: n.cfg.Name, Bind: n.cfg.Gossip, Advertise: n.cfg.Advertise, Join: n.cfg.Join,
-		Secret: n.cfg.Secret, Service: n.service(), Holdings: n.holdings, StateFile: stateFile, Logger: n.log,
+		Name: n.config().Name, Bind: n.config().Gossip, Advertise: n.config().Advertise, Join: n.config().Join,
+		Secret: n.config().Secret, Service: n.service(), Holdings: n.holdings, StateFile: stateFile, Logger: n.log,
 		Advanced: gossip.Advanced{
-			AcceptSecrets: n.cfg.AcceptSecrets, Publish: exchange.Publishing{Interval: n.cfg.Publish}, HeldSince: heldSince,
+			AcceptSecrets: n.config().AcceptSecrets, Publish: exchange.Publishing{Interval: n.config().Publish}, HeldSince: heldSince,
 			Limits: gossip.Limits{Conns: share.Conns, ConnsPerHost: share.PerHost,
 				DigestMemory: n.budget.Open("digests", n.budget.Total()/5, 0), StreamMemory: n.budget.Open("gossip", n.budget.Total()/64, 0)},
 			Network: o.Network,
@@ -238,12 +230,12 @@ func (n *Node) service() string {
 		return ""
 	}
 	addr := n.traffic.Addr().String()
-	if n.cfg.Advertise == "" {
+	if n.config().Advertise == "" {
 		return addr
 	}
 	_, port, err := net.SplitHostPort(addr)
 	if err != nil {
 		return addr
 	}
-	return net.JoinHostPort(n.cfg.Advertise, port)
+	return net.JoinHostPort(n.config().Advertise, port)
 }

@@ -13,7 +13,7 @@ const (
 func (n *Node) certificateWatcher() func() {
 	var warned time.Time
 	return func() {
-		from, until := n.cfg.PeerTLS.Validity()
+		from, until := n.config().PeerTLS.Validity()
 		left, soon := time.Until(until), min(certificateSoon, until.Sub(from)/3)
 		switch {
 		case left <= 0:

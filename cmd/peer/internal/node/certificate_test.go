@@ -36,7 +36,8 @@ func TestCertificateThatRunsOut(t *testing.T) {
 					t.Fatal(err)
 				}
 				var log strings.Builder
-				n := &Node{cfg: config.Config{PeerTLS: identity}, log: slog.New(slog.NewTextHandler(&log, nil)), stopped: make(chan struct{})}
+				n := &Node{log: slog.New(slog.NewTextHandler(&log, nil)), stopped: make(chan struct{})}
+				n.configure(config.Config{PeerTLS: identity})
 				n.every(certificateCheck, n.certificateWatcher())
 				time.Sleep(tt.after)
 				close(n.stopped)

@@ -29,9 +29,9 @@ func (n *Node) plan(s admin.Status) admin.Plan {
 			p.Peers++
 		}
 	}
-	f := n.cfg.FalsePositives
+	f := n.config().FalsePositives
 	d, err := digest.Plan(digest.Goal{
-		Objects: p.Objects, Peers: max(p.Peers, 2), Churn: p.Churn, FalseCandidates: f * float64(max(p.Peers-1, 1)), Interval: n.cfg.Publish,
+		Objects: p.Objects, Peers: max(p.Peers, 2), Churn: p.Churn, FalseCandidates: f * float64(max(p.Peers-1, 1)), Interval: n.config().Publish,
 	})
 	if err != nil { // more objects than a plan can have
 		p.FalsePositiveRate, p.Note = f, err.Error()
@@ -70,7 +70,7 @@ func (n *Node) Cluster(ctx context.Context) admin.Cluster {
 	defer cancel()
 	c, now := n.readings.cluster.get(late, n.askCluster)
 	if !now && c.Peers == nil {
-		c.Peers = []admin.ClusterRow{admin.Silent(n.cfg.Name, "hangs", "hangs: /healthz says what")}
+		c.Peers = []admin.ClusterRow{admin.Silent(n.config().Name, "hangs", "hangs: /healthz says what")}
 	}
 	return c
 }

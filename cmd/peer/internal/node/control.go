@@ -37,7 +37,7 @@ func (n *Node) handleCommand(_ context.Context, _, operation string, body []byte
 		e, err := n.Why(in)
 		return e.Stored, err
 	}
-	return nil, fmt.Errorf("%s does not know the operation %q", n.cfg.Name, operation)
+	return nil, fmt.Errorf("%s does not know the operation %q", n.config().Name, operation)
 }
 
 // targets returns the targets of a purge.
@@ -124,7 +124,7 @@ func (n *Node) purge(ctx context.Context, targets []invalidation.Target, everywh
 	if everywhere {
 		others = n.purgeOthers(soon, targets)
 	}
-	own := admin.Purged{Peer: n.cfg.Name}
+	own := admin.Purged{Peer: n.config().Name}
 	select {
 	case own.Removed = <-removed:
 	case <-soon.Done():

@@ -19,10 +19,10 @@ type dialFunc = func(ctx context.Context, network, addr string) (net.Conn, error
 var errKept = errors.New("nothing is forwarded to the admin and gossip ports of peers, nor to this machine for others")
 
 // guarded returns a dialFunc that closes connections to destinations that access forbids.
-func guarded(dial dialFunc, access *conn.Access) dialFunc {
+func guarded(dial dialFunc, access func() *conn.Access) dialFunc {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		c, err := dial(ctx, network, addr)
-		if err == nil && !access.Destination(c) {
+		if err == nil && !access().Destination(c) {
 			c.Close()
 			return nil, fmt.Errorf("%s: %w", addr, errKept)
 		}
@@ -33,13 +33,20 @@ func guarded(dial dialFunc, access *conn.Access) dialFunc {
 // proxyAccess returns the clients and destinations of a forward proxy. For requests to siblings,
 // and to the origin of a reverse proxy, it only forbids the cluster's own ports.
 func (n *Node) proxyAccess() *conn.Access {
-	a := &conn.Access{Ports: n.cfg.ConnectPorts, Peers: n.gossipAddrs}
+	a := &conn.Access{Ports: n.config().ConnectPorts, Peers: n.gossipAddrs}
 	if n.admin != nil {
 		a.Admin, _ = netip.ParseAddrPort(n.admin.Addr().String())
 	}
-	if !n.cfg.Reverse() {
-		a.Clients = n.cfg.ProxyClients
+	if !n.config().Reverse() {
+		a.Clients = n.config().ProxyClients
 	}
+	return a
+}
+
+// siblingAccess is proxyAccess for requests to siblings.
+func (n *Node) siblingAccess() *conn.Access {
+	a := n.proxyAccess()
+	a.Clients = nil
 	return a
 }
 
@@ -65,9 +72,9 @@ func (n *Node) gossipAddrs() (list []netip.AddrPort) {
 
 // adminAccess returns which requests the admin listener answers.
 func (n *Node) adminAccess() admin.Access {
-	hosts := slices.Concat(n.cfg.AdminHosts, []string{n.cfg.Name, n.cfg.Advertise})
-	if host, _, err := net.SplitHostPort(n.cfg.Admin); err == nil {
+	hosts := slices.Concat(n.config().AdminHosts, []string{n.config().Name, n.config().Advertise})
+	if host, _, err := net.SplitHostPort(n.config().Admin); err == nil {
 		hosts = append(hosts, host)
 	}
-	return admin.Access{Hosts: hosts, Token: n.cfg.AdminToken, Profiles: n.cfg.Profiles == "on"}
+	return admin.Access{Hosts: hosts, Token: n.config().AdminToken, Profiles: n.config().Profiles == "on"}
 }

@@ -98,7 +98,10 @@ func (t *troubles) of(n *Node) []admin.Trouble {
 	if known := t.store.Load(); known != nil {
 		list = append(list, *known...)
 	}
-	if n.cfg.Reverse() {
+	if c := n.reloads.Load(); c.Error != "" {
+		list = append(list, admin.Trouble{Part: "config", Severe: true, Text: "the configuration is not reloaded, since " + c.At.UTC().Format(time.RFC3339) + ": " + strings.ReplaceAll(c.Error, "\n", "; ")})
+	}
+	if n.config().Reverse() {
 		for _, f := range n.proxy.FailingOrigins() {
 			list = append(list, admin.Trouble{Part: "origin", Text: fmt.Sprintf("%s has not answered since %s: %s", f.Host, f.Since.UTC().Format(time.RFC3339), f.Reason)})
 		}
@@ -108,7 +111,7 @@ func (t *troubles) of(n *Node) []admin.Trouble {
 			"%.0f %% of the requests of the last half minute got no answer in time: fewer are sent, and each may take %v", 100*load.Lost, load.Deadline.Round(time.Millisecond))})
 	}
 	if err := n.gossip.Alone(); err != nil {
-		text := strings.ReplaceAll(explain(err, n.cfg.Name).Error(), "\n", "; ")
+		text := strings.ReplaceAll(explain(err, n.config().Name).Error(), "\n", "; ")
 		list = append(list, admin.Trouble{Part: "cluster", Severe: true, Text: "alone: no other peer is found: " + text})
 	}
 	if late := n.lateness.Now(); late > lateBearable {

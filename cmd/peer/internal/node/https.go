@@ -21,10 +21,14 @@ func newFrontDoor(l net.Listener, certs []tls.Certificate) *frontDoor {
 	return d
 }
 
-// use sets the certificates and reports whether they have changed.
-func (d *frontDoor) use(certs []tls.Certificate) bool {
-	was := d.config.Swap(&tls.Config{Certificates: certs, NextProtos: []string{"h2", "http/1.1"}, MinVersion: tls.VersionTLS12})
-	return was == nil || !slices.EqualFunc(was.Certificates, certs, func(a, b tls.Certificate) bool { return bytes.Equal(a.Certificate[0], b.Certificate[0]) })
+// use sets the certificates.
+func (d *frontDoor) use(certs []tls.Certificate) {
+	d.config.Store(&tls.Config{Certificates: certs, NextProtos: []string{"h2", "http/1.1"}, MinVersion: tls.VersionTLS12})
+}
+
+// differs reports whether other certificates are in use.
+func (d *frontDoor) differs(certs []tls.Certificate) bool {
+	return !slices.EqualFunc(d.config.Load().Certificates, certs, func(a, b tls.Certificate) bool { return bytes.Equal(a.Certificate[0], b.Certificate[0]) })
 }
 
 // serve serves this listener.

@@ -18,7 +18,7 @@ const (
 // join joins the cluster. Without a limit in the configuration it makes one attempt;
 // gossip continues to try by itself.
 func (n *Node) join(ctx context.Context) error {
-	limit := n.cfg.JoinTimeout
+	limit := n.config().JoinTimeout
 	if limit == 0 {
 		limit = firstJoin
 	}
@@ -32,13 +32,13 @@ func (n *Node) join(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case refused(err):
-			return explain(err, n.cfg.Name)
-		case n.cfg.JoinTimeout == 0:
+			return explain(err, n.config().Name)
+		case n.config().JoinTimeout == 0:
 			return nil // gossip logs the error and tries again
 		}
 		select {
 		case <-limited.Done():
-			return fmt.Errorf("no --join address answered within %s: %w", n.cfg.JoinTimeout, explain(err, n.cfg.Name))
+			return fmt.Errorf("no --join address answered within %s: %w", n.config().JoinTimeout, explain(err, n.config().Name))
 		case <-time.After(joinPause):
 		}
 	}

@@ -47,11 +47,16 @@ type Options struct {
 	FS     diskstore.FS     // under the store; nil = the system's
 	Now    func() time.Time // the wall clock of store and cache, which may jump; nil = time.Now
 	Stdout io.Writer        // for an access log on standard output; nil = os.Stdout
+	// Reread reads the configuration again for [Node.Reload]; nil = there is none to read.
+	Reread func(dryRun bool) (admin.ReloadReport, error)
 }
 
 // A Node is a running peer. It is safe for concurrent use.
 type Node struct {
-	cfg     config.Config
+	cfg     atomic.Pointer[config.Config] // see config
+	reread  func(dryRun bool) (admin.ReloadReport, error)
+	reload  sync.Mutex // held during a reload
+	reloads atomic.Pointer[admin.Reloading]
 	version string
 	log     *slog.Logger
 	budget  *budget.Budget
@@ -137,13 +142,13 @@ func Start(ctx context.Context, o Options) (*Node, error) {
 // assemble makes a node that has opened nothing yet.
 func assemble(o Options) *Node {
 	n := &Node{
-		cfg: o.Config, version: o.Version, log: o.Logger, budget: o.Budget, started: time.Now(),
+		version: o.Version, log: o.Logger, budget: o.Budget, started: time.Now(),
 		failure: make(chan error, 2), durations: admin.NewDurations(), stopped: make(chan struct{}), joined: make(chan struct{}),
 		watchdog: health.NewWatchdog(cmp.Or(o.HangLimit, hangLimit)), lateness: health.NewLateness(),
 	}
-	for _, d := range []*time.Duration{&n.cfg.ClientBodyTimeout, &n.cfg.SendTimeout} {
-		*d = cmp.Or(*d, time.Minute)
-	}
+	n.configure(o.Config)
+	n.reread = o.Reread
+	n.reloads.Store(&admin.Reloading{At: n.started, Good: n.started})
 	if n.budget == nil {
 		n.budget = budget.New(math.MaxInt64)
 	}
@@ -158,14 +163,14 @@ func assemble(o Options) *Node {
 
 // warn logs settings that are allowed but rarely intended.
 func (n *Node) warn() {
-	if n.cfg.SecretShared {
+	if n.config().SecretShared {
 		n.log.Warn("every user of this machine can read the secret: chmod o= its file")
 	}
 	if a, err := netip.ParseAddrPort(n.admin.Addr().String()); err == nil && !a.Addr().IsLoopback() {
 		n.log.Warn("the admin listener is open to the network: everybody who reaches it can read everything", "admin", a)
 	}
-	if a, err := netip.ParseAddrPort(n.traffic.Addr().String()); err == nil && !a.Addr().IsLoopback() && !n.cfg.Reverse() {
-		n.log.Warn("the forward proxy is open to the network: clients of --proxy-client reach whatever this machine reaches", "listen", a, "proxy-client", n.cfg.ProxyClients)
+	if a, err := netip.ParseAddrPort(n.traffic.Addr().String()); err == nil && !a.Addr().IsLoopback() && !n.config().Reverse() {
+		n.log.Warn("the forward proxy is open to the network: clients of --proxy-client reach whatever this machine reaches", "listen", a, "proxy-client", n.config().ProxyClients)
 	}
 }
 
@@ -175,7 +180,7 @@ func (n *Node) enter(state string) { n.state.Store(&state) }
 func (n *Node) serve() {
 	answers := n.control.Handler(n.handleCommand, n.onceJoined(n.proxy))
 	n.serveOn(n.traffic, n.gates.clients.Requests(answers), func(s *http.Server) error {
-		if n.cfg.PeerTLS == nil && n.tracing == nil {
+		if n.config().PeerTLS == nil && n.tracing == nil {
 			s.ConnContext = n.quickly
 		}
 		s.Protocols = new(http.Protocols)
@@ -183,7 +188,7 @@ func (n *Node) serve() {
 		s.Protocols.SetUnencryptedHTTP2(true)
 		return s.Serve(n.traffic)
 	})
-	n.serveOn(n.admin, admin.Handler(n, n.durations, n.adminAccess()), func(s *http.Server) error { return s.Serve(n.admin) })
+	n.serveOn(n.admin, admin.Handler(n, n.durations, n.adminAccess), func(s *http.Server) error { return s.Serve(n.admin) })
 	if n.https != nil {
 		n.serveOn(n.https, n.gates.clients.Requests(n.onceJoined(n.proxy)), n.https.serve)
 	}
@@ -193,7 +198,7 @@ func (n *Node) serve() {
 	n.every(time.Second, n.hangReporter())
 	n.every(time.Second, n.shortageReporter())
 	n.serving.Go(func() { n.lateness.Run(n.stopped) })
-	if n.cfg.PeerTLS != nil {
+	if n.config().PeerTLS != nil {
 		n.every(certificateCheck, n.certificateWatcher())
 	}
 }
@@ -251,8 +256,8 @@ func (n *Node) onceJoined(next http.Handler) http.Handler {
 
 func (n *Node) serveOn(l net.Listener, h http.Handler, serve func(*http.Server) error) {
 	server := &http.Server{
-		Handler: withBodyDeadline(h, n.cfg.ClientBodyTimeout), ReadHeaderTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute,
-		MaxHeaderBytes: max(64<<10, 2*int(n.cfg.MaxHeaderSize)), // of siblings, too: package proxy has the limit for clients
+		Handler: withBodyDeadline(h, func() time.Duration { return n.config().ClientBodyTimeout }), ReadHeaderTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute,
+		MaxHeaderBytes: max(64<<10, 2*int(n.config().MaxHeaderSize)), // of siblings, too: package proxy has the limit for clients
 		HTTP2:          conn.HTTP2(n.budget),
 		ConnContext:    conn.Context,
 		ConnState:      func(c net.Conn, s http.ConnState) { conn.Idle(c, s == http.StateNew || s == http.StateIdle) },

@@ -21,7 +21,7 @@ func (n *Node) secrets() [][]byte {
 	return nil
 }
 
-func (n *Node) useSecrets(c config.Config) {
+func (n *Node) useSecrets(c *config.Config) {
 	if c.Secret != nil {
 		all := append([][]byte{c.Secret}, c.AcceptSecrets...)
 		n.secret.Store(&all)
@@ -29,8 +29,8 @@ func (n *Node) useSecrets(c config.Config) {
 }
 
 // changeSecrets moves a running node from its secrets to those of the
-// configuration, and reports whether they differ. An error changes nothing.
-func (n *Node) changeSecrets(c config.Config) (changed bool, err error) {
+// configuration, and reports whether they differ. An error or a dry run changes nothing.
+func (n *Node) changeSecrets(c *config.Config, dryRun bool) (changed bool, err error) {
 	held, all := n.secrets(), append([][]byte{c.Secret}, c.AcceptSecrets...)
 	if held == nil || c.Secret == nil { // adding or removing the only secret takes a restart
 		return false, nil
@@ -40,6 +40,9 @@ func (n *Node) changeSecrets(c config.Config) (changed bool, err error) {
 	}
 	if !slices.ContainsFunc(all, func(s []byte) bool { return bytes.Equal(s, held[0]) }) {
 		return false, errStep
+	}
+	if dryRun {
+		return true, nil
 	}
 	if err := n.gossip.SetSecrets(c.Secret, c.AcceptSecrets...); err != nil {
 		return false, err

@@ -28,11 +28,11 @@ func TestChangeOfSecrets(t *testing.T) {
 			}
 		}
 		pause(10 * time.Second)
-		old, fresh := v.nodes[0].cfg.Secret, []byte("fedcba9876543210")
+		old, fresh := v.nodes[0].config().Secret, []byte("fedcba9876543210")
 		reload := func(n *Node, use []byte, accept ...[]byte) error {
-			c := n.cfg
+			c := *n.config()
 			c.Secret, c.AcceptSecrets = use, accept
-			_, err := n.Reload(c)
+			_, _, err := n.Apply(c, false)
 			return err
 		}
 		check := func(step string) {
@@ -78,7 +78,7 @@ func TestChangeOfSecrets(t *testing.T) {
 		if n := v.nodes[1].Status().Traffic; n.SiblingHits != 1 {
 			t.Errorf("p1's traffic: %+v", n)
 		}
-		if _, err := v.nodes[0].Reload(config.Config{StoreSize: v.nodes[0].cfg.StoreSize}); err != nil {
+		if _, _, err := v.nodes[0].Apply(config.Config{StoreSize: v.nodes[0].config().StoreSize}, false); err != nil {
 			t.Errorf("a configuration without a secret, which waits for the next start: %v", err)
 		}
 	})

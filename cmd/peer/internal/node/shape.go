@@ -11,7 +11,7 @@ const planCheck = 2 * time.Second
 
 // shapeDigest makes the digest as the configuration plans it.
 func (n *Node) shapeDigest() (err error) {
-	n.holdings, err = gossip.PlanHoldings(n.cfg.Objects, n.cfg.FalsePositives, n.cfg.Secret)
+	n.holdings, err = gossip.PlanHoldings(n.config().Objects, n.config().FalsePositives, n.config().Secret)
 	return err
 }
 

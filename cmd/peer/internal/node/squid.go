@@ -7,7 +7,6 @@ import (
 	format "github.com/summarycache/summarycache/digest/squid"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
-	"github.com/summarycache/summarycache/cmd/peer/internal/conn"
 	"github.com/summarycache/summarycache/cmd/peer/internal/squid"
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
@@ -22,7 +21,7 @@ type locator struct {
 // neighbours starts fetching the digests of the Squids that the configuration names.
 func (n *Node) neighbours(o Options) *squid.Neighbours {
 	c := o.Squids
-	c.Addrs, c.Dial, c.Logger = n.cfg.SquidPeers, guarded(n.dial(o), &conn.Access{Peers: n.gossipAddrs, Admin: n.proxyAccess().Admin}), n.log
+	c.Addrs, c.Dial, c.Logger = n.config().SquidPeers, guarded(n.dial(o), n.siblingAccess), n.log
 	return squid.New(c)
 }
 
@@ -30,7 +29,7 @@ func (n *Node) neighbours(o Options) *squid.Neighbours {
 // since the digest would reveal more to strangers than requests can.
 func (n *Node) ownPaths() map[string]http.Handler {
 	n.forSquids = &squid.Publisher{Objects: n.listed, Logger: n.log}
-	if len(n.cfg.SquidPeers) == 0 {
+	if len(n.config().SquidPeers) == 0 {
 		return map[string]http.Handler{}
 	}
 	return map[string]http.Handler{format.Path: n.forSquids}

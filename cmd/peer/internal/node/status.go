@@ -14,9 +14,9 @@ import (
 // last answer.
 func (n *Node) Status() admin.Status {
 	s := admin.Status{
-		Name: n.cfg.Name, Version: n.version, Started: n.started, Now: time.Now(),
-		State: *n.state.Load(), Addresses: n.Addresses(), Encrypted: n.cfg.Secret != nil,
-		Health: n.Health(), Origins: n.proxy.FailingOrigins(), Traffic: n.proxy.Counters(),
+		Name: n.config().Name, Version: n.version, Started: n.started, Now: time.Now(),
+		State: *n.state.Load(), Addresses: n.Addresses(), Encrypted: n.config().Secret != nil,
+		Config: *n.reloads.Load(), Health: n.Health(), Origins: n.proxy.FailingOrigins(), Traffic: n.proxy.Counters(),
 	}
 	s.Clients.Open, s.Clients.Dropped, s.Clients.Refused = n.gates.clients.Stats()
 	s.Memory = n.memory()
@@ -25,13 +25,13 @@ func (n *Node) Status() admin.Status {
 	s.Late = n.lateness.Now().Seconds()
 	s.Ready = s.State == serving
 	switch {
-	case n.cfg.Origin != nil:
-		s.Origin = n.cfg.Origin.String()
-	case n.cfg.Reverse():
-		s.Origin = fmt.Sprintf("%d sites", len(n.cfg.Sites))
+	case n.config().Origin != nil:
+		s.Origin = n.config().Origin.String()
+	case n.config().Reverse():
+		s.Origin = fmt.Sprintf("%d sites", len(n.config().Sites))
 	}
-	if n.cfg.PeerTLS != nil {
-		_, s.CertificateUntil = n.cfg.PeerTLS.Validity()
+	if n.config().PeerTLS != nil {
+		_, s.CertificateUntil = n.config().PeerTLS.Validity()
 	}
 	s.Traffic.LookupsSent = n.coalescer.Sent.Load()
 	s.Traffic.OwnersAsked, s.Traffic.FetchersFound = n.coalescer.Asked.Load(), n.coalescer.FetchersFound.Load()

@@ -41,9 +41,9 @@ const tryWait = 5 * time.Second
 // tried assigns the errors of acquire to settings.
 func (n *Node) tried(err error) []Trial {
 	had := map[string]bool{"listen": n.traffic != nil, "admin": n.admin != nil, "gossip": n.gossip != nil, "store": n.proxy != nil, "https": n.https != nil}
-	own := []Trial{{What: "listen", Value: n.cfg.Listen}, {What: "admin", Value: n.cfg.Admin}, {What: "gossip", Value: n.cfg.Gossip}, {What: "store", Value: n.cfg.Store}}
-	if n.cfg.HTTPSListen != "" {
-		own = append(own, Trial{What: "https", Value: n.cfg.HTTPSListen})
+	own := []Trial{{What: "listen", Value: n.config().Listen}, {What: "admin", Value: n.config().Admin}, {What: "gossip", Value: n.config().Gossip}, {What: "store", Value: n.config().Store}}
+	if n.config().HTTPSListen != "" {
+		own = append(own, Trial{What: "https", Value: n.config().HTTPSListen})
 	}
 	for i := range own {
 		if !had[own[i].What] {
@@ -75,19 +75,19 @@ func (n *Node) outside(ctx context.Context) []Trial {
 	add := func(what, value string, later bool, f func() error) {
 		all, connect = append(all, Trial{What: what, Value: value, Later: later}), append(connect, f)
 	}
-	sites := n.cfg.Sites
-	if n.cfg.Origin != nil {
-		sites = []proxy.Site{{Origins: []*url.URL{n.cfg.Origin}}}
+	sites := n.config().Sites
+	if n.config().Origin != nil {
+		sites = []proxy.Site{{Origins: []*url.URL{n.config().Origin}}}
 	}
 	for _, s := range sites {
 		for _, u := range s.Origins {
 			add("origin", u.String(), false, func() error { return tryOrigin(ctx, u, s.TLS) })
 		}
 	}
-	for _, addr := range n.cfg.SquidPeers {
+	for _, addr := range n.config().SquidPeers {
 		add("squid-peer", addr, false, func() error { return tryAddr(ctx, addr) })
 	}
-	for _, entry := range n.cfg.Join {
+	for _, entry := range n.config().Join {
 		add("join", entry, true, func() error { return tryJoin(ctx, entry) })
 	}
 	var wg sync.WaitGroup

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/summarycache/summarycache/cmd/peer/internal/config"
 	"github.com/summarycache/summarycache/cmd/peer/internal/conn"
 	"github.com/summarycache/summarycache/gossip/httpcache/budget"
 	"github.com/summarycache/summarycache/gossip/memnet"
@@ -73,6 +74,7 @@ func served(t *testing.T, slow time.Duration) (*http.Server, *conn.Gate, net.Con
 	gate := conn.NewGate(conn.Limits{})
 	l = conn.Listen(l, 0, gate)
 	n := &Node{log: slog.New(slog.DiscardHandler), budget: budget.New(math.MaxInt64)}
+	n.configure(config.Config{})
 	n.serveOn(l, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { time.Sleep(slow) }), func(s *http.Server) error { return s.Serve(l) })
 	c, err := network.Host("10.0.0.2").Dial(t.Context(), "10.0.0.1:80")
 	if err != nil {

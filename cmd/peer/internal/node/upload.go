@@ -9,16 +9,17 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/planted"
 )
 
-// withBodyDeadline ends requests whose clients send no byte of the body for the time pause,
+// withBodyDeadline ends requests whose clients send no byte of the body for that time,
 // like nginx's client_body_timeout.
-func withBodyDeadline(h http.Handler, pause time.Duration) http.Handler {
-	if planted.Fault == "slow-sender" {
-		pause *= 1000
-	}
+func withBodyDeadline(h http.Handler, pauseNow func() time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Body == nil || r.Body == http.NoBody {
 			h.ServeHTTP(w, r)
 			return
+		}
+		pause := pauseNow()
+		if planted.Fault == "slow-sender" {
+			pause *= 1000
 		}
 		b := &upload{ReadCloser: r.Body, set: http.NewResponseController(w).SetReadDeadline, pause: pause}
 		r.Body = b

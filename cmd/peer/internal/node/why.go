@@ -18,10 +18,10 @@ func (n *Node) Why(in admin.WhyRequest) (admin.Explanation, error) {
 	if err != nil {
 		return admin.Explanation{}, err
 	}
-	out := admin.Explanation{Peer: n.cfg.Name, Method: method, Explanation: e, Rules: decided, Matches: []admin.Match{}, Others: []admin.Holder{}}
+	out := admin.Explanation{Peer: n.config().Name, Method: method, Explanation: e, Rules: decided, Matches: []admin.Match{}, Others: []admin.Holder{}}
 	asked := n.matches(e.Identities, in.Header, &out)
 	out.Text = sentence(e, asked)
-	if strings.HasPrefix(in.URL, "/") && len(n.cfg.TrustedProxies) > 0 && len(e.Stored) == 0 {
+	if strings.HasPrefix(in.URL, "/") && len(n.config().TrustedProxies) > 0 && len(e.Stored) == 0 {
 		out.Text += " For requests through a trusted proxy give the client's URL: a path stands for the URL at --origin."
 	}
 	return out, nil
@@ -109,7 +109,7 @@ func sentence(e httpcache.Explanation, asked []string) string {
 
 // Digest returns a digest's encoding; see [admin.Source].
 func (n *Node) Digest(peer string) ([]byte, error) {
-	if peer == "" || peer == n.cfg.Name {
+	if peer == "" || peer == n.config().Name {
 		return n.holdings.Filter().Current().AppendTo(nil), nil
 	}
 	f, ok := n.gossip.Digest(peer)

@@ -19,9 +19,7 @@ type Files struct{ Cert, Key, CA string }
 // An Identity is a peer's certificate and the authority that it trusts. It is safe for concurrent
 // use, also with [Identity.Renew].
 type Identity struct {
-	name  string
-	files Files
-	now   atomic.Pointer[material]
+	now atomic.Pointer[material]
 }
 
 type material struct {
@@ -33,20 +31,26 @@ type material struct {
 // refuse: one for another name, an expired one, or one that the authority did not sign. The error
 // joins all mistakes.
 func Load(name string, f Files) (*Identity, error) {
-	i := &Identity{name: name, files: f}
+	i := new(Identity)
 	m, err := read(name, f)
 	i.now.Store(m)
 	return i, err
 }
 
-// Renew adopts the certificates of an Identity that was loaded later from the same files, and reports
-// whether they differ. If later is nil or has other files, Renew does nothing.
-func (i *Identity) Renew(later *Identity) bool {
-	if i == nil || later == nil || later.name != i.name || later.files != i.files {
+// Renew adopts the certificates of an Identity of the same peer that was loaded later. If either is
+// nil, Renew does nothing.
+func (i *Identity) Renew(later *Identity) {
+	if i != nil && later != nil {
+		i.now.Store(later.now.Load())
+	}
+}
+
+// Differs reports whether an Identity of the same peer that was loaded later has other certificates.
+func (i *Identity) Differs(later *Identity) bool {
+	if i == nil || later == nil {
 		return false
 	}
-	now := later.now.Load()
-	was := i.now.Swap(now)
+	was, now := i.now.Load(), later.now.Load()
 	return !slices.EqualFunc(was.cert.Certificate, now.cert.Certificate, bytes.Equal) || !was.roots.Equal(now.roots)
 }
 

@@ -170,7 +170,7 @@ func TestReload(t *testing.T) {
 	}
 	nextCert, nextKey := next.Peer("b", later())
 	overwrite(cert, nextCert)
-	if _, err := Load("b", b.files); err == nil {
+	if _, err := Load("b", Files{cert, key, ours.File}); err == nil {
 		t.Error("a certificate without its key is taken")
 	}
 	if got, err := ask(t, transport(t, identity(t, ours, "a")), "b", addr); got != "a" {
@@ -178,7 +178,7 @@ func TestReload(t *testing.T) {
 	}
 	overwrite(key, nextKey)
 	overwrite(ours.File, ours.File, next.File)
-	later, err := Load("b", b.files)
+	later, err := Load("b", Files{cert, key, ours.File})
 	if err != nil {
 		t.Fatal(err)
 	}

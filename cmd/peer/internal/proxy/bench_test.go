@@ -54,7 +54,7 @@ func BenchmarkHit(b *testing.B) {
 			w.Write(body)
 		}))
 		target, _ := url.Parse(origin.URL)
-		h, err := New(Config{Config: httpcache.Config{Name: "bench"}, Store: diskstore.Options{Dir: b.TempDir(), MaxBytes: 1 << 30, MemoryBytes: 64 << 20}, Origin: target})
+		h, err := New(Config{Settings: Settings{Origin: target}, Config: httpcache.Config{Name: "bench"}, Store: diskstore.Options{Dir: b.TempDir(), MaxBytes: 1 << 30, MemoryBytes: 64 << 20}})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -90,7 +90,7 @@ func BenchmarkUnstored(b *testing.B) {
 			w.Write(body)
 		}))
 		target, _ := url.Parse(origin.URL)
-		h, err := New(Config{Config: httpcache.Config{Name: "bench"}, Store: diskstore.Options{Dir: b.TempDir(), MaxBytes: 1 << 30}, Origin: target})
+		h, err := New(Config{Settings: Settings{Origin: target}, Config: httpcache.Config{Name: "bench"}, Store: diskstore.Options{Dir: b.TempDir(), MaxBytes: 1 << 30}})
 		if err != nil {
 			b.Fatal(err)
 		}

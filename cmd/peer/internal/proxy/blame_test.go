@@ -158,7 +158,7 @@ func TestFaultsOfClients(t *testing.T) {
 				if !slices.Contains(strings.Fields(want), got) {
 					t.Errorf("status %s, want %s", got, want)
 				}
-				if n := h.cache.Counters.OriginErrors.Load(); n != 0 || len(h.FailingOrigins()) > 0 || h.sites[0].backends[0].rests(time.Now()) {
+				if n := h.cache.Counters.OriginErrors.Load(); n != 0 || len(h.FailingOrigins()) > 0 || h.view.Load().sites[0].backends[0].rests(time.Now()) {
 					t.Errorf("%d errors of origins, failing: %+v", n, h.FailingOrigins())
 				}
 				if n := h.Counters().GatewayErrors; n != 0 {
@@ -203,7 +203,7 @@ func TestResets(t *testing.T) {
 						go resets(conn, c.code)
 					}
 				}()
-				h, err := New(Config{Config: httpcache.Config{Name: "a"}, Store: diskstore.Options{Dir: t.TempDir(), MaxBytes: 1 << 20}, Origin: &url.URL{Scheme: "h2c", Host: l.Addr().String()}})
+				h, err := New(Config{Settings: Settings{Origin: &url.URL{Scheme: "h2c", Host: l.Addr().String()}}, Config: httpcache.Config{Name: "a"}, Store: diskstore.Options{Dir: t.TempDir(), MaxBytes: 1 << 20}})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -35,7 +35,7 @@ func BenchmarkCompress(b *testing.B) {
 	}))
 	defer origin.Close()
 	target, _ := url.Parse(origin.URL)
-	h, err := New(Config{Config: httpcache.Config{Name: "bench"}, Store: diskstore.Options{Dir: b.TempDir(), MaxBytes: 1 << 30, MemoryBytes: 64 << 20}, Origin: target, Rules: rules.Set{{Name: "compress", Compress: []string{"zstd", "gzip"}}}})
+	h, err := New(Config{Config: httpcache.Config{Name: "bench"}, Store: diskstore.Options{Dir: b.TempDir(), MaxBytes: 1 << 30, MemoryBytes: 64 << 20}, Settings: Settings{Origin: target, Rules: rules.Set{{Name: "compress", Compress: []string{"zstd", "gzip"}}}}})
 	if err != nil {
 		b.Fatal(err)
 	}

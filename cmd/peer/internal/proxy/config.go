@@ -4,11 +4,8 @@ import (
 	"context"
 	"net"
 	"net/http"
-	"net/netip"
-	"net/url"
 	"time"
 
-	"github.com/summarycache/summarycache/cmd/peer/internal/rules"
 	"github.com/summarycache/summarycache/cmd/peer/internal/tracing"
 	"github.com/summarycache/summarycache/gossip/httpcache"
 	"github.com/summarycache/summarycache/gossip/httpcache/diskstore"
@@ -20,31 +17,16 @@ import (
 type Config struct {
 	httpcache.Config // New sets Conn, Transport, Siblings, Recode and Invalidates, and both timeouts to 60 s if they are 0
 
+	Settings // those of the beginning
+
 	Store diskstore.Options // unless Open is set; the cache sets Hooks
 
-	Origin *url.URL // reverse proxy for this origin (scheme, host and an optional path prefix), whatever host clients name
-	// PreserveHost sends clients' Host to Origin, and makes it part of the key, as with a Site.
-	PreserveHost bool
-	Sites        []Site          // or a reverse proxy for these; without Origin and Sites, a forward proxy
-	Locator      sibling.Locator // which peers may hold an object; nil = no cooperation
-	Health       *sibling.Health // of the siblings; nil = one of its own
+	Locator sibling.Locator // which peers may hold an object; nil = no cooperation
+	Health  *sibling.Health // of the siblings; nil = one of its own
 
-	// TrustedProxies are the networks of the proxies in front of a reverse proxy whose forwarding
-	// fields are trusted. ClientTLS says that clients may use https. With either, the client's
-	// scheme is part of the key.
-	TrustedProxies []netip.Prefix
-	ClientTLS      bool
-
-	// Rules are the operator's caching rules. Unless one of them allows it, no response with
-	// a Set-Cookie is stored.
-	Rules rules.Set
-
-	// MaxHeader limits the URL and the fields of a client's request, in bytes; 0 = 16 KiB. A longer
-	// one is answered 431: origins differ in what they take, and answer the rest with errors.
-	MaxHeader int
-	// PassFields are request fields that origins get although they may take them for something that
-	// is not in the key (see [canonical.Fields]).
-	PassFields []string
+	// ClientTLS says that clients may use https: then their scheme is part of the key, as with
+	// TrustedProxies.
+	ClientTLS bool
 
 	// Dial connects to origins, siblings and CONNECT targets; nil = net.Dialer. Its context
 	// has the deadline.
@@ -55,11 +37,6 @@ type Config struct {
 	// SiblingTransport replaces the transport to siblings that is built on Dial.
 	// It must send absolute-form requests to the sibling (see sibling.NewHTTPTransport).
 	SiblingTransport http.RoundTripper
-
-	// Deadlines for origins, each 0 = 60 s. ConnectTimeout is for a connection, TLS included,
-	// also to a CONNECT target. FirstByteTimeout is from the end of a request to the header of
-	// its response.
-	ConnectTimeout, FirstByteTimeout time.Duration
 
 	MaxIdle int // idle connections to origins that are kept open; 0 = 1,024
 
@@ -75,14 +52,9 @@ type Config struct {
 	// called for each lookup request and must not block.
 	Admit func(r *http.Request, name string) error
 
-	AllowClient  func(remote string) bool     // who may use a forward proxy, by the address and port of the connection; nil = everybody
-	AllowConnect func(host, port string) bool // which CONNECT targets a forward proxy tunnels to; nil = all
-
 	// Purge invalidates targets at all peers. It returns how many responses it removed here,
 	// and which peers have not done it yet. nil = a PURGE goes to the origin.
 	Purge func(ctx context.Context, targets []invalidation.Target) (removed int, late []string)
-	// PurgeClients are the networks from which a PURGE is carried out; none = this machine.
-	PurgeClients []netip.Prefix
 
 	// Observe is called once for every request, after its answer; it must not block.
 	Observe func(Event)

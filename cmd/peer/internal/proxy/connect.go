@@ -19,11 +19,11 @@ import (
 
 // connect tunnels a CONNECT request's bytes to its target and back, unread (RFC 9110
 // section 9.3.6).
-func (h *Handler) connect(w http.ResponseWriter, r *http.Request) httpcache.Result {
+func (h *Handler) connect(w http.ResponseWriter, r *http.Request, v *view) httpcache.Result {
 	refuse := func(status int, detail, text string) httpcache.Result {
 		return h.cache.Refuse(w, r, httpcache.ClientError, status, detail, text)
 	}
-	if h.sites != nil {
+	if v.sites != nil {
 		w.Header().Set("Allow", "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")
 		return refuse(http.StatusMethodNotAllowed, "no-tunnels", "this is a reverse proxy: it opens no tunnels")
 	}
@@ -31,10 +31,10 @@ func (h *Handler) connect(w http.ResponseWriter, r *http.Request) httpcache.Resu
 	if err != nil || host == "" || port == "" {
 		return refuse(http.StatusBadRequest, "bad-target", "CONNECT needs HOST:PORT")
 	}
-	if h.cfg.AllowConnect != nil && !h.cfg.AllowConnect(host, port) {
+	if v.AllowConnect != nil && !v.AllowConnect(host, port) {
 		return refuse(http.StatusForbidden, "not-allowed", "tunnels to that port are not allowed here")
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), h.cfg.ConnectTimeout)
+	ctx, cancel := context.WithTimeout(r.Context(), v.ConnectTimeout)
 	defer cancel()
 	target, err := h.cfg.Dial(ctx, "tcp", r.Host)
 	if err != nil {

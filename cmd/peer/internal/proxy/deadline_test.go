@@ -93,7 +93,7 @@ func TestSilentOriginIsPassedOver(t *testing.T) {
 			u, _ := url.Parse(o)
 			site.Origins = append(site.Origins, u)
 		}
-		h, err := New(Config{Config: httpcache.Config{Name: "a"}, Store: diskstore.Options{Dir: t.TempDir(), MaxBytes: 1 << 20}, Dial: dial, Sites: []Site{site}, FirstByteTimeout: 9 * time.Second})
+		h, err := New(Config{Config: httpcache.Config{Name: "a"}, Store: diskstore.Options{Dir: t.TempDir(), MaxBytes: 1 << 20}, Dial: dial, Settings: Settings{Sites: []Site{site}, FirstByteTimeout: 9 * time.Second}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -115,7 +115,7 @@ func TestStuckUpload(t *testing.T) {
 			<-r.Context().Done()
 			return nil, context.Cause(r.Context())
 		})
-		h, err := New(Config{Config: httpcache.Config{Name: "a", SendTimeout: 8 * time.Second}, Store: diskstore.Options{Dir: t.TempDir(), MaxBytes: 1 << 20}, OriginTransport: took, Origin: &url.URL{Scheme: "http", Host: "origin.example"}})
+		h, err := New(Config{Config: httpcache.Config{Name: "a", SendTimeout: 8 * time.Second}, Store: diskstore.Options{Dir: t.TempDir(), MaxBytes: 1 << 20}, OriginTransport: took, Settings: Settings{Origin: &url.URL{Scheme: "http", Host: "origin.example"}}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -18,22 +18,22 @@ func contains(networks []netip.Prefix, ip netip.Addr) bool {
 }
 
 // trusts reports whether a connection from addr, with its port, is a trusted proxy's.
-func (h *Handler) trusts(addr string) bool {
-	if len(h.cfg.TrustedProxies) == 0 {
+func (v *view) trusts(addr string) bool {
+	if len(v.TrustedProxies) == 0 {
 		return false
 	}
 	at, err := netip.ParseAddrPort(addr)
-	return err == nil && contains(h.cfg.TrustedProxies, at.Addr())
+	return err == nil && contains(v.TrustedProxies, at.Addr())
 }
 
-// Client returns the address of r's client: that of the connection or, if that is a trusted
+// client returns the address of r's client: that of the connection or, if that is a trusted
 // proxy's, the last one in X-Forwarded-For that is not.
-func (h *Handler) Client(r *http.Request) string {
+func (v *view) client(r *http.Request) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
 		return r.RemoteAddr
 	}
-	if !h.trusts(r.RemoteAddr) {
+	if !v.trusts(r.RemoteAddr) {
 		return host
 	}
 	for _, hop := range slices.Backward(slices.Collect(rfc9111.Members(r.Header["X-Forwarded-For"]))) {
@@ -41,7 +41,7 @@ func (h *Handler) Client(r *http.Request) string {
 		if err != nil {
 			return host
 		}
-		if host = hop; !contains(h.cfg.TrustedProxies, ip) {
+		if host = hop; !contains(v.TrustedProxies, ip) {
 			return host
 		}
 	}

@@ -22,9 +22,9 @@ func TestFewIdleConnections(t *testing.T) {
 		all.(*sync.WaitGroup).Wait()
 	}))
 	defer origin.Close()
-	c := Config{MaxIdle: 4, Dial: (&net.Dialer{}).DialContext, ConnectTimeout: time.Minute}
-	c.SendTimeout, c.FirstByteTimeout = time.Minute, time.Minute
-	transport := newOriginTransport(&c)
+	c := Config{MaxIdle: 4, Dial: (&net.Dialer{}).DialContext}
+	c.SendTimeout = time.Minute
+	transport := (&Handler{cfg: c}).newTransport(time.Minute, time.Minute, nil)
 	defer transport.CloseIdleConnections()
 	for i := range 100 {
 		path := fmt.Sprint("/", i)

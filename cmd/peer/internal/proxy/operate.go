@@ -19,16 +19,17 @@ import (
 // variants included. With prefix it is for all URLs that begin with rawURL, which must have at
 // least a scheme and a host. At a reverse proxy for one origin either may be a path.
 func (h *Handler) Target(rawURL string, prefix bool) (invalidation.Target, error) {
-	u, err := h.parse(rawURL)
+	v := h.view.Load()
+	u, err := v.parse(rawURL)
 	if err != nil {
 		return invalidation.Target{}, err
 	}
-	return h.targetOf(u, prefix), nil
+	return v.targetOf(u, prefix), nil
 }
 
-func (h *Handler) targetOf(u *url.URL, prefix bool) invalidation.Target {
+func (v *view) targetOf(u *url.URL, prefix bool) invalidation.Target {
 	if !prefix {
-		r, _ := h.rules.Load().Request(&http.Request{Method: http.MethodGet, URL: u}, true, nil)
+		r, _ := v.Rules.Request(&http.Request{Method: http.MethodGet, URL: u}, true, nil)
 		u = r.URL
 	}
 	return httpcache.TargetOf(rfc9111.CanonicalURL(u), prefix)
@@ -43,7 +44,7 @@ func (h *Handler) Purge(t invalidation.Target) int { return h.remove(t, h.cache.
 
 func (h *Handler) remove(t invalidation.Target, remove func(invalidation.Target) int) int {
 	n := remove(t)
-	if other := otherScheme(t.Name, rfc9111.Identity("", nil, nil)); h.bySchemes && other != "" && t.Kind != invalidation.Tag {
+	if other := otherScheme(t.Name, rfc9111.Identity("", nil, nil)); h.view.Load().bySchemes && other != "" && t.Kind != invalidation.Tag {
 		t.Name = other
 		n += remove(t)
 	}
@@ -51,11 +52,15 @@ func (h *Handler) remove(t invalidation.Target, remove func(invalidation.Target)
 }
 
 // bothSchemes is a cluster whose invalidations of a URL apply to the URL with the other scheme, too.
-type bothSchemes struct{ sibling.Cluster }
+// It is used where clients use both.
+type bothSchemes struct {
+	sibling.Cluster
+	h *Handler
+}
 
 func (c bothSchemes) Concerning(identity string) ([]invalidation.ID, bool) {
 	ids, ok := c.Cluster.Concerning(identity)
-	if other := otherScheme(identity, rfc9111.Identity("", nil, nil)); other != "" {
+	if other := otherScheme(identity, rfc9111.Identity("", nil, nil)); other != "" && c.h.view.Load().bySchemes {
 		more, too := c.Cluster.Concerning(other)
 		for _, id := range more {
 			if !slices.Contains(ids, id) {
@@ -82,16 +87,11 @@ func otherScheme(s, prefix string) string {
 // Location and Content-Location to those, and adds each URL with the other scheme where clients
 // use both.
 func (h *Handler) invalidates(method string, target *url.URL, status int, header http.Header) []string {
-	var site *upstream
-	switch {
-	case rfc9111.IsSafe(method):
+	if rfc9111.IsSafe(method) {
 		return nil
-	case h.sites == nil:
-	case h.sites[0].alone:
-		site = h.sites[0]
-	default:
-		site = h.find(canonical.Authority(target.Scheme, target.Host), target.Path, true)
 	}
+	v := h.view.Load()
+	site := v.siteOf(target)
 	named := http.Header{}
 	for _, name := range []string{"Location", "Content-Location"} {
 		ref, err := url.Parse(header.Get(name))
@@ -107,14 +107,14 @@ func (h *Handler) invalidates(method string, target *url.URL, status int, header
 				ref.Host = site.Name
 			}
 		}
-		if ref.Host != "" && h.bySchemes {
+		if ref.Host != "" && v.bySchemes {
 			ref.Scheme = target.Scheme
 		}
 		whole := canonical.URL(target.ResolveReference(ref))
 		named[name] = []string{whole.String()}
 	}
 	urls := rfc9111.Invalidated(method, target, status, named)
-	if h.bySchemes {
+	if v.bySchemes {
 		for _, u := range urls {
 			urls = append(urls, otherScheme(u, ""))
 		}
@@ -125,15 +125,16 @@ func (h *Handler) invalidates(method string, target *url.URL, status int, header
 // Explain returns what this peer would do with a request for a URL, and which rules decide that.
 // At a reverse proxy for one origin the URL may be a path. Nothing is changed.
 func (h *Handler) Explain(method, rawURL string, header http.Header) (httpcache.Explanation, []rules.Decision, error) {
-	u, err := h.parse(rawURL)
+	v := h.view.Load()
+	u, err := v.parse(rawURL)
 	if err != nil {
 		return httpcache.Explanation{}, nil, err
 	}
-	header, _ = h.fields.Clean(header, method, false, false)
+	header, _ = v.fields.Clean(header, method, false, false)
 	var decisions []rules.Decision
-	r, bypass := h.rules.Load().Request(&http.Request{Method: method, URL: u, Host: u.Host, Header: header}, false,
+	r, bypass := v.Rules.Request(&http.Request{Method: method, URL: u, Host: u.Host, Header: header}, false,
 		func(d rules.Decision) { decisions = append(decisions, d) })
-	if len(*h.rules.Load()) > 0 && canonical.Ambiguous(u) {
+	if len(v.Rules) > 0 && canonical.Ambiguous(u) {
 		decisions = append(decisions, rules.Decision{What: "matches only as far as it restricts, since some servers take this path for another", Rule: "with a path"})
 	}
 	e := h.cache.Explain(r)
@@ -164,12 +165,12 @@ func (h *Handler) SiblingLoad() sibling.Load {
 }
 
 // parse returns the URL under which the cache stores the response for an operator's URL.
-func (h *Handler) parse(rawURL string) (*url.URL, error) {
+func (v *view) parse(rawURL string) (*url.URL, error) {
 	u, err := url.Parse(rawURL)
 	if err != nil {
 		return nil, err
 	}
-	paths := h.sites != nil && h.sites[0].alone
+	paths := v.sites != nil && v.sites[0].alone
 	switch {
 	case u.IsAbs():
 	case !paths:
@@ -177,7 +178,7 @@ func (h *Handler) parse(rawURL string) (*url.URL, error) {
 	case !strings.HasPrefix(rawURL, "/"):
 		return nil, fmt.Errorf("%q is neither an absolute URL, such as http://example.com/a, nor a path, such as /a", rawURL)
 	}
-	target, no := h.target(&http.Request{URL: u}, forwarded{scheme: "http"})
+	target, no := v.target(&http.Request{URL: u}, forwarded{scheme: "http"})
 	if no != nil {
 		return nil, fmt.Errorf("%q: %s", rawURL, no.text)
 	}

@@ -162,7 +162,9 @@ func (o ofURL) Concerning(identity string) ([]invalidation.ID, bool) {
 // Where an invalidation applies to a URL with either scheme, a request to a sibling names it for both.
 func TestInvalidationOfBothSchemes(t *testing.T) {
 	one := invalidation.ID{Log: invalidation.Log{Origin: 1, Life: 2}, Sequence: 3}
-	c := bothSchemes{ofURL{url: "http://a.test/x", id: one}}
+	h := new(Handler)
+	h.view.Store(&view{bySchemes: true})
+	c := bothSchemes{ofURL{url: "http://a.test/x", id: one}, h}
 	for url, want := range map[string]int{"http://a.test/x": 1, "https://a.test/x": 1, "https://a.test/y": 0, "http://b.test/x": 0} {
 		if ids, ok := c.Concerning(httpcache.TargetOf(url, false).Name); len(ids) != want || !ok {
 			t.Errorf("Concerning(%q) = %v, %v, want %d", url, ids, ok, want)

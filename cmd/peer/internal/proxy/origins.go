@@ -37,7 +37,8 @@ const (
 type origins struct {
 	http.RoundTripper
 	*failings
-	clear bool // by HTTP/2 without TLS
+	own   *http.Transport // below it, unless [Config.OriginTransport] is
+	clear bool            // by HTTP/2 without TLS
 }
 
 // failings are the origins that fail. The operator sees them in the status and in the log, where
@@ -53,6 +54,9 @@ type failings struct {
 }
 
 var errSwitched = errors.New("101 Switching Protocols, which the request did not ask for")
+
+// CloseIdleConnections closes those that carry no request.
+func (o *origins) CloseIdleConnections() { o.own.CloseIdleConnections() }
 
 // RoundTrip implements [http.RoundTripper].
 func (o *origins) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -133,6 +137,20 @@ func (o *failings) failed(host string, err error) {
 		f.logged = now
 		o.log.Warn("an origin does not answer", "origin", host, "reason", f.Reason, "requests", f.Requests, "since", f.Since)
 	}
+}
+
+// only forgets all origins that v does not have, and those of a forward proxy once there is no request to them.
+func (o *failings) only(v *view) {
+	own := make(map[string]bool)
+	for _, u := range v.sites {
+		for _, b := range u.backends {
+			own[b.url.Host] = true
+		}
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.forget = v.sites == nil
+	maps.DeleteFunc(o.failing, func(host string, _ *Failing) bool { return v.sites != nil && !own[host] })
 }
 
 // prune forgets origins without recent requests. The caller holds o.mu.

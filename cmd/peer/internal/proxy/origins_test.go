@@ -28,7 +28,7 @@ func TestUntrustedCertificate(t *testing.T) {
 	server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	defer server.Close()
 	base, _ := url.Parse(server.URL)
-	h, err := New(Config{Config: httpcache.Config{Name: "a", Logger: slog.New(slog.NewTextHandler(&log, nil))}, Store: diskstore.Options{Dir: t.TempDir(), MaxBytes: 1 << 20}, Origin: base})
+	h, err := New(Config{Settings: Settings{Origin: base}, Config: httpcache.Config{Name: "a", Logger: slog.New(slog.NewTextHandler(&log, nil))}, Store: diskstore.Options{Dir: t.TempDir(), MaxBytes: 1 << 20}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -59,7 +59,9 @@ func TestPersonalConfirmation(t *testing.T) {
 				}, "a", "b")
 				defer w.close()
 				for _, p := range w.peers {
-					p.SetRules(c.rules)
+					s := p.view.Load().Settings
+					s.Rules = c.rules
+					p.Configure(s)
 				}
 				w.get("a", "/x")
 				time.Sleep(2 * time.Second)

@@ -7,17 +7,13 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/url"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/summarycache/summarycache/cmd/peer/internal/canonical"
 	"github.com/summarycache/summarycache/cmd/peer/internal/coding"
 	"github.com/summarycache/summarycache/cmd/peer/internal/conn"
-	"github.com/summarycache/summarycache/cmd/peer/internal/planted"
-	"github.com/summarycache/summarycache/cmd/peer/internal/rules"
 	"github.com/summarycache/summarycache/cmd/peer/internal/tracing"
 	"github.com/summarycache/summarycache/gossip/httpcache"
 	"github.com/summarycache/summarycache/gossip/httpcache/bodies"
@@ -33,28 +29,24 @@ type Handler struct {
 	cache    *httpcache.Cache
 	store    *diskstore.Store
 	siblings *sibling.Client // nil = none
-	origins  http.RoundTripper
-	failing  *failings
+	failing  failings
 	counters counters
 	idle     []interface{ CloseIdleConnections() }
+	coder    coding.Compressor
 
-	fields    *canonical.Fields
-	rules     atomic.Pointer[rules.Set]
-	coder     coding.Compressor
-	sites     []*upstream     // nil = a forward proxy
-	bySchemes bool            // clients may use https: the scheme is part of the key
-	closed    context.Context // ends at Close, and with it tunnels and health checks
-	stop      context.CancelFunc
-	watching  sync.WaitGroup
+	configuring  sync.Mutex // held by Configure
+	view, former atomic.Pointer[view]
+
+	closed   context.Context // ends at Close, and with it tunnels and health checks
+	stop     context.CancelFunc
+	watching sync.WaitGroup
 }
 
 // New opens the store and returns a Handler.
 func New(c Config) (_ *Handler, err error) {
 	c.setDefaults()
-	h := &Handler{cfg: c, fields: canonical.NewFields(c.PassFields)}
-	h.bySchemes = c.TrustedProxies != nil || c.ClientTLS
-	h.failing = &failings{log: c.Logger, forget: c.Origin == nil && c.Sites == nil}
-	h.openOrigins(&c)
+	h := &Handler{cfg: c, failing: failings{log: c.Logger}}
+	h.closed, h.stop = context.WithCancel(context.Background())
 	if c.Locator != nil {
 		t := c.SiblingTransport
 		if t == nil {
@@ -72,18 +64,14 @@ func New(c Config) (_ *Handler, err error) {
 	if own.Open == nil {
 		own.Open = h.openStore
 	}
-	own.Transport, own.Siblings, own.Recode, own.Invalidates = h.origins, h.siblings, h.recode, h.invalidates
-	if h.bySchemes && own.Cluster != nil {
-		own.Cluster = bothSchemes{own.Cluster}
+	own.Transport, own.Siblings, own.Recode, own.Invalidates = toOrigins{h}, h.siblings, h.recode, h.invalidates
+	if own.Cluster != nil {
+		own.Cluster = bothSchemes{own.Cluster, h}
 	}
+	h.Configure(c.Settings)
 	if h.cache, err = httpcache.New(own); err != nil {
+		h.stop()
 		return nil, err
-	}
-	h.closed, h.stop = context.WithCancel(context.Background())
-	for _, u := range h.sites {
-		if u.Check != "" {
-			h.watching.Go(func() { u.watch(h.closed, c.Name, c.Logger) })
-		}
 	}
 	return h, nil
 }
@@ -105,102 +93,15 @@ func connOf(ctx context.Context) httpcache.Conn {
 	return nil
 }
 
-// openOrigins makes the transports to origins.
-func (h *Handler) openOrigins(c *Config) {
-	transport := c.OriginTransport
-	if transport == nil {
-		t := newOriginTransport(c)
-		h.idle = append(h.idle, t)
-		transport = t
-	}
-	account := func(t http.RoundTripper) *origins {
-		return &origins{RoundTripper: c.Tracing.Transport("fetch from origin", t), failings: h.failing}
-	}
-	h.origins = account(transport)
-	sites := c.Sites
-	if c.Origin != nil {
-		origin := *c.Origin
-		origin.Host = canonical.Authority(origin.Scheme, origin.Host) // so that equal URLs are equal keys, with or without the default port
-		sites = []Site{{Origins: []*url.URL{&origin}, alone: !c.PreserveHost}}
-	}
-	for _, s := range sites {
-		own := *c
-		own.ConnectTimeout = cmp.Or(s.ConnectTimeout, c.ConnectTimeout)
-		own.FirstByteTimeout = cmp.Or(s.FirstByteTimeout, c.FirstByteTimeout)
-		open := func(own *http.Transport) *origins {
-			h.idle = append(h.idle, own)
-			return account(own)
-		}
-		to := h.origins.(*origins)
-		if c.OriginTransport == nil && (s.TLS != nil || s.ConnectTimeout != 0 || s.FirstByteTimeout != 0) {
-			t := newOriginTransport(&own)
-			t.TLSClientConfig = s.TLS
-			to = open(t)
-		}
-		u := newUpstream(s, to)
-		if c.OriginTransport == nil && slices.ContainsFunc(u.backends, func(b *backend) bool { return b.clear }) {
-			t := newOriginTransport(&own)
-			t.Protocols = new(http.Protocols)
-			t.Protocols.SetUnencryptedHTTP2(true)
-			over := open(t)
-			over.clear = true
-			u.overClear(over)
-		}
-		h.sites = append(h.sites, u)
-	}
-	if h.sites != nil {
-		h.origins = upstreams{h}
-	}
-	h.SetRules(c.Rules)
-	h.origins = ruled{h.origins, h}
-}
-
 // setDefaults replaces zero values. It checks nothing: package config has validated the settings.
 func (c *Config) setDefaults() {
-	for _, d := range []*time.Duration{&c.ConnectTimeout, &c.FirstByteTimeout, &c.BetweenBytesTimeout, &c.SendTimeout} {
-		*d = cmp.Or(*d, time.Minute)
-	}
+	c.BetweenBytesTimeout, c.SendTimeout = cmp.Or(c.BetweenBytesTimeout, time.Minute), cmp.Or(c.SendTimeout, time.Minute)
 	c.SiblingTimeout = cmp.Or(c.SiblingTimeout, 500*time.Millisecond)
-	c.MaxHeader = cmp.Or(c.MaxHeader, 16<<10)
 	if c.Dial == nil {
 		c.Dial = (&net.Dialer{KeepAlive: 30 * time.Second}).DialContext
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
-	}
-}
-
-// newOriginTransport returns a transport to origins. It also gives up an origin that reads nothing
-// of a request for too long.
-func newOriginTransport(c *Config) *http.Transport {
-	if planted.Fault == "first-byte" {
-		c.FirstByteTimeout = 0
-	}
-	dial, connectTimeout, sendTimeout := c.Dial, c.ConnectTimeout, c.SendTimeout
-	idle := cmp.Or(c.MaxIdle, 1024)
-	return &http.Transport{
-		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
-			ctx, cancel := context.WithTimeout(ctx, connectTimeout)
-			defer cancel()
-			to, err := dial(ctx, network, addr)
-			if err != nil {
-				return nil, err
-			}
-			return conn.Patient(to, sendTimeout), nil
-		},
-		DisableCompression: true, // bodies are passed on as the origin sends them
-		ForceAttemptHTTP2:  true,
-		// A connection is idle for net/http before its answer without a body has been passed on. If it
-		// is then the oldest of too many it is closed, and the answer lost. The limit of one host does
-		// not do that: it closes the newest.
-		MaxIdleConnsPerHost:    max(1, min(64, idle/2)),
-		MaxIdleConns:           idle,
-		IdleConnTimeout:        60 * time.Second,
-		TLSHandshakeTimeout:    connectTimeout,
-		ExpectContinueTimeout:  time.Second,
-		ResponseHeaderTimeout:  c.FirstByteTimeout,
-		MaxResponseHeaderBytes: 256 << 10,
-		ReadBufferSize:         8 << 10, // each waiting request has one; long bodies are not read through it
 	}
 }
 
@@ -212,7 +113,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		return
 	}
-	start := time.Now()
+	start, v := time.Now(), h.view.Load()
 	wantTrailer(r)
 	e := Event{requestTarget: r.RequestURI, Request: r}
 	var span tracing.Request
@@ -225,12 +126,12 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case lookup && !h.admits(r):
 		e.Sibling, e.Refused = true, true
 		e.Result = h.cache.Refuse(w, r, httpcache.ClientError, http.StatusForbidden, "not-a-sibling", "the request names a sibling that did not send it")
-	case !lookup && h.cfg.AllowClient != nil && !h.cfg.AllowClient(r.RemoteAddr):
+	case !lookup && v.AllowClient != nil && !v.AllowClient(r.RemoteAddr):
 		e.Result = h.cache.Refuse(w, r, httpcache.ClientError, http.StatusForbidden, "not-a-client", "the address of this client is not among those of --proxy-client")
 	case lookup && fromSquid(r.Header):
-		e.Result = h.answerSquid(w, r, &e)
+		e.Result = h.answerSquid(w, r, v, &e)
 	default:
-		e.Result = h.serve(w, r, &e)
+		e.Result = h.serve(w, r, v, &e)
 	}
 	if conn.AtOnce(w) {
 		return
@@ -241,7 +142,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		span.End(tracing.End{URL: e.URL(), Status: e.Status, Outcome: e.Outcome.String(), Peer: e.Peer, Bytes: e.Bytes, Err: e.Err})
 	}
 	if h.cfg.Observe != nil {
-		e.Client, e.Trace = h.Client(e.Request), span.Trace(e.Request)
+		e.Client, e.Trace = v.client(e.Request), span.Trace(e.Request)
 		h.cfg.Observe(e)
 	}
 	if e.Broken || e.Closed {
@@ -260,31 +161,31 @@ func (h *Handler) admits(r *http.Request) bool {
 }
 
 // serve answers a request, or refuses it. It sets what e says of the request.
-func (h *Handler) serve(w http.ResponseWriter, r *http.Request, e *Event) httpcache.Result {
+func (h *Handler) serve(w http.ResponseWriter, r *http.Request, v *view, e *Event) httpcache.Result {
 	if r.Method == http.MethodConnect {
 		e.requestTarget = r.Host
-		return h.connect(w, r)
+		return h.connect(w, r, v)
 	}
 	if r.Method == methodPurge && h.cfg.Purge != nil {
-		if status, why := h.mayPurge(r); status != 0 {
+		if status, why := v.mayPurge(r); status != 0 {
 			if status == http.StatusMethodNotAllowed {
 				w.Header().Set("Allow", "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")
 			}
 			return h.cache.Refuse(w, r, httpcache.ClientError, status, "purge", why)
 		}
 	}
-	webSocket := h.sites != nil && isWebSocket(r)
-	asked, no := h.canonical(w, r)
+	webSocket := v.sites != nil && isWebSocket(r)
+	asked, no := v.canonical(w, r)
 	if no != nil {
 		return h.cache.Refuse(w, r, httpcache.ClientError, no.status, no.detail, no.text)
 	}
 	r = asked
 	if r.Method == methodPurge && h.cfg.Purge != nil {
 		e.target = r.URL
-		return h.purge(w, r)
+		return h.purge(w, r, v)
 	}
 	lookup := sibling.IsLookup(r)
-	r, bypass := h.rules.Load().Request(r, lookup, nil)
+	r, bypass := v.Rules.Request(r, lookup, nil)
 	e.target = r.URL
 	e.Sibling = lookup && r.Header["Via"] != nil
 	if !lookup && slices.Contains(rfc9111.Via(r.Header), h.cfg.Name) {
@@ -324,6 +225,9 @@ func (h *Handler) Close() error {
 	h.watching.Wait()
 	err := h.cache.Close()
 	for _, t := range h.idle {
+		t.CloseIdleConnections()
+	}
+	for t := range h.view.Load().transports() {
 		t.CloseIdleConnections()
 	}
 	return err

@@ -22,15 +22,15 @@ const softPurge = "Fastly-Soft-Purge"
 // mayPurge returns why r, as the client sent it, is refused; status 0 = it is carried out. The
 // client behind another proxy is known only if that proxy is trusted: otherwise all clients of a
 // proxy on this machine could purge.
-func (h *Handler) mayPurge(r *http.Request) (status int, why string) {
-	from, err := netip.ParseAddr(h.Client(r))
+func (v *view) mayPurge(r *http.Request) (status int, why string) {
+	from, err := netip.ParseAddr(v.client(r))
 	relayed := r.Header["Via"] != nil || r.Header["X-Forwarded-For"] != nil || r.Header["Forwarded"] != nil
 	switch {
-	case relayed && !h.trusts(r.RemoteAddr):
+	case relayed && !v.trusts(r.RemoteAddr):
 		return http.StatusForbidden, "a PURGE through a proxy is carried out only if --trusted-proxies names that proxy"
-	case len(h.cfg.PurgeClients) == 0 && (err != nil || !from.IsLoopback()):
+	case len(v.PurgeClients) == 0 && (err != nil || !from.IsLoopback()):
 		return http.StatusMethodNotAllowed, "PURGE is for this machine only: others need --purge-client"
-	case len(h.cfg.PurgeClients) > 0 && (err != nil || !contains(h.cfg.PurgeClients, from)):
+	case len(v.PurgeClients) > 0 && (err != nil || !contains(v.PurgeClients, from)):
 		return http.StatusForbidden, "--purge-client does not include your address"
 	}
 	return 0, ""
@@ -38,7 +38,7 @@ func (h *Handler) mayPurge(r *http.Request) (status int, why string) {
 
 // purge carries out a PURGE of the tags in Surrogate-Key, Cache-Tag or xkey or, if there are none,
 // of the URL.
-func (h *Handler) purge(w http.ResponseWriter, r *http.Request) httpcache.Result {
+func (h *Handler) purge(w http.ResponseWriter, r *http.Request, v *view) httpcache.Result {
 	soft := r.Header.Get(softPurge) == "1"
 	var targets []invalidation.Target
 	for _, tag := range httpcache.Tags(r.Header) {
@@ -48,7 +48,7 @@ func (h *Handler) purge(w http.ResponseWriter, r *http.Request) httpcache.Result
 	case len(targets) > MaxPurgeTags:
 		return h.cache.Refuse(w, r, httpcache.ClientError, http.StatusBadRequest, "tags", fmt.Sprintf("more than %d tags at once", MaxPurgeTags))
 	case len(targets) == 0:
-		t := h.targetOf(r.URL, false)
+		t := v.targetOf(r.URL, false)
 		t.Soft = soft
 		targets = []invalidation.Target{t}
 	}

@@ -23,18 +23,18 @@ type refusal struct {
 
 // canonical returns r in the one form in which rules, keys, the log, siblings and origins see it:
 // with the absolute URL under which its response is stored. r is not changed.
-func (h *Handler) canonical(w http.ResponseWriter, r *http.Request) (*http.Request, *refusal) {
+func (v *view) canonical(w http.ResponseWriter, r *http.Request) (*http.Request, *refusal) {
 	if r.Method == "" || planted.Fault != "method-no-token" && !httpguts.ValidHeaderFieldName(r.Method) { // HTTP/2 frames any text
 		return nil, &refusal{http.StatusBadRequest, "bad-method", "the method is not a token"}
 	}
 	if no := framing(w, r); no != nil {
 		return nil, no
 	}
-	trusted := h.trusts(r.RemoteAddr)
-	header, size := h.fields.Clean(r.Header, r.Method, r.ContentLength != 0, trusted)
-	if size += len(r.RequestURI); size > h.cfg.MaxHeader && !sibling.IsLookup(r) { // a sibling adds fields to what it has accepted
+	trusted := v.trusts(r.RemoteAddr)
+	header, size := v.fields.Clean(r.Header, r.Method, r.ContentLength != 0, trusted)
+	if size += len(r.RequestURI); size > v.MaxHeader && !sibling.IsLookup(r) { // a sibling adds fields to what it has accepted
 		return nil, &refusal{http.StatusRequestHeaderFieldsTooLarge, "too-large",
-			fmt.Sprintf("the URL and the fields of the request are longer than the %d bytes of --max-header-size", h.cfg.MaxHeader)}
+			fmt.Sprintf("the URL and the fields of the request are longer than the %d bytes of --max-header-size", v.MaxHeader)}
 	}
 	by := forwarded{scheme: "http"}
 	if r.TLS != nil {
@@ -46,7 +46,7 @@ func (h *Handler) canonical(w http.ResponseWriter, r *http.Request) (*http.Reque
 			delete(header, "Forwarded")
 		}
 	}
-	target, no := h.target(r, by)
+	target, no := v.target(r, by)
 	if no != nil {
 		return nil, no
 	}
@@ -108,13 +108,13 @@ func wantTrailer(r *http.Request) {
 }
 
 // target returns the canonical URL that a request is for.
-func (h *Handler) target(r *http.Request, by forwarded) (t url.URL, no *refusal) {
+func (v *view) target(r *http.Request, by forwarded) (t url.URL, no *refusal) {
 	if strings.IndexByte(r.RequestURI, '#') >= 0 {
 		return t, &refusal{http.StatusBadRequest, "bad-target", "a request line must not have a fragment"}
 	}
 	u := canonical.URL(r.URL)
 	switch {
-	case u.Scheme == "" && h.sites == nil:
+	case u.Scheme == "" && v.sites == nil:
 		return t, &refusal{http.StatusBadRequest, "not-absolute",
 			"this is a forward proxy: configure it as your proxy, or send the absolute URL in the request line"}
 	case u.Scheme == "" && !strings.HasPrefix(u.Path, "/"):
@@ -126,17 +126,17 @@ func (h *Handler) target(r *http.Request, by forwarded) (t url.URL, no *refusal)
 		return t, &refusal{http.StatusBadRequest, "no-host", "the URL names no host"}
 	}
 	switch {
-	case h.sites == nil:
+	case v.sites == nil:
 		return u, nil
-	case h.sites[0].alone:
-		return h.originTarget(r, u, by)
+	case v.sites[0].alone:
+		return v.originTarget(r, u, by)
 	}
-	return h.siteTarget(r, u, by)
+	return v.siteTarget(r, u, by)
 }
 
 // siteTarget returns the URL under which a reverse proxy stores the response to a request for u.
 // Siblings use that URL in their lookups.
-func (h *Handler) siteTarget(r *http.Request, u url.URL, by forwarded) (url.URL, *refusal) {
+func (v *view) siteTarget(r *http.Request, u url.URL, by forwarded) (url.URL, *refusal) {
 	absolute := u.Scheme != ""
 	if !absolute {
 		u.Scheme, u.Host = by.scheme, by.host
@@ -145,9 +145,9 @@ func (h *Handler) siteTarget(r *http.Request, u url.URL, by forwarded) (url.URL,
 		}
 		u.Host = canonical.Authority(u.Scheme, u.Host)
 	}
-	site := h.find(u.Host, u.Path, absolute)
+	site := v.find(u.Host, u.Path, absolute)
 	if site == nil {
-		site = h.find(u.Host, u.Path, false)
+		site = v.find(u.Host, u.Path, false)
 	}
 	if site == nil || u.Host == "" {
 		return u, &refusal{http.StatusMisdirectedRequest, "wrong-site", "no site here has that host and path"}
@@ -161,17 +161,17 @@ func (h *Handler) siteTarget(r *http.Request, u url.URL, by forwarded) (url.URL,
 // originTarget is siteTarget for a single origin: the URL at the origin. Its scheme is the
 // client's where clients may use https, and its host is the one that a trusted proxy names, if
 // any: whatever is forwarded to the origin must be part of the key.
-func (h *Handler) originTarget(r *http.Request, u url.URL, by forwarded) (url.URL, *refusal) {
-	o := h.sites[0].Origins[0]
+func (v *view) originTarget(r *http.Request, u url.URL, by forwarded) (url.URL, *refusal) {
+	o := v.sites[0].Origins[0]
 	if u.Scheme != "" {
-		same := u.Host == o.Host && (u.Scheme == o.Scheme || h.bySchemes)
-		if !same && (h.cfg.TrustedProxies == nil || r.RequestURI != "" && !sibling.IsLookup(r)) || !strings.HasPrefix(u.Path, o.Path) {
+		same := u.Host == o.Host && (u.Scheme == o.Scheme || v.bySchemes)
+		if !same && (v.TrustedProxies == nil || r.RequestURI != "" && !sibling.IsLookup(r)) || !strings.HasPrefix(u.Path, o.Path) {
 			return u, &refusal{http.StatusMisdirectedRequest, "wrong-origin", "this is a reverse proxy for another origin"}
 		}
 		return u, nil
 	}
 	u.Scheme, u.Host = o.Scheme, o.Host
-	if h.bySchemes {
+	if v.bySchemes {
 		u.Scheme = by.scheme
 	}
 	if by.host != "" {

@@ -11,13 +11,13 @@ import (
 // ruled applies the rules to the responses of origins.
 type ruled struct {
 	http.RoundTripper
-	h *Handler
+	h     *Handler
+	rules rules.Set
 }
 
 // RoundTrip changes r's header, which is the cache's own copy.
 func (t ruled) RoundTrip(r *http.Request) (*http.Response, error) {
-	rules := t.h.rules.Load()
-	code := rules.Coding(r)
+	code := t.rules.Coding(r)
 	if code != "" {
 		coding.Conditions(r.Header)
 	}
@@ -32,20 +32,17 @@ func (t ruled) RoundTrip(r *http.Request) (*http.Response, error) {
 	if t.h.cfg.Now != nil {
 		now = t.h.cfg.Now
 	}
-	rules.Response(r, resp.StatusCode, resp.Header, now())
+	t.rules.Response(r, resp.StatusCode, resp.Header, now())
 	return resp, nil
 }
 
 // recode returns the function that makes the response to r from a stored one without a content
 // coding; nil if the rules want none.
 func (h *Handler) recode(r *http.Request, header http.Header) func(*http.Response) bool {
-	code := h.rules.Load().Coding(r)
+	code := h.view.Load().Rules.Coding(r)
 	if code == "" || code == "identity" || r.Method != http.MethodGet {
 		return nil
 	}
 	coding.Conditions(header)
 	return func(resp *http.Response) bool { return h.coder.Response(r, resp, code) }
 }
-
-// SetRules replaces the rules. Stored responses keep what was decided about them.
-func (h *Handler) SetRules(s rules.Set) { h.rules.Store(&s) }

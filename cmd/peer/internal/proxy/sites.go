@@ -75,14 +75,22 @@ func (s *Site) lists(host string) bool {
 
 // find returns the site that serves a host and a path; nil = none. The best fit of the host wins;
 // among equals the longest path.
-func (h *Handler) find(host, path string, key bool) (best *upstream) {
+func (v *view) find(host, path string, key bool) (best *upstream) {
 	most := -1
-	for _, u := range h.sites {
+	for _, u := range v.sites {
 		if fit, ok := u.serves(host, path, key); ok && (fit > most || fit == most && len(u.Path) > len(best.Path)) {
 			best, most = u, fit
 		}
 	}
 	return best
+}
+
+// siteOf returns the site that has the response of a URL under which responses are stored; nil = none.
+func (v *view) siteOf(u *url.URL) *upstream {
+	if len(v.sites) > 0 && v.sites[0].alone {
+		return v.sites[0]
+	}
+	return v.find(canonical.Authority(u.Scheme, u.Host), u.Path, true)
 }
 
 // under puts the path of u below that of an origin.
@@ -95,21 +103,18 @@ func under(o, u *url.URL) {
 
 // upstreams is the transport to the origins of all sites. It takes requests for the URLs under
 // which responses are stored.
-type upstreams struct{ h *Handler }
+type upstreams struct{ *view }
 
 // RoundTrip changes r's header, which is the cache's own copy.
 func (t upstreams) RoundTrip(r *http.Request) (*http.Response, error) {
-	site := t.h.sites[0]
-	if !site.alone {
-		host := canonical.Authority(r.URL.Scheme, r.URL.Host)
-		if site = t.h.find(host, r.URL.Path, true); site == nil {
-			return nil, fmt.Errorf("proxy: no site for %s", host)
-		}
+	site := t.siteOf(r.URL)
+	if site == nil {
+		return nil, fmt.Errorf("proxy: no site for %s", r.URL.Host)
 	}
 	proto, host := r.URL.Scheme, r.URL.Host
 	switch {
 	case site.alone:
-		if !t.h.bySchemes {
+		if !t.bySchemes {
 			proto = "http"
 		}
 		if strings.EqualFold(host, site.Origins[0].Host) {

@@ -61,7 +61,7 @@ func TestSpoiledDisk(t *testing.T) {
 	for _, sibling := range []bool{false, true} {
 		for _, cut := range []bool{false, true} {
 			dir := t.TempDir()
-			h, err := New(Config{Config: httpcache.Config{Name: "a"}, Store: diskstore.Options{Dir: dir, MaxBytes: 256 << 20}, Origin: target})
+			h, err := New(Config{Settings: Settings{Origin: target}, Config: httpcache.Config{Name: "a"}, Store: diskstore.Options{Dir: dir, MaxBytes: 256 << 20}})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -20,7 +20,7 @@ import (
 // and for comparison only one of them. The difference is the cost of the store and the decoder.
 func BenchmarkHitSpread(b *testing.B) {
 	const objects, size = 100_000, 1 << 10
-	h, err := New(Config{Config: httpcache.Config{Name: "bench"}, Store: diskstore.Options{Dir: b.TempDir(), MaxBytes: 1 << 30, MemoryBytes: 64 << 20}, Origin: &url.URL{Scheme: "http", Host: "bench"}, OriginTransport: answering{"max-age=3600", size}})
+	h, err := New(Config{Settings: Settings{Origin: &url.URL{Scheme: "http", Host: "bench"}}, Config: httpcache.Config{Name: "bench"}, Store: diskstore.Options{Dir: b.TempDir(), MaxBytes: 1 << 30, MemoryBytes: 64 << 20}, OriginTransport: answering{"max-age=3600", size}})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -27,10 +27,10 @@ func fromSquid(h http.Header) bool {
 // connection. A Squid would pass any other answer of ours on to its client, or would not store
 // what it fetches instead. When the connection is closed it goes to the origin at once. It is
 // also closed if the answer does not begin in time, since a Squid waits for a quarter of an hour.
-func (h *Handler) answerSquid(w http.ResponseWriter, r *http.Request, e *Event) httpcache.Result {
+func (h *Handler) answerSquid(w http.ResponseWriter, r *http.Request, v *view, e *Event) httpcache.Result {
 	a := &squidAnswer{ResponseWriter: w}
 	clock := time.AfterFunc(h.cfg.SiblingTimeout, a.giveUp)
-	res := h.serve(a, r, e)
+	res := h.serve(a, r, v, e)
 	clock.Stop()
 	a.Refused() // no effect if the answer has begun
 	e.Closed = a.state.Load() != begun

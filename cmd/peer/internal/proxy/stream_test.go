@@ -56,8 +56,8 @@ func TestBigBody(t *testing.T) {
 	var servers []*httptest.Server
 	var b *Handler // the last
 	for i, name := range []string{"a", "b"} {
-		h, err := New(Config{Config: httpcache.Config{Name: name}, Store: diskstore.Options{Dir: t.TempDir(), MaxBytes: 2 << 30, MemoryBytes: 8 << 20},
-			Origin: target, Locator: locators[i], SiblingTimeout: time.Minute}) // a busy machine is not what is tested
+		h, err := New(Config{Settings: Settings{Origin: target}, Config: httpcache.Config{Name: name}, Store: diskstore.Options{Dir: t.TempDir(), MaxBytes: 2 << 30, MemoryBytes: 8 << 20},
+			Locator: locators[i], SiblingTimeout: time.Minute}) // a busy machine is not what is tested
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -108,7 +108,7 @@ func TestBodyFasterThanItsClient(t *testing.T) {
 	const size = 64 << 20
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	target, _ := url.Parse("http://origin.test")
-	h, err := New(Config{Config: httpcache.Config{Name: "a"}, Store: diskstore.Options{Dir: t.TempDir(), MaxBytes: 2 << 30, MemoryBytes: 8 << 20}, Origin: target, OriginTransport: instant{size}})
+	h, err := New(Config{Settings: Settings{Origin: target}, Config: httpcache.Config{Name: "a"}, Store: diskstore.Options{Dir: t.TempDir(), MaxBytes: 2 << 30, MemoryBytes: 8 << 20}, OriginTransport: instant{size}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -47,7 +47,7 @@ func TestUnwritableStore(t *testing.T) {
 	for _, size := range []int{1000, 64 << 10, 64<<10 + 1, 300_000, 3 << 20} {
 		dir := filepath.Join(t.TempDir(), "store") // part of which may come back
 		want := bytes.Repeat([]byte("0123456789abcdef!"), size/17+1)[:size]
-		h, err := New(Config{Config: httpcache.Config{Name: "a"}, Store: diskstore.Options{Dir: dir, MaxBytes: 64 << 20, MemoryBytes: 8 << 20}, Origin: target, OriginTransport: atOnceOrigin{want}})
+		h, err := New(Config{Settings: Settings{Origin: target}, Config: httpcache.Config{Name: "a"}, Store: diskstore.Options{Dir: dir, MaxBytes: 64 << 20, MemoryBytes: 8 << 20}, OriginTransport: atOnceOrigin{want}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -30,7 +30,7 @@ func (h *Handler) upgrade(w http.ResponseWriter, r *http.Request) httpcache.Resu
 	out.Header.Set("Connection", "Upgrade")
 	out.Header.Set("Upgrade", "websocket")
 	rfc9111.AddVia(out.Header, 1, 1, h.cfg.Name)
-	resp, err := h.origins.RoundTrip(out)
+	resp, err := toOrigins{h}.RoundTrip(out)
 	if err != nil {
 		return h.cache.Failed(w, r, out.URL.Host, err)
 	}

@@ -25,8 +25,10 @@ const (
 // An upstream is a site with the state of its origins.
 type upstream struct {
 	Site
-	backends []*backend
-	turn     atomic.Uint64 // of the round robin among equally busy origins
+	configured Site               // as it was given
+	stop       context.CancelFunc // ends its health checks
+	backends   []*backend
+	turn       atomic.Uint64 // of the round robin among equally busy origins
 }
 
 // A backend is one origin of a site.
@@ -46,7 +48,7 @@ type backend struct {
 // newUpstream returns the site with its origins. The h2c origins among them have http URLs from
 // here on, and still need a transport of their own.
 func newUpstream(s Site, transport *origins) *upstream {
-	u := &upstream{Site: s}
+	u := &upstream{Site: s, configured: s}
 	u.Origins = nil
 	for _, o := range s.Origins {
 		b := &backend{url: o, transport: transport, count: s.Balance}

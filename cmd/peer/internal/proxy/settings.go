@@ -1,0 +1,164 @@
+package proxy
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/canonical"
+	"github.com/summarycache/summarycache/cmd/peer/internal/rules"
+)
+
+// Settings are the part of a [Config] that [Handler.Configure] can change while requests are under way.
+type Settings struct {
+	Origin *url.URL // reverse proxy for this origin (scheme, host and an optional path prefix), whatever host clients name
+	// PreserveHost sends clients' Host to Origin, and makes it part of the key, as with a Site.
+	PreserveHost bool
+	Sites        []Site // or a reverse proxy for these; without Origin and Sites, a forward proxy
+
+	// TrustedProxies are the networks of the proxies in front of a reverse proxy whose forwarding
+	// fields are trusted. With any, the client's scheme is part of the key.
+	TrustedProxies []netip.Prefix
+	// PurgeClients are the networks from which a PURGE is carried out; none = this machine.
+	PurgeClients []netip.Prefix
+
+	// Rules are the operator's caching rules. Unless one of them allows it, no response with
+	// a Set-Cookie is stored. Stored responses keep what was decided about them.
+	Rules rules.Set
+
+	// MaxHeader limits the URL and the fields of a client's request, in bytes; 0 = 16 KiB. A longer
+	// one is answered 431: origins differ in what they take, and answer the rest with errors.
+	MaxHeader int
+	// PassFields are request fields that origins get although they may take them for something that
+	// is not in the key (see [canonical.Fields]).
+	PassFields []string
+
+	// Deadlines for origins, each 0 = 60 s. ConnectTimeout is for a connection, TLS included,
+	// also to a CONNECT target. FirstByteTimeout is from the end of a request to the header of
+	// its response.
+	ConnectTimeout, FirstByteTimeout time.Duration
+
+	AllowClient  func(remote string) bool     // who may use a forward proxy, by the address and port of the connection; nil = everybody
+	AllowConnect func(host, port string) bool // which CONNECT targets a forward proxy tunnels to; nil = all
+}
+
+// A view is what the settings of a time make of requests. A request has one of them from its
+// arrival until the cache gets it. It is immutable, but for the state of the origins.
+type view struct {
+	Settings
+	fields    *canonical.Fields
+	bySchemes bool              // clients may use https: the scheme is part of the key
+	shared    *origins          // to the origins of a forward proxy, and of sites without settings of their own
+	sites     []*upstream       // nil = a forward proxy
+	origins   http.RoundTripper // to all origins, with the rules applied
+}
+
+// Configure replaces the settings. Requests under way end as they began, and an origin that stays
+// keeps its connections and its state.
+func (h *Handler) Configure(s Settings) {
+	h.configuring.Lock()
+	defer h.configuring.Unlock()
+	s.ConnectTimeout, s.FirstByteTimeout = cmp.Or(s.ConnectTimeout, time.Minute), cmp.Or(s.FirstByteTimeout, time.Minute)
+	s.MaxHeader = cmp.Or(s.MaxHeader, 16<<10)
+	old := h.view.Load()
+	v := &view{Settings: s, fields: canonical.NewFields(s.PassFields), bySchemes: s.TrustedProxies != nil || h.cfg.ClientTLS}
+	h.connectOrigins(v, old)
+	h.failing.only(v)
+	h.former.Store(old)
+	h.view.Store(v)
+	if old != nil {
+		old.leave(v)
+	}
+}
+
+// connectOrigins makes the transports to the origins of v, except those that it takes from old.
+func (h *Handler) connectOrigins(v, old *view) {
+	stays := old != nil && old.ConnectTimeout == v.ConnectTimeout && old.FirstByteTimeout == v.FirstByteTimeout
+	if stays {
+		v.shared = old.shared
+	} else {
+		v.shared = h.originTransport(v.ConnectTimeout, v.FirstByteTimeout, nil)
+	}
+	sites := v.Sites
+	if v.Origin != nil {
+		origin := *v.Origin
+		origin.Host = canonical.Authority(origin.Scheme, origin.Host) // so that equal URLs are equal keys, with or without the default port
+		sites = []Site{{Origins: []*url.URL{&origin}, alone: !v.PreserveHost}}
+	}
+	for _, s := range sites {
+		if i := -1; stays {
+			if i = slices.IndexFunc(old.sites, func(u *upstream) bool { return s.TLS == nil && reflect.DeepEqual(u.configured, s) }); i >= 0 {
+				v.sites = append(v.sites, old.sites[i])
+				continue
+			}
+		}
+		v.sites = append(v.sites, h.openSite(s, v))
+	}
+	v.origins = ruled{v.shared, h, v.Rules}
+	if v.sites != nil {
+		v.origins = ruled{upstreams{v}, h, v.Rules}
+	}
+}
+
+// openSite makes the transports to the origins of a site, and begins to check them.
+func (h *Handler) openSite(s Site, v *view) *upstream {
+	to := v.shared
+	connect, firstByte := cmp.Or(s.ConnectTimeout, v.ConnectTimeout), cmp.Or(s.FirstByteTimeout, v.FirstByteTimeout)
+	if s.TLS != nil || s.ConnectTimeout != 0 || s.FirstByteTimeout != 0 {
+		to = h.originTransport(connect, firstByte, s.TLS)
+	}
+	u := newUpstream(s, to)
+	if slices.ContainsFunc(u.backends, func(b *backend) bool { return b.clear }) {
+		u.overClear(h.clearTransport(connect, firstByte))
+	}
+	var ctx context.Context
+	if ctx, u.stop = context.WithCancel(h.closed); u.Check != "" {
+		h.watching.Go(func() { u.watch(ctx, h.cfg.Name, h.cfg.Logger) })
+	}
+	return u
+}
+
+// leave ends the health checks of sites that are not in next, and closes idle connections to their
+// origins. Those in use are closed once they have been idle for some time.
+func (v *view) leave(next *view) {
+	for _, u := range v.sites {
+		if !slices.Contains(next.sites, u) {
+			u.stop()
+		}
+	}
+	kept := next.transports()
+	for t := range v.transports() {
+		if !kept[t] {
+			t.CloseIdleConnections()
+		}
+	}
+}
+
+// transports returns all transports to origins.
+func (v *view) transports() map[*origins]bool {
+	all := map[*origins]bool{v.shared: true}
+	for _, u := range v.sites {
+		for _, b := range u.backends {
+			all[b.transport] = true
+		}
+	}
+	return all
+}
+
+// toOrigins carries the cache's requests to origins by the present settings, or by the former ones
+// if the site of a request that was under way is no longer there.
+type toOrigins struct{ h *Handler }
+
+// RoundTrip implements [http.RoundTripper].
+func (t toOrigins) RoundTrip(r *http.Request) (*http.Response, error) {
+	v := t.h.view.Load()
+	if former := t.h.former.Load(); former != nil && v.sites != nil && v.siteOf(r.URL) == nil {
+		v = former
+	}
+	return v.origins.RoundTrip(r)
+}
