@@ -14,7 +14,7 @@ func (c *CountingFilter) AppendTo(dst []byte) []byte {
 	c.freezing.Lock()
 	defer c.freezing.Unlock()
 	base := c.current.Load()
-	counters := c.counters.Load()
+	counters := c.now()
 	now := counters.collect(base, true)
 	f := base
 	if now.delta.Len() > 0 {
@@ -78,15 +78,15 @@ func DecodeCountingFilter(b []byte, lim Limits) (*CountingFilter, error) {
 
 // Verify reports whether the filter holds exactly the keys that seq yields, each as often as it
 // was added. It compares two sums of 64 bits, which are equal by chance once in 2^64 times.
-// Call it after loading a saved filter, before trusting the filter. If it returns false, call
-// [CountingFilter.Rebuild]. While keys are added or removed, the result means nothing.
+// Call it after loading a saved filter, before trusting the filter. If it returns false, fill a new
+// one. While keys are added or removed, the result means nothing.
 func (c *CountingFilter) Verify(seq iter.Seq[Key]) bool {
 	var want stock
 	for k := range seq {
 		want.keys++
 		want.sum += sumOf(k)
 	}
-	return c.counters.Load().stock() == want
+	return c.now().stock() == want
 }
 
 func (r *reader) levels(ones uint64) []uint8 {
@@ -141,7 +141,7 @@ func restore(f *Filter, counts []uint8, held stock) *CountingFilter {
 // load adds the counter of a frozen position to a shard that does not have it yet.
 func (s *shard) load(c *counters, rel uint32, count uint8) {
 	if count == maxCount {
-		s.rarely().saturated++
+		s.saturated++
 	}
 	for ; !s.isArray; s.grow(c) {
 		if s.enter(c, c.scatter(rel), slotFrozen|uint32(count)) {

@@ -12,16 +12,15 @@ import (
 // that reaches 15 stays there (Fan et al., Summary Cache, section V-C), so there is never
 // a false negative.
 //
-// Callers add a key once when its object arrives and remove it once when the object leaves. All
-// methods are safe for concurrent use. Adding and removing different keys scales with the
-// number of cores. [CountingFilter.Advance] and [CountingFilter.Rebuild] exclude each other.
-// They never block readers of filters, and they block writers for less than a millisecond at a
-// million keys.
+// Callers add a key once when its object arrives and remove it once when the object leaves. For a
+// cache that repeats its events, or may outgrow its filter, use a [Set]. All methods are safe for
+// concurrent use. Adding and removing different keys scales with the number of cores.
+// [CountingFilter.Advance] never blocks readers of filters, and blocks writers for less than a
+// millisecond at a million keys.
 type CountingFilter struct {
-	counters atomic.Pointer[counters]
+	counters atomic.Pointer[counters] // use now: it is nil in the zero CountingFilter
 	current  atomic.Pointer[Filter]
-	freezing sync.Mutex // Advance, and the last step of Rebuild
-	building sync.Mutex // Rebuild
+	freezing sync.Mutex // Advance, and the last step of Set.Rebuild
 }
 
 // counters has everything that depends on the geometry.
@@ -34,7 +33,6 @@ type counters struct {
 	inherited  stock // of a loaded filter, in addition to what the shards count
 	shards     []shard
 	arrayWords int                     // of a shard in array form
-	retired    bool                    // replaced by a rebuild; guarded by any shard's lock, changed under all
 	onChange   *atomic.Pointer[func()] // of the counting filter; see OnChange
 }
 
@@ -87,38 +85,29 @@ func emptyFilter(g Geometry, epoch uint64) *Filter {
 	return newFilter(g, Version{Epoch: epoch, State: emptyState(g)}, 0, nil)
 }
 
-// Geometry returns how keys become positions. It changes only in Rebuild.
-func (c *CountingFilter) Geometry() Geometry { return c.counters.Load().geometry }
+// Geometry returns how keys become positions. It changes only if a [Set] gives the filter another one.
+func (c *CountingFilter) Geometry() Geometry { return c.now().geometry }
+
+// now returns the present counters.
+func (c *CountingFilter) now() *counters {
+	if now := c.counters.Load(); now != nil {
+		return now
+	}
+	panic("digest: a zero CountingFilter: use NewCountingFilter")
+}
 
 // Add says that the cache now holds k. A frozen filter contains every key whose
 // Add returned before [CountingFilter.Advance] was called.
-func (c *CountingFilter) Add(k Key) {
-	// Retired counters have been replaced already. So another turn of this loop, or of those
-	// below, happens only after another rebuild.
-	for !c.counters.Load().add(k) {
-	}
-}
+func (c *CountingFilter) Add(k Key) { c.now().add(k) }
 
 // Remove says that the cache no longer holds k. It returns false, and changes nothing,
 // if the counters show that k was not there. A key that was never added may look present,
 // as a false positive does; removing it decrements the counters of other keys. So remove
 // only what was added.
-func (c *CountingFilter) Remove(k Key) bool {
-	for {
-		if done, removed := c.counters.Load().remove(k); done {
-			return removed
-		}
-	}
-}
+func (c *CountingFilter) Remove(k Key) bool { return c.now().remove(k) }
 
 // MayContain reports whether every counter of k is above zero.
-func (c *CountingFilter) MayContain(k Key) bool {
-	for {
-		if n, ok := c.counters.Load().times(k); ok {
-			return n > 0
-		}
-	}
-}
+func (c *CountingFilter) MayContain(k Key) bool { return c.now().times(k) > 0 }
 
 // Current returns the last frozen version: an empty one at first. It never blocks.
 func (c *CountingFilter) Current() *Filter { return c.current.Load() }
@@ -139,7 +128,7 @@ func (c *CountingFilter) AdvanceDelta() (*Filter, *Delta) {
 	c.freezing.Lock()
 	defer c.freezing.Unlock()
 	base := c.current.Load()
-	d := c.counters.Load().collect(base, false).delta
+	d := c.now().collect(base, false).delta
 	if d.Len() == 0 {
 		return base, d
 	}
@@ -152,7 +141,7 @@ func (c *CountingFilter) AdvanceDelta() (*Filter, *Delta) {
 // by a rebuild, and perhaps more often: at least once between a freeze and the time at which Changed
 // is no longer zero. So a publisher need not poll. f replaces the function of an earlier call. It
 // is called by the writer, in the middle of its operation: it must not block, nor use the filter.
-func (c *CountingFilter) OnChange(f func()) { c.counters.Load().onChange.Store(&f) }
+func (c *CountingFilter) OnChange(f func()) { c.now().onChange.Store(&f) }
 
 // differs calls the function of OnChange if a shard begins to differ from the frozen filter. before
 // and after are its differing positions.
@@ -175,90 +164,59 @@ func (c *counters) at(p uint64) (*shard, uint32) {
 // span is the number of positions of a shard.
 func (c *counters) span() uint64 { return 1 << c.spanBits }
 
-// add returns false if the counters are retired.
-func (c *counters) add(k Key) bool {
+func (c *counters) add(k Key) {
 	if c.geometry.Hashes > 1 {
-		return c.addMany(k)
+		c.addMany(k)
+		return
 	}
 	s, rel := c.at(c.geometry.single(k))
 	s.mu.Lock()
-	if c.retired {
-		s.mu.Unlock()
-		return false
-	}
-	if s.watched() {
-		s.touch(k, s.count(c, rel), +1)
-	}
 	s.bump(c, rel)
 	s.keys++
 	s.sum += sumOf(k)
 	s.mu.Unlock()
-	return true
 }
 
-// remove returns done = false if the counters are retired.
-func (c *counters) remove(k Key) (done, removed bool) {
+func (c *counters) remove(k Key) bool {
 	if c.geometry.Hashes > 1 {
 		return c.removeMany(k)
 	}
 	s, rel := c.at(c.geometry.single(k))
 	s.mu.Lock()
-	if c.retired {
-		s.mu.Unlock()
-		return false, false
-	}
-	n := s.decrement(c, rel)
-	if n > 0 {
+	removed := s.decrement(c, rel) > 0
+	if removed {
 		s.keys--
 		s.sum -= sumOf(k)
-		if s.watched() {
-			s.touch(k, n, -1)
-		}
 	}
 	s.mu.Unlock()
-	return true, n > 0
+	return removed
 }
 
-func (c *counters) addMany(k Key) bool {
+func (c *counters) addMany(k Key) {
 	var buf [MaxHashes]uint64
 	positions := c.geometry.positions(&buf, k)
 	home, _ := c.at(positions[0])
 	sortFew(positions)
 	c.lock(positions)
 	defer c.unlock(positions)
-	if c.retired {
-		return false
-	}
-	// Reading all counters first lets the processor fetch them at once.
-	least := c.least(positions)
-	if home.watched() {
-		home.touch(k, least, +1)
-	}
+	c.least(positions) // reading all counters first lets the processor fetch them at once
 	for _, p := range positions {
 		s, rel := c.at(p)
 		s.bump(c, rel)
 	}
 	home.keys++
 	home.sum += sumOf(k)
-	return true
 }
 
-func (c *counters) removeMany(k Key) (done, removed bool) {
+func (c *counters) removeMany(k Key) bool {
 	var buf [MaxHashes]uint64
 	positions := c.geometry.positions(&buf, k)
 	home, _ := c.at(positions[0])
 	sortFew(positions)
 	c.lock(positions)
 	defer c.unlock(positions)
-	if c.retired {
-		return false, false
-	}
-	least := c.least(positions)
-	if least == 0 {
-		return true, false
-	}
-	if home.watched() {
-		home.touch(k, least, -1)
+	if c.least(positions) == 0 {
+		return false
 	}
 	for _, p := range positions {
 		s, rel := c.at(p)
@@ -266,21 +224,18 @@ func (c *counters) removeMany(k Key) (done, removed bool) {
 	}
 	home.keys--
 	home.sum -= sumOf(k)
-	return true, true
+	return true
 }
 
 // times returns the smallest count among a key's positions. The key was added and not removed
-// at most so many times. ok is false if the counters are retired.
-func (c *counters) times(k Key) (n uint8, ok bool) {
+// at most so many times.
+func (c *counters) times(k Key) uint8 {
 	var buf [MaxHashes]uint64
 	positions := c.geometry.positions(&buf, k)
 	sortFew(positions)
 	c.lock(positions)
 	defer c.unlock(positions)
-	if c.retired {
-		return 0, false
-	}
-	return c.least(positions), true
+	return c.least(positions)
 }
 
 // sortFew sorts by insertion.

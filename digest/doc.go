@@ -7,7 +7,8 @@
 // package gossip distributes digests, and package digest/feed does it over a transport
 // that you have.
 //
-// Start with a [CountingFilter], which follows one cache as objects come and go.
+// Start with a [Set], which has exactly the keys that one cache holds, and grows. It keeps a
+// [CountingFilter], which is what a cache needs that has such a set already.
 // [CountingFilter.Advance] freezes it into a Filter, which is immutable and safe
 // to share. [Diff] returns the [Delta] between two filters of one cache, a [History]
 // keeps such deltas, and package index looks a key up in the filters of many peers at

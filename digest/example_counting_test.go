@@ -24,33 +24,27 @@ func ExampleCountingFilter_Verify() {
 		panic(err) // then begin with an empty one
 	}
 	fmt.Println("as it was:", again.Verify(slices.Values(store)))
-	store = store[:1] // an object was lost with its disk
-	if !again.Verify(slices.Values(store)) {
-		err = again.Rebuild(g, slices.Values(store))
-	}
-	fmt.Println("after the loss:", again.Verify(slices.Values(store)), again.Len(), err)
+	store = store[:1]                                                  // an object was lost with its disk
+	fmt.Println("after the loss:", again.Verify(slices.Values(store))) // then begin with an empty one, too
 	// Output:
 	// as it was: true
-	// after the loss: true 1 <nil>
+	// after the loss: false
 }
 
-// A filter that grew too full gets a larger geometry while it is in use.
-func ExampleCountingFilter_Rebuild() {
-	small, _ := digest.GeometryFor(100, 0.01)
-	held, _ := digest.NewCountingFilter(small, 1)
-	var cache []digest.Key // what the cache holds
-	for i := range 1000 {
-		cache = append(cache, digest.KeyOfString(0, fmt.Sprint(i)))
-		held.Add(cache[i])
-	}
-	fmt.Printf("%.1f %%\n", 100*held.Advance().FalsePositiveRate())
-
-	large, _ := digest.GeometryFor(1000, 0.01)
-	if err := held.Rebuild(large, slices.Values(cache)); err != nil {
+// A set that outgrows its plan gets a larger filter while it is in use.
+func ExampleSet() {
+	held, err := digest.PlanSet(100, 0.01, 0, 1) // keys, rate, seed, epoch
+	if err != nil {
 		panic(err)
 	}
-	fmt.Printf("%.1f %%, epoch %d\n", 100*held.Current().FalsePositiveRate(), held.Current().Version().Epoch)
+	for i := range 1000 {
+		held.Add(digest.KeyOfString(0, fmt.Sprint(i)))
+		held.Add(digest.KeyOfString(0, fmt.Sprint(i))) // is there already
+	}
+	held.Remove(digest.KeyOfString(0, "7"))
+	held.Settle() // wait for the goroutine that plans it anew
+	f := held.Filter().Advance()
+	fmt.Println(held.Len(), "keys, at most one false positive in 100:", f.FalsePositiveRate() <= 0.01)
 	// Output:
-	// 9.4 %
-	// 1.0 %, epoch 2
+	// 999 keys, at most one false positive in 100: true
 }

@@ -10,13 +10,11 @@ import (
 
 func Example() {
 	seed := digest.SeedFrom([]byte("what only the cluster knows"))
-	geometry, _ := digest.GeometryFor(100_000, 0.001)
-	geometry.Seed = seed
 
 	// In the cache that publishes:
-	held, _ := digest.NewCountingFilter(geometry, 1)
+	held, _ := digest.PlanSet(100_000, 0.001, seed, 1) // 1: greater in each life of the cache
 	held.Add(digest.KeyOfString(seed, "GET http://example.com/"))
-	snapshot := held.Advance().AppendTo(nil)
+	snapshot := held.Filter().Advance().AppendTo(nil)
 
 	// In the one that listens:
 	peers := index.New()
@@ -80,13 +78,13 @@ func ExamplePlan() {
 // A history brings a replica up to date with one delta, however old its version is.
 func ExampleHistory() {
 	seed := digest.SeedFrom([]byte("what only the cluster knows"))
-	held, _ := digest.NewCountingFilter(digest.Geometry{Bits: 1 << 20, Hashes: 1, Seed: seed}, 1)
+	held, _ := digest.PlanSet(1000, 0.001, seed, 1)
 	history := digest.NewHistory(1 << 20)
-	history.Advance(held.Current())
-	start := held.Current().Version()
+	history.Advance(held.Filter().Current())
+	start := held.Filter().Current().Version()
 	for i := range 3 {
 		held.Add(digest.KeyOfString(seed, fmt.Sprint("object ", i)))
-		history.AdvanceDelta(held.AdvanceDelta())
+		history.AdvanceDelta(held.Filter().AdvanceDelta())
 	}
 	delta, base, ok := history.Since(start)
 	message, err := delta.AppendTo(nil, base)

@@ -1,6 +1,7 @@
 package digest
 
 import (
+	"fmt"
 	"iter"
 	"math"
 	"unsafe"
@@ -82,6 +83,18 @@ func (f *Filter) AppendPositions(dst []uint64, from uint64, n int) []uint64 {
 // a key that the cache did not hold: the share of set positions to the power k.
 func (f *Filter) FalsePositiveRate() float64 {
 	return math.Pow(float64(f.ones)/float64(f.geometry.Bits), float64(f.geometry.Hashes))
+}
+
+// Crowded returns an error that wraps [ErrGeometry] if far fewer positions are set than so many keys
+// set, and nil otherwise: then most keys share a few positions, and absent ones do, too. Such keys are
+// no uniform hashes: make them by [KeyOf] or [KeyOfUint64].
+func (f *Filter) Crowded() error {
+	const few = 16 // keys may share positions by chance
+	fill, _ := f.geometry.Predict(f.keys)
+	if want := fill * float64(f.geometry.Bits); f.keys > few && float64(f.ones) < want/2 {
+		return fmt.Errorf("digest: %w: %d keys set %d positions, uniform ones set %.0f: see KeyOfUint64", ErrGeometry, f.keys, f.ones, want)
+	}
+	return nil
 }
 
 // MemoryBytes returns the memory that the filter occupies, including what it shares with

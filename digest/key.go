@@ -32,6 +32,13 @@ func KeyOfString(seed uint64, identity string) Key {
 	return Key(d.Sum64())
 }
 
+// KeyOfUint64 returns the key of an object that is known by a number: a block hash, a row's id. It is
+// a bijection for each seed, so that no two numbers have the same key. A number is no key itself, even
+// if it is a hash of 64 bits that others have made: small numbers, for one, share a position.
+func KeyOfUint64(seed, number uint64) Key {
+	return Key(mix(mix(number+golden) ^ mix(seed)))
+}
+
 // SeedFrom derives the cluster's seed from its secret, of which the caller
 // should provide at least 16 random bytes. An empty secret gives seed 0, which
 // means that there is none: anybody may then choose objects that pollute filters.

@@ -28,28 +28,12 @@ type shard struct {
 	differing  int32      // positions that differ from the frozen filter
 	groupShift uint8
 	isArray    bool
-	dirty      uint64     // bit g: a line of [g<<groupShift, (g+1)<<groupShift) is marked
-	sum        uint64     // of sumOf over these keys: see Verify
-	rare       *rareState // or nil
+	dirty      uint64 // bit g: a line of [g<<groupShift, (g+1)<<groupShift) is marked
+	sum        uint64 // of sumOf over these keys: see Verify
+	saturated  int32
 }
 
 func (s *shard) words() []uint32 { return unsafe.Slice(s.base, s.size) }
-
-// rareState has what only few shards, or few operations, need.
-type rareState struct {
-	touched   map[Key]touch // while a rebuild is under way
-	saturated int
-}
-
-func (s *shard) rarely() *rareState {
-	if s.rare == nil {
-		s.rare = new(rareState)
-	}
-	return s.rare
-}
-
-// watched reports whether a rebuild is recording the keys that change.
-func (s *shard) watched() bool { return s.rare != nil && s.rare.touched != nil }
 
 // count returns how many keys have position rel.
 func (s *shard) count(c *counters, rel uint32) uint8 {
@@ -63,7 +47,7 @@ func (s *shard) count(c *counters, rel uint32) uint8 {
 // bump is increment. It also counts the counters that become stuck.
 func (s *shard) bump(c *counters, rel uint32) {
 	if s.increment(c, rel) == maxCount-1 {
-		s.rarely().saturated++
+		s.saturated++
 	}
 }
 

@@ -17,7 +17,7 @@ type stallMeter struct {
 	took  []time.Duration
 }
 
-func (m *stallMeter) run(c *CountingFilter, stop *atomic.Bool) {
+func (m *stallMeter) run(c *Set, stop *atomic.Bool) {
 	for i, on := 0, true; on; i, on = (i+1)%len(m.keys), !stop.Load() { // once at least
 		begin := time.Now()
 		c.Remove(m.keys[i])
@@ -54,10 +54,10 @@ func roomFor(n int) []time.Duration {
 // be subtracted. The promise is a millisecond. It needs two cores.
 func BenchmarkWriterStall(b *testing.B) {
 	for _, g := range million {
-		works := map[string]func(*CountingFilter, []Key){
-			"Advance": func(c *CountingFilter, _ []Key) { c.Advance() },
-			"Rebuild": func(c *CountingFilter, keys []Key) {
-				if err := c.Rebuild(g, slices.Values(keys)); err != nil {
+		works := map[string]func(*Set){
+			"Advance": func(c *Set) { c.Filter().Advance() },
+			"Rebuild": func(c *Set) {
+				if err := c.Rebuild(g); err != nil {
 					b.Fatal(err)
 				}
 			},
@@ -65,9 +65,9 @@ func BenchmarkWriterStall(b *testing.B) {
 		for _, what := range []string{"Advance", "Rebuild"} {
 			for _, pause := range []time.Duration{0, 20 * time.Microsecond} {
 				b.Run(fmt.Sprintf("%s/%s/pause=%v", name(g), what, pause), func(b *testing.B) {
-					c, keys := filled(b, g)
-					c.Advance()
-					stays := keys[:benchKeys/2]
+					keys := randomKeys(random(1), benchKeys)
+					c := newSet(b, g, keys...)
+					c.Filter().Advance()
 					writes := slices.Clone(keys[benchKeys/2:])
 					measure := func(m *stallMeter, work func()) time.Duration {
 						var stop atomic.Bool
@@ -82,7 +82,7 @@ func BenchmarkWriterStall(b *testing.B) {
 					busy := &stallMeter{keys: writes, pause: pause, took: roomFor(1 << 23)}
 					alone := &stallMeter{keys: writes, pause: pause, took: roomFor(1 << 23)}
 					for b.Loop() {
-						lasted := measure(busy, func() { works[what](c, stays) })
+						lasted := measure(busy, func() { works[what](c) })
 						measure(alone, func() { time.Sleep(lasted) })
 					}
 					busy.report(b, "busy")

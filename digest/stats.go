@@ -6,23 +6,21 @@ import "unsafe"
 // microseconds.
 
 // Len returns how many keys were added and not removed.
-func (c *CountingFilter) Len() int { return max(0, int(c.counters.Load().stock().keys)) }
+func (c *CountingFilter) Len() int { return max(0, int(c.now().stock().keys)) }
 
 // Changed returns how many positions differ from the last frozen filter: the
 // length of the delta that Advance would make now.
 func (c *CountingFilter) Changed() (n int) {
-	for s := range c.counters.Load().locked {
+	for s := range c.now().locked {
 		n += int(s.differing)
 	}
 	return n
 }
 
-// Saturated returns how many counters are stuck at 15 until the next Rebuild.
+// Saturated returns how many counters are stuck at 15 until the next [Set.Rebuild].
 func (c *CountingFilter) Saturated() (n int) {
-	for s := range c.counters.Load().locked {
-		if s.rare != nil {
-			n += s.rare.saturated
-		}
+	for s := range c.now().locked {
+		n += int(s.saturated)
 	}
 	return n
 }
@@ -46,13 +44,10 @@ func (c *counters) stock() stock {
 
 // MemoryBytes returns the memory of the counters, without that of the frozen filter.
 func (c *CountingFilter) MemoryBytes() int {
-	counters := c.counters.Load()
+	counters := c.now()
 	n := 0
 	for s := range counters.locked {
 		n += int(unsafe.Sizeof(*s)) + 4*int(s.size)
-		if s.rare != nil {
-			n += int(unsafe.Sizeof(*s.rare))
-		}
 	}
 	return n
 }

@@ -17,7 +17,7 @@ func TestDistrust(t *testing.T) {
 		defer c.close()
 		c.startMany(3)
 		for i := range 10 {
-			c.nodes["p2"].cfg.Holdings.Filter().Add(key("x", i))
+			c.nodes["p2"].cfg.Holdings.Keys().Add(key("x", i))
 		}
 		within(t, settling, c.inStep)
 		n := c.nodes["p1"]
@@ -40,7 +40,7 @@ func TestCandidatesSpread(t *testing.T) {
 				continue
 			}
 			for i := range 200 {
-				n.cfg.Holdings.Filter().Add(key("x", i))
+				n.cfg.Holdings.Keys().Add(key("x", i))
 			}
 		}
 		within(t, settling, c.inStep)
@@ -71,7 +71,7 @@ func TestCandidatesDoNotAllocate(t *testing.T) {
 		c.startMany(5)
 		for name, n := range c.nodes {
 			if name != "p1" {
-				n.cfg.Holdings.Filter().Add(key("x", 1))
+				n.cfg.Holdings.Keys().Add(key("x", 1))
 			}
 		}
 		within(t, settling, c.inStep)
@@ -95,7 +95,7 @@ func TestCandidatesOfSeveral(t *testing.T) {
 		}
 		for name, held := range map[string]int{"p2": 40, "p3": 25, "p4": 25, "p5": 1} {
 			for _, k := range chain[:held] {
-				c.nodes[name].cfg.Holdings.Filter().Add(k)
+				c.nodes[name].cfg.Holdings.Keys().Add(k)
 			}
 		}
 		within(t, settling, c.inStep)

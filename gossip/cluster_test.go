@@ -29,9 +29,9 @@ func geometry(secret []byte) digest.Geometry {
 	return digest.Geometry{Bits: filterBits, Hashes: 1, Seed: digest.SeedFrom(secret)}
 }
 
-func newFilter(t testing.TB, secret []byte) *digest.CountingFilter {
+func newFilter(t testing.TB, secret []byte) *digest.Set {
 	t.Helper()
-	f, err := digest.NewCountingFilter(geometry(secret), 1)
+	f, err := digest.NewSet(geometry(secret), 1)
 	if err != nil {
 		t.Fatal(err)
 	}

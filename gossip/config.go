@@ -50,8 +50,8 @@ type Config struct {
 
 	// Objects is the approximate number of objects that this peer will hold, at most 2^30. New then
 	// creates empty [Holdings], which [Node.Holdings] returns. Their filter, by
-	// [digest.GeometryFor], has a false-positive rate of one in a thousand; twice as many objects
-	// double it. Its epoch is the Unix time in seconds. Zero means that New creates none.
+	// [digest.PlanSet], has a false-positive rate of one in a thousand, and grows if there are more
+	// objects. Its first epoch is the Unix time in seconds. Zero means that New creates none.
 	Objects int
 
 	// Holdings, instead of Objects, are the contents that this peer publishes, if their filter is of
@@ -203,10 +203,10 @@ func (c *Config) hold() error {
 		return fmt.Errorf("%d objects: want 0 to %d", c.Objects, objectsMax)
 	case c.Holdings != nil && c.Objects != 0:
 		return errors.New("objects and holdings: want one of them")
-	case c.Holdings != nil && c.Holdings.filter == nil:
+	case c.Holdings != nil && c.Holdings.set == nil:
 		return errors.New("holdings without a filter")
 	case c.Holdings != nil:
-		c.seed = c.Holdings.filter.Geometry().Seed
+		c.seed = c.Holdings.set.Geometry().Seed
 		return nil
 	}
 	c.seed = digest.SeedFrom(c.Secret)

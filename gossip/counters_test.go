@@ -64,7 +64,7 @@ func talk(t *testing.T, network Network, subnet string, secret []byte, look func
 		}
 		for range more {
 			for _, n := range nodes {
-				n.cfg.Holdings.Filter().Add(key(n.Name(), next))
+				n.cfg.Holdings.Keys().Add(key(n.Name(), next))
 			}
 			next++
 		}

@@ -13,8 +13,8 @@
 // each other: see section 10 of PROTOCOL.md.
 //
 // The secret, and with it the seed for hashing keys, can be changed while the cluster runs: see
-// [Node.SetSecrets] and [Holdings.Reseed]. So can the geometry of a filter: see [Holdings.Replan]
-// and [digest.CountingFilter.Rebuild].
+// [Node.SetSecrets] and [Holdings.Reseed]. The geometry of a filter grows with its
+// contents: see [PlanHoldings].
 //
 // Slices in a Config are copied, or only read during New; the holdings are shared with the caller.
 // A [Node] is safe for concurrent use. It logs through slog and has no global state, so that many

@@ -36,7 +36,7 @@ func ExampleHooks() {
 	}
 	defer b.Close()
 
-	filter, err := digest.NewCountingFilter(digest.Geometry{Bits: 1 << 20, Hashes: 1}, 1)
+	filter, err := digest.NewSet(digest.Geometry{Bits: 1 << 20, Hashes: 1}, 1)
 	if err != nil {
 		panic(err)
 	}

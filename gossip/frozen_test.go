@@ -38,7 +38,7 @@ func TestFreeze(t *testing.T) {
 		defer c.close()
 		c.startMany(3)
 		for i := range frozenKeys {
-			c.nodes["p1"].cfg.Holdings.Filter().Add(key("p1", i))
+			c.nodes["p1"].cfg.Holdings.Keys().Add(key("p1", i))
 		}
 		time.Sleep(5 * time.Second)
 		within(t, settling, c.inStep)

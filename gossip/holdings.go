@@ -4,21 +4,23 @@ import (
 	"errors"
 	"iter"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/summarycache/summarycache/digest"
 )
 
 // Holdings are the objects that a peer advertises in its digest, by identity. They hash the
-// identities, so that the seed can change while objects come and go. [Node.Holdings] returns those
-// that New created for Config.Objects. Holdings are safe for concurrent use, and nil Holdings record
-// nothing.
+// identities, so that the seed can change while objects come and go, and are otherwise a
+// [digest.Set]: exactly what is held. [Node.Holdings] returns those that New created for
+// Config.Objects. Holdings are safe for concurrent use, and nil Holdings record nothing.
 type Holdings struct {
-	filter  *digest.CountingFilter
-	planned atomic.Uint64 // objects; 0 for a filter of the program's own design
-	rate    float64       // of false positives that it was planned for
-	reseed  sync.Mutex    // held while the seed or the geometry changes
+	set *digest.Set
+	*seeding
+}
+
+// A seeding is what the parts of Holdings share.
+type seeding struct {
+	reseed sync.Mutex // held while the seed changes, and while objects are replaced
 
 	// writers is held shared while an identity is hashed and its key added or removed, and
 	// exclusively while the seed changes.
@@ -36,94 +38,114 @@ type renaming struct {
 	keys map[digest.Key]digest.Key
 }
 
-// NewHoldings returns Holdings that add objects to filter, for [Config]. Nothing else may write to
-// the filter from then on, except if all writers add and remove keys, and [Holdings.Reseed] is never
-// called.
-func NewHoldings(filter *digest.CountingFilter) *Holdings { return &Holdings{filter: filter} }
+// NewHoldings returns Holdings that keep their keys in set, for [Config]. Nothing else may add keys to
+// the set from then on, except if [Holdings.Reseed] is never called.
+func NewHoldings(set *digest.Set) *Holdings { return &Holdings{set, new(seeding)} }
 
-// PlanHoldings returns Holdings with a filter for a number of objects and a rate of false positives,
-// under the seed of the cluster's secret (nil if it has none). [Holdings.Replan] uses the same rate.
+// PlanHoldings returns Holdings for a number of objects and a rate of false positives, under the seed
+// of the cluster's secret (nil if it has none). Their filter grows if there are more: see
+// [digest.PlanSet].
 func PlanHoldings(objects uint64, falsePositives float64, secret []byte) (*Holdings, error) {
-	g, err := digest.GeometryFor(objects, falsePositives)
+	set, err := digest.PlanSet(objects, falsePositives, digest.SeedFrom(secret), uint64(time.Now().Unix()))
 	if err != nil {
 		return nil, err
 	}
-	g.Seed = digest.SeedFrom(secret)
-	filter, err := digest.NewCountingFilter(g, uint64(time.Now().Unix()))
-	if err != nil {
-		return nil, err
+	return NewHoldings(set), nil
+}
+
+// Keys returns the set of the identities' keys; nil for nil Holdings.
+func (h *Holdings) Keys() *digest.Set {
+	if h == nil {
+		return nil
 	}
-	h := NewHoldings(filter)
-	h.planned.Store(objects)
-	h.rate = falsePositives
-	return h, nil
+	return h.set
 }
 
 // Filter returns the filter with the keys of the identities; nil for nil Holdings.
 func (h *Holdings) Filter() *digest.CountingFilter {
-	if h == nil {
+	if h.Keys() == nil {
 		return nil
 	}
-	return h.filter
+	return h.set.Filter()
 }
 
-// Add adds an object that is held. Call it before others can find the object here. An object that
-// is added twice must be removed twice.
-func (h *Holdings) Add(identity string) {
-	if h.Filter() == nil {
-		return
+// Part returns other Holdings, empty at first, for a tier or a shard of the cache. Peers find an object
+// here as long as any part holds it: see [digest.Set.Part].
+func (h *Holdings) Part() *Holdings {
+	if h.Keys() == nil {
+		return nil
 	}
-	h.writers.RLock()
-	defer h.writers.RUnlock()
-	h.filter.Add(h.key(identity))
+	return &Holdings{h.set.Part(), h.seeding}
 }
 
-// Remove removes an object. Call it after the object has gone. If the object certainly was not held,
-// Remove has no effect and returns false.
-func (h *Holdings) Remove(identity string) bool {
-	if h.Filter() == nil {
+// Add adds an object that is held. It returns false, and changes nothing, if the object is there
+// already. Call it before others can find the object here.
+func (h *Holdings) Add(identity string) bool { return h.change((*digest.Set).Add, identity) }
+
+// Remove removes an object, or returns false if it is not there. Call it after the object has gone.
+func (h *Holdings) Remove(identity string) bool { return h.change((*digest.Set).Remove, identity) }
+
+// Has reports whether an object is held.
+func (h *Holdings) Has(identity string) bool { return h.change((*digest.Set).Has, identity) }
+
+// Retain adds a reference to an object, for a cache that may have several copies of it: it is held
+// until [Holdings.Release] has been called as often.
+func (h *Holdings) Retain(identity string) {
+	h.change(func(s *digest.Set, k digest.Key) bool { s.Retain(k); return true }, identity)
+}
+
+// Release takes away a reference, or returns false if the object is not there.
+func (h *Holdings) Release(identity string) bool { return h.change((*digest.Set).Release, identity) }
+
+// change calls f with the key of an identity. While the seed changes, it also records the key under
+// the next one.
+func (h *Holdings) change(f func(*digest.Set, digest.Key) bool, identity string) bool {
+	if h.Keys() == nil {
 		return false
 	}
 	h.writers.RLock()
 	defer h.writers.RUnlock()
-	return h.filter.Remove(h.key(identity))
-}
-
-// MayContain reports whether an object is held. Rarely it returns true for one that is not.
-func (h *Holdings) MayContain(identity string) bool {
-	if h.Filter() == nil {
-		return false
-	}
-	h.writers.RLock()
-	defer h.writers.RUnlock()
-	return h.filter.MayContain(digest.KeyOfString(h.filter.Geometry().Seed, identity))
-}
-
-// key returns the key of an identity. While the seed changes, it also records the key under the next
-// one.
-func (h *Holdings) key(identity string) digest.Key {
-	k := digest.KeyOfString(h.filter.Geometry().Seed, identity)
+	k := digest.KeyOfString(h.set.Geometry().Seed, identity)
 	if h.next != nil {
 		h.next.mu.Lock()
 		h.next.keys[k] = digest.KeyOfString(h.next.seed, identity)
 		h.next.mu.Unlock()
 	}
-	return k
+	return f(h.set, k)
+}
+
+// Replace makes the objects that held yields the only ones, as after a restart of an engine that lists
+// what it holds. Objects that are added or removed while it runs are left as they are then.
+func (h *Holdings) Replace(held iter.Seq[string]) {
+	if h.Keys() == nil {
+		return
+	}
+	h.reseed.Lock()
+	defer h.reseed.Unlock()
+	seed := h.set.Geometry().Seed
+	h.set.Replace(func(yield func(digest.Key) bool) {
+		for identity := range held {
+			if !yield(digest.KeyOfString(seed, identity)) {
+				return
+			}
+		}
+	})
 }
 
 // Reseed changes the seed for hashing identities: see [Node.SetSecrets] for when, and
 // [digest.SeedFrom] for the new seed. held must yield, at least once, every identity that was added
-// before the call and is not removed meanwhile; objects may be added and removed while Reseed runs.
-// The digest is published in a new epoch, which all peers fetch as a snapshot; until they have it,
-// they use the one before. Reseed takes sixteen bytes per object while it runs, and about as long as
-// adding them all anew. If the seed is in use already, it does nothing.
+// before the call and is not removed meanwhile, those of other parts as well; objects may be added and
+// removed while Reseed runs. The digest is published in a new epoch, which all peers fetch as a
+// snapshot; until they have it, they use the one before. Reseed takes the memory of a second set and
+// filter while it runs, and about as long as adding them all anew. If the seed is in use already, it
+// does nothing.
 func (h *Holdings) Reseed(seed uint64, held iter.Seq[string]) error {
-	if h.Filter() == nil {
+	if h.Keys() == nil {
 		return errNoFilter
 	}
 	h.reseed.Lock()
 	defer h.reseed.Unlock()
-	g := h.filter.Geometry()
+	g := h.set.Geometry()
 	if g.Seed == seed {
 		return nil
 	}
@@ -132,59 +154,13 @@ func (h *Holdings) Reseed(seed uint64, held iter.Seq[string]) error {
 	defer h.setNext(nil)
 	was := g.Seed
 	g.Seed = seed
-	return h.filter.Rekey(g, func(yield func(digest.Key, digest.Key) bool) {
+	return h.set.Rekey(g, func(yield func(digest.Key, digest.Key) bool) {
 		for identity := range held {
 			if !yield(digest.KeyOfString(was, identity), digest.KeyOfString(seed, identity)) {
 				return
 			}
 		}
 	}, &h.writers, func(k digest.Key) digest.Key { return next.keys[k] })
-}
-
-// Planned returns the number of objects that the filter was planned for; 0 for a filter of the
-// program's own design.
-func (h *Holdings) Planned() uint64 { return h.planned.Load() }
-
-// Outgrown reports whether more objects are held than [Config.Objects], [PlanHoldings] or the last
-// [Holdings.Replan] planned for, so that there are more false positives. It is quick. For a filter
-// of the program's own design it returns false.
-func (h *Holdings) Outgrown() bool {
-	if h.Filter() == nil {
-		return false
-	}
-	planned := h.planned.Load()
-	return planned > 0 && uint64(h.filter.Len()) > planned
-}
-
-// Replan plans the filter for twice as many objects as are held, if it is outgrown. held and the
-// publication are as with [Holdings.Reseed].
-// [github.com/summarycache/summarycache/gossip/sibling.Cache] calls it.
-func (h *Holdings) Replan(held iter.Seq[string]) error {
-	if h.Filter() == nil {
-		return errNoFilter
-	}
-	h.reseed.Lock()
-	defer h.reseed.Unlock()
-	if !h.Outgrown() {
-		return nil
-	}
-	objects := 2 * uint64(h.filter.Len())
-	g, err := digest.GeometryFor(objects, h.rate)
-	if err != nil {
-		return err
-	}
-	g.Seed = h.filter.Geometry().Seed
-	err = h.filter.Rebuild(g, func(yield func(digest.Key) bool) {
-		for identity := range held {
-			if !yield(digest.KeyOfString(g.Seed, identity)) {
-				return
-			}
-		}
-	})
-	if err == nil {
-		h.planned.Store(objects)
-	}
-	return err
 }
 
 func (h *Holdings) setNext(r *renaming) {

@@ -40,7 +40,7 @@ func TestCloseClosesAll(t *testing.T) {
 		c.startMany(3)
 		for _, n := range c.nodes {
 			for i := range 2000 { // more than a datagram carries
-				n.cfg.Holdings.Filter().Add(key(n.cfg.Name, i))
+				n.cfg.Holdings.Keys().Add(key(n.cfg.Name, i))
 			}
 		}
 		within(t, settling, c.inStep)

@@ -152,7 +152,7 @@ func TestLiarsAreNamedAndHarmless(t *testing.T) {
 				}
 				cfg := plain("liar", "10.0.0.66")
 				for i := range 500 {
-					cfg.Holdings.Filter().Add(digest.KeyOfString(0, fmt.Sprint(i)))
+					cfg.Holdings.Keys().Add(digest.KeyOfString(0, fmt.Sprint(i)))
 				}
 				cfg.Network = liarNetwork{cfg.Network, func(conn net.Conn, in *bufio.Reader) {
 					in.Discard(2)
@@ -179,7 +179,7 @@ func TestLiarsAreNamedAndHarmless(t *testing.T) {
 					t.Fatal(err)
 				}
 				for i := range 60 {
-					c.nodes["p1"].cfg.Holdings.Filter().Add(digest.KeyOfString(0, fmt.Sprintf("p1/%d", i)))
+					c.nodes["p1"].cfg.Holdings.Keys().Add(digest.KeyOfString(0, fmt.Sprintf("p1/%d", i)))
 					time.Sleep(500 * time.Millisecond)
 				}
 				within(t, settling, c.inStep)

@@ -130,7 +130,7 @@ func TestHostileMember(t *testing.T) {
 			if round == 25 {
 				start("p3", "10.0.0.3")
 			}
-			p1.cfg.Holdings.Filter().Add(key("p1", round))
+			p1.cfg.Holdings.Keys().Add(key("p1", round))
 			time.Sleep(100 * time.Millisecond)
 		}
 		runtime.GC()

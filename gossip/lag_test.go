@@ -26,8 +26,8 @@ func BenchmarkLag(b *testing.B) {
 				last := digest.Key(0)
 				for range max(1, keys/1000) {
 					last = key("p1", next)
-					nodes[0].cfg.Holdings.Filter().Add(last)
-					nodes[0].cfg.Holdings.Filter().Remove(key("p1", next-keys))
+					nodes[0].cfg.Holdings.Keys().Add(last)
+					nodes[0].cfg.Holdings.Keys().Remove(key("p1", next-keys))
 					next++
 				}
 				took := eventually(b, time.Minute, func() error {

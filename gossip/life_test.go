@@ -2,7 +2,6 @@ package gossip
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -143,7 +142,7 @@ func TestGeometryChangesOnline(t *testing.T) {
 		keys := make([]digest.Key, 2000)
 		for i := range keys {
 			keys[i] = key("p1", i)
-			p1.cfg.Holdings.Filter().Add(keys[i])
+			p1.cfg.Holdings.Keys().Add(keys[i])
 		}
 		within(t, settling, c.inStep)
 		stop, checks := make(chan struct{}), 0
@@ -167,7 +166,7 @@ func TestGeometryChangesOnline(t *testing.T) {
 		for _, factor := range []uint64{4, 2, 8} {
 			g := p1.cfg.Holdings.Filter().Geometry()
 			g.Bits = factor * 1 << 16
-			if err := p1.cfg.Holdings.Filter().Rebuild(g, slices.Values(keys)); err != nil {
+			if err := p1.cfg.Holdings.Keys().Rebuild(g); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(3 * time.Second)

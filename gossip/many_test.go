@@ -39,7 +39,7 @@ func TestManyPeersComeIntoStep(t *testing.T) {
 	nodes := startReal(t, peers, 1000)
 	eventually(t, 3*time.Minute, allInStep(nodes))
 	t.Logf("%d peers with 1000 keys each had joined and were in step after %v", len(nodes), time.Since(start))
-	nodes[7].cfg.Holdings.Filter().Add(key("p7", 1000))
+	nodes[7].cfg.Holdings.Keys().Add(key("p7", 1000))
 	took := eventually(t, 3*time.Minute, func() error {
 		for _, n := range nodes {
 			if n != nodes[7] && !holders(n, key("p7", 1000))["p7"] {
@@ -67,8 +67,8 @@ func BenchmarkManyPeers(b *testing.B) {
 				second := time.NewTimer(time.Second)
 				for _, n := range nodes {
 					for i := range perSecond {
-						n.cfg.Holdings.Filter().Add(key(n.Name(), next+i))
-						n.cfg.Holdings.Filter().Remove(key(n.Name(), next+i-keys))
+						n.cfg.Holdings.Keys().Add(key(n.Name(), next+i))
+						n.cfg.Holdings.Keys().Remove(key(n.Name(), next+i-keys))
 					}
 				}
 				next += perSecond

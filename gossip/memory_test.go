@@ -76,11 +76,11 @@ func TestDigestMemory(t *testing.T) {
 			cfg := c.config(fmt.Sprintf("p%d", i), fmt.Sprintf("10.0.0.%d", i))
 			cfg.Join = []string{"10.0.0.1:7946"}
 			var err error
-			if cfg.Holdings, err = PlanHoldings(keys, 0.001, testSecret); err != nil {
+			if cfg.Holdings, err = PlanHoldings(keys+1, 0.001, testSecret); err != nil {
 				t.Fatal(err)
 			}
 			for k := range keys {
-				cfg.Holdings.Filter().Add(key(cfg.Name, k))
+				cfg.Holdings.Keys().Add(key(cfg.Name, k))
 			}
 			n := c.start(cfg)
 			time.Sleep(15 * time.Second)
@@ -104,7 +104,7 @@ func TestDigestMemory(t *testing.T) {
 		if !holders(third, key("p2", 1))["p2"] {
 			t.Error("the peer without a limit lacks a digest")
 		}
-		second.cfg.Holdings.Filter().Add(key("p2", keys+1))
+		second.cfg.Holdings.Keys().Add(key("p2", keys+1))
 		time.Sleep(10 * time.Second)
 		if !holders(small, key("p2", keys+1))["p2"] {
 			t.Error("a digest that is held does not change any more")

@@ -47,7 +47,7 @@ lines:
 func (l *logBuffer) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
 
 func TestJoinNamesTheMistake(t *testing.T) {
-	otherSeed, err := digest.NewCountingFilter(geometry([]byte("another secret")), 1)
+	otherSeed, err := digest.NewSet(geometry([]byte("another secret")), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -218,7 +218,7 @@ func TestRestartElsewhereIsNotANameTaken(t *testing.T) {
 		c.kill("p3")
 		cfg := c.config("p3", "10.0.0.33")
 		cfg.Join = []string{"10.0.0.1:7946"}
-		cfg.Holdings.Filter().Add(key("p3", 1))
+		cfg.Holdings.Keys().Add(key("p3", 1))
 		c.start(cfg)
 		took := within(t, 20*time.Second, c.inStep)
 		t.Logf("a peer restarted at another address was a member after %v", took)

@@ -48,7 +48,7 @@ type view map[string]digest.Version
 
 // runPeer answers the lines "add N" and "view" on its standard input.
 func runPeer(name, ip, join string) error {
-	f, err := digest.NewCountingFilter(geometry(testSecret), 1)
+	f, err := digest.NewSet(geometry(testSecret), 1)
 	if err != nil {
 		return err
 	}
@@ -77,8 +77,8 @@ func runPeer(name, ip, join string) error {
 			fmt.Println("ok")
 			continue
 		}
-		v := view{name: f.Current().Version()}
-		if f.Changed() > 0 {
+		v := view{name: f.Filter().Current().Version()}
+		if f.Filter().Changed() > 0 {
 			v[name] = digest.Version{} // not published yet
 		}
 		for peer, m := range *n.members.Load() {

@@ -88,7 +88,7 @@ func TestConnectionsAreReused(t *testing.T) {
 	for i := range 20 * fetches {
 		const many = 3000 // more than an advert carries, unless adding takes so long that the first are published before the last
 		for j := range many {
-			a.cfg.Holdings.Filter().Add(key("a", 100+many*i+j))
+			a.cfg.Holdings.Keys().Add(key("a", 100+many*i+j))
 		}
 		eventually(t, 30*time.Second, func() error {
 			if !holders(b, key("a", 99+many*(i+1)))["a"] {

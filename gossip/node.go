@@ -47,6 +47,7 @@ type Node struct {
 	members     atomic.Pointer[memberTable]
 	incarnation atomic.Uint64
 	former      *digest.Filter // this peer's digest of a former life, until publishFirst; nil if unknown
+	replans     uint64         // of the holdings, as far as they are logged
 
 	mu     sync.Mutex // guards engine
 	engine *exchange.Engine

@@ -17,12 +17,12 @@ func TestClusterKeepsInStep(t *testing.T) {
 		c.startMany(5)
 		for name, n := range c.nodes {
 			for i := range 1000 {
-				n.cfg.Holdings.Filter().Add(key(name, i))
+				n.cfg.Holdings.Keys().Add(key(name, i))
 			}
 		}
 		within(t, settling, c.inStep)
 
-		c.nodes["p1"].cfg.Holdings.Filter().Add(key("p1", 5000))
+		c.nodes["p1"].cfg.Holdings.Keys().Add(key("p1", 5000))
 		took := within(t, time.Second, func() error {
 			for name, n := range c.nodes {
 				if got := holders(n, key("p1", 5000))["p1"]; got != (name != "p1") {
@@ -55,7 +55,7 @@ func TestDeadPeerIsNoCandidate(t *testing.T) {
 		c := newCluster(t)
 		defer c.close()
 		c.startMany(5)
-		c.nodes["p5"].cfg.Holdings.Filter().Add(key("p5", 1))
+		c.nodes["p5"].cfg.Holdings.Keys().Add(key("p5", 1))
 		within(t, settling, c.inStep)
 		c.kill("p5")
 		// One probe interval and four of suspicion; each of four peers is probed in turn.
@@ -81,7 +81,7 @@ func TestRestartIsANewLife(t *testing.T) {
 		c := newCluster(t)
 		defer c.close()
 		c.startMany(4)
-		c.nodes["p4"].cfg.Holdings.Filter().Add(key("p4", 1))
+		c.nodes["p4"].cfg.Holdings.Keys().Add(key("p4", 1))
 		within(t, settling, c.inStep)
 		old := c.nodes["p4"].incarnation.Load()
 		c.kill("p4")
@@ -89,7 +89,7 @@ func TestRestartIsANewLife(t *testing.T) {
 
 		cfg := c.config("p4", "10.0.0.4")
 		cfg.Join = []string{"10.0.0.1:7946", "10.0.0.2:7946"}
-		cfg.Holdings.Filter().Add(key("p4", 2))
+		cfg.Holdings.Keys().Add(key("p4", 2))
 		n := c.start(cfg)
 		if n.incarnation.Load() <= old {
 			t.Errorf("the new incarnation is %x, after %x", n.incarnation.Load(), old)
@@ -113,7 +113,7 @@ func TestLeaveIsNoticedAtOnce(t *testing.T) {
 		c := newCluster(t)
 		defer c.close()
 		c.startMany(4)
-		c.nodes["p4"].cfg.Holdings.Filter().Add(key("p4", 1))
+		c.nodes["p4"].cfg.Holdings.Keys().Add(key("p4", 1))
 		within(t, settling, c.inStep)
 		if err := c.nodes["p4"].Leave(t.Context()); err != nil {
 			t.Errorf("Leave = %v", err)
@@ -164,9 +164,9 @@ func TestLossIsRepaired(t *testing.T) {
 			Loss: 0.3, Duplicate: 0.1, Latency: 2 * time.Millisecond, Jitter: 20 * time.Millisecond,
 		})
 		for i := range 600 {
-			c.nodes["p1"].cfg.Holdings.Filter().Add(key("p1", i))
-			c.nodes["p2"].cfg.Holdings.Filter().Add(key("p2", i))
-			c.nodes["p2"].cfg.Holdings.Filter().Remove(key("p2", i-3))
+			c.nodes["p1"].cfg.Holdings.Keys().Add(key("p1", i))
+			c.nodes["p2"].cfg.Holdings.Keys().Add(key("p2", i))
+			c.nodes["p2"].cfg.Holdings.Keys().Remove(key("p2", i-3))
 			time.Sleep(50 * time.Millisecond)
 		}
 		took := within(t, 10*time.Second, c.inStep)
@@ -189,7 +189,7 @@ func TestPartitionHeals(t *testing.T) {
 		within(t, settling, c.inStep)
 		c.net.Partition([]string{"10.0.0.1", "10.0.0.2"}, []string{"10.0.0.3", "10.0.0.4", "10.0.0.5"})
 		for i, n := range []string{"p1", "p3", "p5"} {
-			c.nodes[n].cfg.Holdings.Filter().Add(key(n, i))
+			c.nodes[n].cfg.Holdings.Keys().Add(key(n, i))
 		}
 		time.Sleep(2 * time.Minute)
 		for _, m := range c.nodes["p1"].Members() {
@@ -217,7 +217,7 @@ func TestSignedDigestsSpread(t *testing.T) {
 			c.start(cfg)
 		}
 		for name, n := range c.nodes {
-			n.cfg.Holdings.Filter().Add(key(name, 1))
+			n.cfg.Holdings.Keys().Add(key(name, 1))
 		}
 		within(t, settling, c.inStep)
 		for _, n := range c.nodes {
@@ -239,7 +239,7 @@ func TestSeedRestartsUnnoticed(t *testing.T) {
 		time.Sleep(2 * time.Minute) // until nobody gossips of anybody any more
 		c.kill("p1")
 		cfg := c.config("p1", "10.0.0.1")
-		cfg.Holdings.Filter().Add(key("p1", 1))
+		cfg.Holdings.Keys().Add(key("p1", 1))
 		c.start(cfg)
 		took := within(t, 10*time.Second, c.inStep)
 		t.Logf("the seed was a member again after %v", took)

@@ -10,8 +10,10 @@ import (
 // publishFirst publishes the present contents of the filter. If the digest of a former life was
 // saved, they become its next version, so that no peer has to fetch a snapshot.
 func (n *Node) publishFirst() {
-	filter, former := n.cfg.Holdings.filter, n.former
+	filter, former := n.cfg.Holdings.Filter(), n.former
 	n.former = nil
+	n.cfg.Holdings.set.Settle()
+	n.replans = n.cfg.Holdings.set.Replans()
 	now := time.Now()
 	if former != nil {
 		f, d, err := filter.Follow(former)
@@ -30,7 +32,7 @@ func (n *Node) publishFirst() {
 // publishLoop publishes changes of the filter when the engine decides so. While nothing changes, it
 // sleeps.
 func (n *Node) publishLoop() {
-	filter := n.cfg.Holdings.filter
+	filter := n.cfg.Holdings.Filter()
 	changed := make(chan struct{}, 1)
 	filter.OnChange(func() {
 		select {
@@ -95,15 +97,24 @@ func (n *Node) publish(filter *digest.CountingFilter) time.Duration {
 	return min(wait, max(n.cfg.Publish.For(len(n.liveMembers())).MinInterval/2, 5*time.Millisecond))
 }
 
-// warnOfRefusal logs that peers with the limits of this one refuse its digest, or that the digest is
-// outgrown. Nothing else at this peer would show why others find none of its objects, or objects that
-// it does not hold.
+// warnOfRefusal logs that peers with the limits of this one refuse its digest, that its keys are no
+// hashes, or that the digest is outgrown, and since when it is larger. Nothing else at this peer would show why
+// others find none of its objects, or objects that it does not hold. The publishing goroutine calls it.
 func (n *Node) warnOfRefusal(f *digest.Filter) {
 	if err := n.digestLimits.Accept(f.Geometry(), f.Ones()); err != nil {
 		n.log.Warn("the digest is too large: peers with the same limits refuse it", "err", err)
 	}
-	if h := n.cfg.Holdings; h.Outgrown() && uint64(h.filter.Len()) > 2*h.Planned() { // a program that replans has done so before
-		n.log.Warn("the digest was planned for fewer objects, and claims more that this peer does not hold; see Holdings.Replan",
-			"objects", h.filter.Len(), "planned", h.Planned())
+	if err := f.Crowded(); err != nil {
+		n.log.Warn("the digest claims objects that this peer does not hold: its keys are not uniform", "err", err)
+	}
+	held := n.cfg.Holdings.set
+	if is := held.Replans(); is != n.replans {
+		n.replans = is
+		n.log.Info("planned a larger digest: the peer holds more objects than planned", "objects", held.Len(),
+			"now", held.Planned(), "bits", f.Geometry().Bits, "epoch", f.Version().Epoch)
+	}
+	if planned := held.Planned(); held.Outgrown() && uint64(held.Len()) > 2*planned {
+		n.log.Warn("the digest cannot be planned anew: it claims objects that this peer does not hold",
+			"objects", held.Len(), "planned", planned)
 	}
 }

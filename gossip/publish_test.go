@@ -5,7 +5,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/summarycache/summarycache/digest"
 	"github.com/summarycache/summarycache/gossip/exchange"
 )
 
@@ -34,7 +33,7 @@ func TestPublishingWithoutPolling(t *testing.T) {
 				filter := newFilter(t, testSecret)
 				engine := exchange.New(exchange.Config{Name: "p", Incarnation: 1}, time.Now())
 				publish := func() {
-					f, d := filter.AdvanceDelta()
+					f, d := filter.Filter().AdvanceDelta()
 					engine.Publish(time.Now(), f, d)
 				}
 				publish()
@@ -47,14 +46,14 @@ func TestPublishingWithoutPolling(t *testing.T) {
 						longest = max(longest, sleeping.all())
 						last = head
 					}
-					if time.Duration(i)*step%(least/2) == 0 && engine.PublishIn(time.Now(), filter.Changed()) == 0 {
+					if time.Duration(i)*step%(least/2) == 0 && engine.PublishIn(time.Now(), filter.Filter().Changed()) == 0 {
 						publish()
 						polled.all()
 					}
 					if i == next {
 						k := key("p", made)
 						filter.Add(k)
-						n.Holdings().Filter().Add(k)
+						n.Holdings().Keys().Add(k)
 						polled.waiting, sleeping.waiting = append(polled.waiting, time.Now()), append(sleeping.waiting, time.Now())
 						if made++; made%row.burst == 0 {
 							next += row.pause
@@ -102,8 +101,8 @@ func TestRebuiltFilterIsPublished(t *testing.T) {
 		n := c.start(c.config("p", "10.0.0.1"))
 		time.Sleep(time.Minute)
 		before := published(n)
-		filter := n.Holdings().Filter()
-		if err := filter.Rebuild(filter.Geometry(), func(func(digest.Key) bool) {}); err != nil {
+		held := n.Holdings().Keys()
+		if err := held.Rebuild(held.Geometry()); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)

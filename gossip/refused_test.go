@@ -22,7 +22,7 @@ func TestRefusedDigestIsNoted(t *testing.T) {
 			t.Fatal("an empty digest is too large")
 		}
 		for i := range 20_000 {
-			n.cfg.Holdings.Filter().Add(key("p1", i))
+			n.cfg.Holdings.Keys().Add(key("p1", i))
 		}
 		time.Sleep(20 * time.Second)
 		if !log.has(words, "4096 allowed") {

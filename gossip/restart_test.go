@@ -29,13 +29,13 @@ func restartGoesOn(t *testing.T, changed int, sign bool) {
 		cfg := c.config("p4", "10.0.0.4")
 		cfg.Join, cfg.StateFile, cfg.Sign = []string{"10.0.0.1:7946"}, file, sign
 		for i := range 2000 {
-			cfg.Holdings.Filter().Add(key("p4", from+i))
+			cfg.Holdings.Keys().Add(key("p4", from+i))
 		}
 		return c.start(cfg)
 	}
 	p4 := again(0)
 	for i := range 2000 {
-		c.nodes["p1"].cfg.Holdings.Filter().Add(key("p1", i))
+		c.nodes["p1"].cfg.Holdings.Keys().Add(key("p1", i))
 	}
 	within(t, settling, c.inStep)
 	before := published(p4)
@@ -78,13 +78,13 @@ func TestRestartWithOtherContents(t *testing.T) {
 		cfg := c.config("p3", "10.0.0.3")
 		cfg.Join, cfg.StateFile = []string{"10.0.0.1:7946"}, filepath.Join(t.TempDir(), "state")
 		for i := range 100 {
-			cfg.Holdings.Filter().Add(key("p3", i))
+			cfg.Holdings.Keys().Add(key("p3", i))
 		}
 		c.start(cfg)
 		within(t, settling, c.inStep)
 		c.kill("p3")
 		cfg.Holdings = NewHoldings(newFilter(t, testSecret))
-		cfg.Holdings.Filter().Add(key("p3", 1000))
+		cfg.Holdings.Keys().Add(key("p3", 1000))
 		cfg.Network = c.net.Host("10.0.0.3")
 		c.start(cfg)
 		within(t, settling, c.inStep)

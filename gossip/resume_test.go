@@ -53,7 +53,7 @@ func TestFetchGoesOnWhereItBroke(t *testing.T) {
 		c := newCluster(t)
 		defer c.close()
 		sparse := func(cfg Config) Config {
-			f, err := digest.NewCountingFilter(digest.Geometry{Bits: 1 << 26, Hashes: 1, Seed: digest.SeedFrom(testSecret)}, 1)
+			f, err := digest.NewSet(digest.Geometry{Bits: 1 << 26, Hashes: 1, Seed: digest.SeedFrom(testSecret)}, 1)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -69,7 +69,7 @@ func TestFetchGoesOnWhereItBroke(t *testing.T) {
 			}
 			n := c.start(cfg)
 			for range 200_000 {
-				n.cfg.Holdings.Filter().Add(digest.Key(r.Uint64()))
+				n.cfg.Holdings.Keys().Add(digest.Key(r.Uint64()))
 			}
 		}
 		within(t, settling, c.inStep)
@@ -82,7 +82,7 @@ func TestFetchGoesOnWhereItBroke(t *testing.T) {
 		cfg.Network = fraying{cfg.Network, 100 << 10, &read}
 		c.start(cfg)
 		for range 20 {
-			c.nodes["p1"].cfg.Holdings.Filter().Add(digest.Key(r.Uint64()))
+			c.nodes["p1"].cfg.Holdings.Keys().Add(digest.Key(r.Uint64()))
 			time.Sleep(100 * time.Millisecond)
 		}
 		took := within(t, 20*time.Second, c.inStep)

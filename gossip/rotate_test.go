@@ -326,7 +326,7 @@ func TestUnusableDigests(t *testing.T) {
 		c := newCluster(t)
 		c.startMany(2)
 		k := key("p2", 1)
-		c.nodes["p2"].cfg.Holdings.Filter().Add(k)
+		c.nodes["p2"].cfg.Holdings.Keys().Add(k)
 		within(t, settling, c.inStep)
 		n := c.nodes["p1"]
 		found := func() bool { return holders(n, k)["p2"] }

@@ -79,8 +79,8 @@ func TestJoinerHasAllDigests(t *testing.T) {
 			}
 		}
 	}
-	p1.cfg.Holdings.Filter().Remove(key("p1", 0))
-	p1.cfg.Holdings.Filter().Add(key("p1", keys))
+	p1.cfg.Holdings.Keys().Remove(key("p1", 0))
+	p1.cfg.Holdings.Keys().Add(key("p1", keys))
 	took = eventually(t, 30*time.Second, func() error {
 		if !holders(joiner, key("p1", keys))["p1"] || holders(joiner, key("p1", 0))["p1"] {
 			return fmt.Errorf("the joiner does not have the change")

@@ -19,8 +19,8 @@ func TestWarmRestartFetchesOnlyWhatChanged(t *testing.T) {
 		defer c.close()
 		c.startMany(3)
 		for i := range 2000 {
-			c.nodes["p1"].cfg.Holdings.Filter().Add(key("p1", i))
-			c.nodes["p2"].cfg.Holdings.Filter().Add(key("p2", i))
+			c.nodes["p1"].cfg.Holdings.Keys().Add(key("p1", i))
+			c.nodes["p2"].cfg.Holdings.Keys().Add(key("p2", i))
 		}
 		cfg := c.config("p4", "10.0.0.4")
 		cfg.Join = []string{"10.0.0.1:7946"}
@@ -31,7 +31,7 @@ func TestWarmRestartFetchesOnlyWhatChanged(t *testing.T) {
 			t.Fatal(err)
 		}
 		delete(c.nodes, "p4")
-		c.nodes["p1"].cfg.Holdings.Filter().Add(key("p1", 2000))
+		c.nodes["p1"].cfg.Holdings.Keys().Add(key("p1", 2000))
 		time.Sleep(10 * time.Second)
 
 		cfg = c.config("p4", "10.0.0.4")
@@ -64,7 +64,7 @@ func TestStateOfAFormerLifeIsNotUsed(t *testing.T) {
 		c := newCluster(t)
 		defer c.close()
 		c.startMany(1)
-		c.nodes["p1"].cfg.Holdings.Filter().Add(key("p1", 1))
+		c.nodes["p1"].cfg.Holdings.Keys().Add(key("p1", 1))
 		cfg := c.config("p2", "10.0.0.2")
 		cfg.Join, cfg.StateFile = []string{"10.0.0.1:7946"}, file
 		c.start(cfg)
@@ -90,7 +90,7 @@ func TestDamagedStateIsLeftOut(t *testing.T) {
 		defer c.close()
 		c.startMany(4)
 		for i := range 100 {
-			c.nodes["p1"].cfg.Holdings.Filter().Add(key("p1", i))
+			c.nodes["p1"].cfg.Holdings.Keys().Add(key("p1", i))
 		}
 		within(t, settling, c.inStep)
 		n := c.nodes["p2"]

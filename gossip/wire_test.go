@@ -207,7 +207,7 @@ func (c *cluster) tapped(tap *wiretap, n int, secret []byte) (nodes []*Node) {
 			c.t.Fatal(err)
 		}
 		g.Seed = digest.SeedFrom(secret)
-		filter, err := digest.NewCountingFilter(g, 1)
+		filter, err := digest.NewSet(g, 1)
 		if err != nil {
 			c.t.Fatal(err)
 		}

@@ -42,7 +42,7 @@ type world struct {
 	t        *testing.T
 	bus      bus
 	box      chan func()
-	held     *digest.CountingFilter
+	held     *digest.Set
 	keys     []digest.Key
 	p        *feed.Publisher
 	seen     map[digest.Version]bool // what was ever published
@@ -54,14 +54,14 @@ const seed = 0x5eed
 
 // begin starts a new life of the cache, which is empty.
 func (w *world) begin(epoch uint64) {
-	held, err := digest.NewCountingFilter(digest.Geometry{Bits: 1 << 22, Hashes: 1, Seed: seed}, epoch)
+	held, err := digest.NewSet(digest.Geometry{Bits: 1 << 22, Hashes: 1, Seed: seed}, epoch)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	w.held, w.keys = held, nil
 	w.change(200)
 	w.p = feed.NewPublisher(held, 1<<14)
-	w.seen[held.Current().Version()] = true
+	w.seen[held.Filter().Current().Version()] = true
 }
 
 func (w *world) change(n int) {
@@ -80,7 +80,7 @@ func (w *world) change(n int) {
 
 func (w *world) publish() {
 	message := w.p.Next()
-	w.seen[w.held.Current().Version()] = true
+	w.seen[w.held.Filter().Current().Version()] = true
 	for _, r := range w.replicas {
 		w.bus.send(message, w.to(r))
 	}
@@ -148,7 +148,7 @@ func (w *world) run(d time.Duration, changes int) {
 
 func (w *world) agreed(what string) {
 	w.t.Helper()
-	want := w.held.Current().Version()
+	want := w.held.Filter().Current().Version()
 	for i, r := range w.replicas {
 		if f := r.Filter(); f == nil || f.Version() != want {
 			w.t.Errorf("%s: replica %d has not reached %v", what, i, want)
@@ -181,13 +181,7 @@ func TestBus(t *testing.T) {
 				}
 				w.begin(1000)
 				settle("at first")
-				if err := w.held.Rebuild(w.held.Geometry(), func(yield func(digest.Key) bool) {
-					for _, k := range w.keys {
-						if !yield(k) {
-							return
-						}
-					}
-				}); err != nil {
+				if err := w.held.Rebuild(w.held.Geometry()); err != nil {
 					t.Fatal(err)
 				}
 				settle("after a rebuild")

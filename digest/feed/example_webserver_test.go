@@ -126,18 +126,18 @@ func Example_webServer() {
 	defer server.Close()
 
 	geometry, _ := digest.GeometryFor(100_000, 0.001)
-	held, _ := digest.NewCountingFilter(geometry, 1)
+	held, _ := digest.NewSet(geometry, 1)
 	for i := range 100_000 {
 		held.Add(digest.KeyOfString(0, fmt.Sprint("object ", i)))
 	}
 	publisher, replica := feed.NewPublisher(held, 4<<20), feed.NewReplica(digest.Limits{})
-	first := held.Current().Version()
-	if err := errors.Join(publishFiles(dir, publisher, held.Current(), nil), follow(server.URL, replica)); err != nil {
+	first := held.Filter().Current().Version()
+	if err := errors.Join(publishFiles(dir, publisher, held.Filter().Current(), nil), follow(server.URL, replica)); err != nil {
 		panic(err)
 	}
 	held.Add(digest.KeyOfString(0, "new"))
 	publisher.Next()
-	if err := errors.Join(publishFiles(dir, publisher, held.Current(), []digest.Version{first}), follow(server.URL, replica)); err != nil {
+	if err := errors.Join(publishFiles(dir, publisher, held.Filter().Current(), []digest.Version{first}), follow(server.URL, replica)); err != nil {
 		panic(err)
 	}
 	fmt.Println("follows:", replica.Filter().MayContain(digest.KeyOfString(0, "new")))

@@ -8,24 +8,32 @@ import (
 
 // A Publisher makes messages of what one cache holds. Safe for concurrent use.
 type Publisher struct {
-	counters *digest.CountingFilter
-	history  *digest.History
+	held    *digest.Set
+	history *digest.History
 
 	mu       sync.Mutex
 	snapshot []byte // encoding of the filter that of identifies, made once for all requests
 	of       digest.Version
 }
 
-// NewPublisher returns a publisher of c. It keeps the last changes, in up to logBytes of
+// NewPublisher returns a publisher of held. It keeps the last changes, in up to logBytes of
 // memory, to answer [Publisher.Since]: 4 MiB hold about half a million flips, and zero holds
-// none. Nothing else may freeze c. Each life of a cache must begin with a greater epoch than
-// any before, such as the time (see [digest.NewCountingFilter]). Replicas recover from a
+// none. Nothing else may freeze its filter. Each life of a cache must begin with a greater epoch than
+// any before, such as the time (see [digest.PlanSet]). Replicas recover from a
 // smaller epoch, but only after some messages. [digest.Limits.Accept] says beforehand whether
 // replicas will take so large a filter. For a hundred million keys their limits must be raised.
-func NewPublisher(c *digest.CountingFilter, logBytes int) *Publisher {
-	p := &Publisher{counters: c, history: digest.NewHistory(logBytes)}
-	p.history.Advance(c.Advance())
+func NewPublisher(held *digest.Set, logBytes int) *Publisher {
+	held.Settle()
+	p := &Publisher{held: held, history: digest.NewHistory(logBytes)}
+	p.history.Advance(held.Filter().Advance())
 	return p
+}
+
+// ready panics if the publisher has nothing to publish.
+func (p *Publisher) ready() {
+	if p == nil || p.held == nil {
+		panic("feed: a nil or zero Publisher: use NewPublisher")
+	}
 }
 
 // Next freezes what the cache holds and returns a message for all replicas: what has
@@ -33,10 +41,11 @@ func NewPublisher(c *digest.CountingFilter, logBytes int) *Publisher {
 // Call and send it now and then even if nothing changes: otherwise replicas that lost the
 // last change do not notice.
 func (p *Publisher) Next() []byte {
+	p.ready()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	last := p.history.Current()
-	f, d := p.counters.AdvanceDelta()
+	f, d := p.held.Filter().AdvanceDelta()
 	if d.Base() != last.Version() { // a rebuild has frozen a version as well
 		p.history.Advance(f)
 		return p.since(f.Version())
@@ -48,6 +57,7 @@ func (p *Publisher) Next() []byte {
 // Since returns what a replica that holds version v lacks: the change in one message, or
 // a snapshot if there is no record of v, as for the zero Version.
 func (p *Publisher) Since(v digest.Version) []byte {
+	p.ready()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.since(v)

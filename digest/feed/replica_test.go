@@ -15,7 +15,7 @@ import (
 // life is a life of a cache, which adds one key for each message.
 func life(t testing.TB, epoch, first uint64, messages int) (out [][]byte, p *feed.Publisher) {
 	t.Helper()
-	held, err := digest.NewCountingFilter(digest.Geometry{Bits: 1 << 22, Hashes: 1}, epoch)
+	held, err := digest.NewSet(digest.Geometry{Bits: 1 << 22, Hashes: 1}, epoch)
 	if err != nil {
 		t.Fatal(err)
 	}

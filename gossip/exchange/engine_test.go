@@ -24,7 +24,7 @@ func quietWorld(t *testing.T, n int) *world {
 	}
 	for _, p := range w.peers {
 		var err error
-		if p.filter, err = digest.NewCountingFilter(digest.Geometry{Bits: 1 << 14, Hashes: 1}, 1); err != nil {
+		if p.filter, err = digest.NewSet(digest.Geometry{Bits: 1 << 14, Hashes: 1}, 1); err != nil {
 			t.Fatal(err)
 		}
 		p.change(500)
@@ -44,7 +44,7 @@ func (w *world) mustBeInStep(t *testing.T) {
 			if a == b {
 				continue
 			}
-			if got, want := a.index[b.i], b.filter.Current(); got == nil || got.Version() != want.Version() {
+			if got, want := a.index[b.i], b.filter.Filter().Current(); got == nil || got.Version() != want.Version() {
 				r, _ := a.engine.Replica(b.name)
 				t.Fatalf("%s holds of %s %v, want %v", a.name, b.name, r.Head, want.Version())
 			}
@@ -82,7 +82,7 @@ func TestDivergenceIsFoundAndRepaired(t *testing.T) {
 	a, b := w.peers[1], w.peers[0]
 	// A replica that was corrupted in memory: the version is right, the contents are not.
 	p := a.replica(b)
-	p.filter = w.peers[2].filter.Current()
+	p.filter = w.peers[2].filter.Filter().Current()
 	p.held.State = p.filter.Version().State
 	a.engine.settle(p, nil)
 	a.index[b.i] = p.filter
@@ -160,7 +160,7 @@ func TestFloodIsThrottledAndNamed(t *testing.T) {
 	liar, a, honest := w.peers[0], w.peers[1], w.peers[2]
 	before := a.engine.Stats()
 	for i := range 10_000 { // ten seconds
-		liar.filter.Rebuild(digest.Geometry{Bits: 1<<14 + uint64(i), Hashes: 1}, func(func(digest.Key) bool) {})
+		liar.filter.Rebuild(digest.Geometry{Bits: 1<<14 + uint64(i), Hashes: 1})
 		liar.publish()
 		if i%1000 == 0 {
 			honest.change(3)
@@ -177,7 +177,7 @@ func TestFloodIsThrottledAndNamed(t *testing.T) {
 	}
 	honest.change(1)
 	w.run(w.now.Add(time.Second))
-	if got, want := a.index[2], honest.filter.Current(); got.Version() != want.Version() {
+	if got, want := a.index[2], honest.filter.Filter().Current(); got.Version() != want.Version() {
 		t.Errorf("of an honest peer a holds %v, want %v", got.Version(), want.Version())
 	}
 	w.run(w.now.Add(3 * time.Minute))

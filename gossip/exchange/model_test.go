@@ -90,7 +90,7 @@ func (w *world) geometry() digest.Geometry {
 
 // empty gives p a filter without keys, as a restart without a store does.
 func (p *simPeer) empty() {
-	p.filter, _ = digest.NewCountingFilter(p.w.geometry(), 1)
+	p.filter, _ = digest.NewSet(p.w.geometry(), 1)
 	p.keys = nil
 }
 
@@ -125,13 +125,7 @@ func (w *world) fault() {
 		if a.engine == nil {
 			return
 		}
-		if err := a.filter.Rebuild(w.geometry(), func(yield func(digest.Key) bool) {
-			for _, k := range a.keys {
-				if !yield(k) {
-					return
-				}
-			}
-		}); err != nil {
+		if err := a.filter.Rebuild(w.geometry()); err != nil {
 			w.fail("Rebuild: %v", err)
 		}
 		a.publish()
@@ -159,7 +153,7 @@ func (p *simPeer) restart() {
 	if r.IntN(2) == 0 {
 		p.empty()
 	} else {
-		p.filter, _ = digest.NewCountingFilter(p.filter.Geometry(), 1)
+		p.filter, _ = digest.NewSet(p.filter.Geometry(), 1)
 		for _, k := range p.keys {
 			p.filter.Add(k)
 		}
@@ -274,7 +268,7 @@ func (w *world) settle() {
 			if a == b || w.failed != nil {
 				continue
 			}
-			want := b.filter.Current()
+			want := b.filter.Filter().Current()
 			got := a.index[b.i]
 			if got == nil || got.Version() != want.Version() || hashOf(got) != hashOf(want) {
 				r, _ := a.engine.Replica(b.name)

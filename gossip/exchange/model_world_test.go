@@ -47,7 +47,7 @@ type simPeer struct {
 	engine *Engine // nil while it is down
 	life   int
 	inc    uint64
-	filter *digest.CountingFilter
+	filter *digest.Set
 	keys   []digest.Key
 	saved  *digest.Filter   // some version that it published; outlives a crash
 	index  []*digest.Filter // what lookups see of each other peer
@@ -159,7 +159,7 @@ func (p *simPeer) probe() {
 
 // goOn begins a life that continues the digest of the former one, with the keys in the store.
 func (p *simPeer) goOn() {
-	f, d, err := p.filter.Follow(p.saved)
+	f, d, err := p.filter.Filter().Follow(p.saved)
 	if err != nil {
 		return // of another geometry
 	}
@@ -177,7 +177,7 @@ func (p *simPeer) public() ed25519.PublicKey {
 
 // publish freezes the filter and records its contents.
 func (p *simPeer) publish() {
-	f, d := p.filter.AdvanceDelta()
+	f, d := p.filter.Filter().AdvanceDelta()
 	p.w.published[f.Version()] = hashOf(f)
 	if p.saved == nil || p.w.rng.IntN(3) > 0 {
 		p.saved = f
@@ -212,10 +212,10 @@ func (p *simPeer) change(n int) {
 }
 
 func (p *simPeer) look() {
-	if p.engine == nil || p.poll || p.filter.Changed() == 0 {
+	if p.engine == nil || p.poll || p.filter.Filter().Changed() == 0 {
 		return
 	}
-	if p.engine.PublishIn(p.w.now, p.filter.Changed()) == 0 {
+	if p.engine.PublishIn(p.w.now, p.filter.Filter().Changed()) == 0 {
 		p.publish()
 		return
 	}

@@ -83,16 +83,14 @@ type Cache struct {
 	// function at all siblings.
 	Identity func(*http.Request) string
 
-	name      string           // in Via and Cache-Status
-	cluster   Cluster          // invalidates here and at the siblings
-	held      *gossip.Holdings // of Store
+	name      string  // in Via and Cache-Status
+	cluster   Cluster // invalidates here and at the siblings
 	coalescer *Coalescer
 	variants  *rfc9111.Variants // of the responses in Store
 	varies    bool              // Store is a Memory, so responses that vary are stored
 	flights   flights
 	gate      gate
 	stats     tally[CacheStats]
-	planning  atomic.Bool
 }
 
 // NewCache returns a Cache over store for a member of a cluster. It has the node's name and
@@ -110,7 +108,7 @@ func NewCache(node *gossip.Node, store Store, transport http.RoundTripper) (*Cac
 		return nil, err
 	}
 	c := newCache(node.Name(), client, store)
-	c.cluster, c.held = node, node.Holdings()
+	c.cluster = node
 	c.coalescer = NewCoalescer(CoalescerConfig{
 		Name: node.Name(), HTTP: client.cfg.HTTP, Health: client.cfg.Health,
 		Key:        func(identity string) uint64 { return uint64(digest.KeyOfString(node.Seed(), identity)) },

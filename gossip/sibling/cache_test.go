@@ -22,7 +22,7 @@ import (
 // changes, a filter counts shared positions only approximately.
 func newHeld(t *testing.T) *gossip.Holdings {
 	t.Helper()
-	filter, err := digest.NewCountingFilter(digest.Geometry{Bits: 1 << 40, Hashes: 1}, 1)
+	filter, err := digest.NewSet(digest.Geometry{Bits: 1 << 40, Hashes: 1}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,8 +173,8 @@ func TestMemory(t *testing.T) {
 		var got string
 		for _, id := range strings.Split("a b c d e f", " ") {
 			_, ok := m.by[id]
-			if ok != held.MayContain(id) {
-				t.Errorf("%s is held: %v; listed: %v", id, ok, held.MayContain(id))
+			if ok != held.Has(id) {
+				t.Errorf("%s is held: %v; listed: %v", id, ok, held.Has(id))
 			}
 			if ok {
 				got += id
@@ -239,7 +239,7 @@ func TestMemoryIdentitiesReseed(t *testing.T) {
 	close(stop)
 	all.Wait()
 	for id := range m.Identities() {
-		if !held.MayContain(id) {
+		if !held.Has(id) {
 			t.Errorf("%s is held, and not listed", id)
 		}
 	}
@@ -267,7 +267,7 @@ func TestMemoryFromManyGoroutines(t *testing.T) {
 	all.Wait()
 	n := 0
 	for id := range m.Identities() {
-		if n++; !held.MayContain(id) {
+		if n++; !held.Has(id) {
 			t.Errorf("%s is held, and not listed", id)
 		}
 	}

@@ -234,7 +234,7 @@ func TestMemoryProbation(t *testing.T) {
 	m.Put("own 2", &Object{})
 	m.Put("copy 2", &Object{Copied: true}) // in the place of copy 1
 	for id, want := range map[string]bool{"own 1": true, "own 2": true, "copy 1": false, "copy 2": true} {
-		if held.MayContain(id) != want {
+		if held.Has(id) != want {
 			t.Errorf("%s is held: %v", id, !want)
 		}
 	}
@@ -244,7 +244,7 @@ func TestMemoryProbation(t *testing.T) {
 	m.Put("own 3", &Object{}) // copy 2 has been asked for: own 1 is the oldest
 	m.Put("copy 3", &Object{Copied: true})
 	for id, want := range map[string]bool{"own 1": false, "own 2": false, "copy 2": true, "own 3": true, "copy 3": true} {
-		if held.MayContain(id) != want {
+		if held.Has(id) != want {
 			t.Errorf("then %s is held: %v", id, !want)
 		}
 	}

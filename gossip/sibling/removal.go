@@ -143,7 +143,6 @@ func (g *gate) enter(identity string) pass {
 // put stores an object under id, which is identity or a variant of it, unless it was invalidated
 // after p was issued.
 func (c *Cache) put(p pass, identity, id string, o *Object) bool {
-	defer c.replan() // after the gate is unlocked
 	era := c.gate.era(identity)
 	c.gate.mu.RLock()
 	defer c.gate.mu.RUnlock()
@@ -184,15 +183,4 @@ func (c *Cache) invalidated(t invalidation.Target) {
 			drop(identity)
 		}
 	}
-}
-
-// replan enlarges the digest if this peer holds more objects than it was planned for.
-func (c *Cache) replan() {
-	if !c.held.Outgrown() || !c.planning.CompareAndSwap(false, true) {
-		return
-	}
-	go func() {
-		defer c.planning.Store(false)
-		_ = c.held.Replan(c.Store.Identities()) // the node logs the consequence of a failure
-	}()
 }

@@ -90,7 +90,7 @@ func TestFilterFollowsMap(t *testing.T) {
 		t.Errorf("%d values, %d keys in the filter", n, s.held.Filter().Len())
 	}
 	for name := range s.values {
-		if !s.held.MayContain(name) {
+		if !s.held.Has(name) {
 			t.Errorf("%s is held, and the filter denies it", name)
 		}
 	}

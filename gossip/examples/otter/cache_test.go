@@ -95,7 +95,7 @@ func TestFilterFollowsCache(t *testing.T) {
 	n := 0
 	for key := range s.values.Keys() {
 		n++
-		if !s.held.MayContain(key) {
+		if !s.held.Has(key) {
 			t.Errorf("%s is cached, and the filter denies it", key)
 		}
 	}

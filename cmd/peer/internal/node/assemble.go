@@ -26,7 +26,8 @@ import (
 
 // acquire opens files, ports and the store. It reports the errors of the last three parts together.
 func (n *Node) acquire(o Options) error {
-	if err := n.shapeDigest(); err != nil {
+	var err error
+	if n.holdings, err = gossip.PlanHoldings(n.config().Objects, n.config().FalsePositives, n.config().Secret); err != nil {
 		return err
 	}
 	if err := n.trace(); err != nil {
@@ -115,7 +116,6 @@ func (n *Node) openStore(o Options) (err error) {
 	if n.proxy, err = proxy.New(n.proxyConfig(o)); err != nil {
 		return fmt.Errorf("--store: %s", strings.TrimPrefix(err.Error(), "store: "))
 	}
-	n.replan()
 	return nil
 }
 
@@ -134,8 +134,8 @@ func (n *Node) proxyConfig(o Options) proxy.Config {
 		Settings: n.settings(n.config()),
 		Config: httpcache.Config{
 			Name: n.config().Name, Cluster: n.invalidator, Others: n.living,
-			Advertise:     n.holdings.Add,
-			Withdraw:      func(identity string) { n.holdings.Remove(identity) },
+			Advertise:     n.holdings.Retain,
+			Withdraw:      func(identity string) { n.holdings.Release(identity) },
 			SiblingMaxAge: n.config().SiblingMaxAge, Compare: n.config().SiblingCompare,
 			SendTimeout: n.config().SendTimeout, BetweenBytesTimeout: n.config().BetweenBytesTimeout,
 			Now: o.Now, Logger: n.log,

@@ -72,7 +72,6 @@ type Node struct {
 	failure        chan error
 
 	holdings    *gossip.Holdings         // the keys of the listed objects
-	replans     atomic.Uint64            // of the digest
 	secret      atomic.Pointer[[][]byte] // see secrets
 	gossip      *gossip.Node
 	proxy       *proxy.Handler
@@ -193,7 +192,6 @@ func (n *Node) serve() {
 		n.serveOn(n.https, n.gates.clients.Requests(n.onceJoined(n.proxy)), n.https.serve)
 	}
 	n.every(admin.HistoryStep, func() { n.history.Add(admin.SampleOf(n.Status())) })
-	n.every(planCheck, n.replan)
 	n.every(time.Second, n.watchdog.Tick)
 	n.every(time.Second, n.hangReporter())
 	n.every(time.Second, n.shortageReporter())

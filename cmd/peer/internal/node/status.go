@@ -73,7 +73,7 @@ func (n *Node) digest() admin.Digest {
 	g := f.Geometry()
 	v := f.Version()
 	return admin.Digest{
-		Keys: filter.Len(), Published: f.Keys(), Planned: n.holdings.Planned(), Replans: n.replans.Load(), Bits: g.Bits, Hashes: g.Hashes,
+		Keys: filter.Len(), Published: f.Keys(), Planned: n.holdings.Keys().Planned(), Replans: n.holdings.Keys().Replans(), Bits: g.Bits, Hashes: g.Hashes,
 		FalsePositiveRate: f.FalsePositiveRate(), Epoch: v.Epoch, Sequence: v.Sequence,
 		MemoryBytes: f.MemoryBytes(), Saturated: filter.Saturated(),
 	}

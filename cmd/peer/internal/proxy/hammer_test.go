@@ -21,7 +21,7 @@ import (
 func TestFilterMirrorsStore(t *testing.T) {
 	const seed = 42
 	synctest.Test(t, func(t *testing.T) {
-		filter, err := digest.NewCountingFilter(digest.Geometry{Bits: 1 << 20, Hashes: 1, Seed: seed}, 1)
+		held, err := digest.NewSet(digest.Geometry{Bits: 1 << 20, Hashes: 1, Seed: seed}, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -47,9 +47,9 @@ func TestFilterMirrorsStore(t *testing.T) {
 		})
 		w.tune = func(c *Config) {
 			c.Store.MaxBytes = 2 << 20
-			c.Advertise = func(id string) { filter.Add(digest.KeyOfString(seed, id)) }
+			c.Advertise = func(id string) { held.Retain(digest.KeyOfString(seed, id)) }
 			c.Withdraw = func(id string) {
-				if !filter.Remove(digest.KeyOfString(seed, id)) {
+				if !held.Release(digest.KeyOfString(seed, id)) {
 					mu.Lock()
 					refused++
 					mu.Unlock()
@@ -76,20 +76,20 @@ func TestFilterMirrorsStore(t *testing.T) {
 				ids = append(ids, "GET "+url+"\n*")
 			}
 			for _, id := range ids {
-				if !filter.MayContain(digest.KeyOfString(seed, id)) {
+				if !held.Has(digest.KeyOfString(seed, id)) {
 					t.Errorf("%q is listed and the filter denies it", id)
 				}
 			}
 		}
-		if filter.Len() != st.Listed+second || second == 0 || refused != 0 {
-			t.Errorf("the filter holds %d keys, the store lists %d with %d second keys; %d removals were refused", filter.Len(), st.Listed, second, refused)
+		if held.Len() != st.Listed+second || second == 0 || refused != 0 {
+			t.Errorf("the filter holds %d keys, the store lists %d with %d second keys; %d removals were refused", held.Len(), st.Listed, second, refused)
 		}
 		if st.Evictions == 0 || st.Listed == 0 || st.Listed == st.Objects {
 			t.Errorf("the test shows little: %+v", st)
 		}
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		if n := filter.Len(); n != 0 {
+		if n := held.Len(); n != 0 {
 			t.Errorf("%d keys are left in the filter when all is stale", n)
 		}
 	})

@@ -114,7 +114,7 @@ func (l *liar) claims() (*gossip.Holdings, error) {
 		if l.w.s.Limit > 0 {
 			g.Bits, keys = 16<<20, 200_000
 		}
-		all, err := digest.NewCountingFilter(g, 1)
+		all, err := digest.NewSet(g, 1)
 		if err != nil {
 			return nil, err
 		}

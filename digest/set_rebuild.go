@@ -1,0 +1,269 @@
+package digest
+
+import (
+	"iter"
+	"sync"
+)
+
+// outgrown reports whether n keys are more than the filter is planned for.
+func (c *content) outgrown(n int64) bool {
+	planned := c.planned.Load()
+	return planned > 0 && n > 0 && uint64(n) > planned
+}
+
+// Planned returns the number of keys that the filter is planned for; 0 for [NewSet].
+func (s *Set) Planned() uint64 { return s.shared().planned.Load() }
+
+// Replans returns how often the set has outgrown its filter.
+func (s *Set) Replans() uint64 { return s.shared().replans.Load() }
+
+// Outgrown reports whether the set has more keys than its filter is planned for, so that there are
+// more false positives: for as long as it takes to plan it anew, or for good if so many keys need more
+// than [MaxBits].
+func (s *Set) Outgrown() bool { return s.shared().outgrown(s.keys.Load()) }
+
+// Settle waits until the filter is planned for the keys that the set has. A cache that fills its set
+// calls it before the first publication, which would otherwise be repeated in a new epoch.
+func (s *Set) Settle() { s.shared().grow() }
+
+// growAside is grow in a goroutine of its own. It ends when the set has no more keys than it is planned
+// for, or when no geometry has room for them.
+func (c *content) growAside() {
+	for again := true; again; {
+		c.grow()
+		c.growing.Store(false)
+		again = c.outgrown(c.keys.Load()) && !c.full.Load() && c.growing.CompareAndSwap(false, true)
+	}
+}
+
+// grow plans the filter for twice as many keys as there are, until it is large enough.
+func (c *content) grow() {
+	c.building.Lock()
+	defer c.building.Unlock()
+	for c.outgrown(c.keys.Load()) && !c.full.Load() {
+		n := 2 * uint64(c.keys.Load())
+		g, err := GeometryFor(n, c.rate)
+		if err != nil {
+			c.full.Store(true)
+			return
+		}
+		g.Seed = c.filter.Geometry().Seed
+		c.rebuild(g)
+		c.planned.Store(n)
+		c.replans.Add(1)
+	}
+}
+
+// Rebuild gives the filter of a set made by [NewSet] another geometry with the same seed, or the same
+// one to reset stuck counters, and freezes the first version of a new epoch, which
+// CountingFilter.Current then returns. Keys may be added and removed meanwhile, and filters read. Only
+// the last step, of some hundred keys, blocks writers. Rebuild takes the memory of a second filter while
+// it runs. On an error, which wraps [ErrGeometry], nothing has changed.
+func (s *Set) Rebuild(g Geometry) error {
+	c := s.shared()
+	if err := g.Validate(); err != nil {
+		return err
+	}
+	c.building.Lock()
+	defer c.building.Unlock()
+	c.rebuild(g.normal())
+	return nil
+}
+
+// lastRound is how many keys can be moved while writers wait.
+const lastRound = 200
+
+// rebuild fills new counters with the keys of all parts. What writers change meanwhile follows in
+// rounds, each shorter than the one before, unless writers are faster; the last one blocks them.
+func (c *content) rebuild(g Geometry) {
+	fresh := newCounters(g)
+	for _, p := range c.parts {
+		p.watch(func(k Key) { fresh.add(k) })
+		defer p.unwatch()
+	}
+	for last, moved := 0, lastRound+1; moved > lastRound && (last == 0 || moved <= last/2); {
+		last, moved = moved, 0
+		for _, p := range c.parts {
+			for i := range p.stripes {
+				moved += p.stripes[i].catchUp(fresh)
+			}
+		}
+	}
+	c.lockAll()
+	defer c.unlockAll()
+	for _, p := range c.parts {
+		for i := range p.stripes {
+			p.stripes[i].apply(p.stripes[i].touched, fresh)
+		}
+	}
+	c.filter.replace(fresh)
+}
+
+// watch begins to record the changes of each stripe, and calls have, unless it is nil, with the keys
+// that the stripe had then.
+func (s *Set) watch(have func(Key)) {
+	for i := range s.stripes {
+		st := &s.stripes[i]
+		st.mu.Lock()
+		st.touched = make(map[Key]bool)
+		var some []Key
+		if have != nil {
+			some = make([]Key, 0, st.keys.n+1)
+			for k := range st.keys.all {
+				some = append(some, k)
+			}
+		}
+		st.mu.Unlock()
+		for _, k := range some {
+			have(k)
+		}
+	}
+}
+
+func (s *Set) unwatch() {
+	for i := range s.stripes {
+		st := &s.stripes[i]
+		st.mu.Lock()
+		st.touched = nil
+		st.mu.Unlock()
+	}
+}
+
+// catchUp applies to the fresh counters what has changed since the last time. It returns how many
+// keys were touched.
+func (st *stripe) catchUp(fresh *counters) int {
+	st.mu.Lock()
+	touched := st.touched
+	if len(touched) == 0 {
+		st.mu.Unlock()
+		return 0
+	}
+	st.touched = make(map[Key]bool)
+	for k, before := range touched {
+		if st.keys.has(k) == before {
+			delete(touched, k)
+		}
+	}
+	st.mu.Unlock()
+	for k, before := range touched {
+		fresh.change(k, !before)
+	}
+	return len(touched)
+}
+
+// apply is catchUp for a locked stripe.
+func (st *stripe) apply(touched map[Key]bool, fresh *counters) {
+	for k, before := range touched {
+		if has := st.keys.has(k); has != before {
+			fresh.change(k, has)
+		}
+	}
+}
+
+func (c *counters) change(k Key, hold bool) {
+	if hold {
+		c.add(k)
+	} else {
+		c.remove(k)
+	}
+}
+
+func (c *content) lockAll() {
+	for _, p := range c.parts {
+		for i := range p.stripes {
+			p.stripes[i].mu.Lock()
+		}
+	}
+}
+
+func (c *content) unlockAll() {
+	for _, p := range c.parts {
+		for i := range p.stripes {
+			p.stripes[i].mu.Unlock()
+		}
+	}
+}
+
+// replace makes fresh counters the ones of c, in a new epoch, and freezes its first version. Writers
+// wait, so whoever still reads the old counters reads what was true when it began.
+func (c *CountingFilter) replace(fresh *counters) {
+	c.freezing.Lock()
+	defer c.freezing.Unlock()
+	fresh.onChange = c.counters.Load().onChange
+	empty := emptyFilter(fresh.geometry, c.current.Load().version.Epoch+1)
+	c.current.Store(fresh.collect(empty, false).delta.flip(empty))
+	c.counters.Store(fresh)
+	fresh.changed()
+}
+
+// Rekey gives the set the keys of the same objects under another seed, g.Seed, and geometry g, in a new
+// epoch as [Set.Rebuild] does. For every object that is held when Rekey is called, and not removed
+// meanwhile, keys yields at least once the key that it has and the one under g.Seed. An object that
+// keys omits is no longer held afterwards.
+//
+// Objects may be added and removed while Rekey runs. A writer must hold the shared side of writers
+// (RLock, if that is a [sync.RWMutex]) from before it makes a key under Geometry().Seed until the
+// method that it is for has returned. For its last step Rekey locks writers. It then calls renamed for
+// each key that was changed since Rekey was called; renamed returns the key under g.Seed. Rekey takes
+// the memory of a second set while it runs.
+func (s *Set) Rekey(g Geometry, keys iter.Seq2[Key, Key], writers sync.Locker, renamed func(Key) Key) error {
+	c := s.shared()
+	if err := g.Validate(); err != nil {
+		return err
+	}
+	c.building.Lock()
+	defer c.building.Unlock()
+	next := &content{}
+	for _, p := range c.parts {
+		newPart(next, p.salt)
+		p.watch(nil)
+		defer p.unwatch()
+	}
+	next.filter = new(CountingFilter)
+	next.filter.counters.Store(newCounters(g.normal()))
+	for was, now := range keys {
+		for i, p := range c.parts {
+			p.rename(next.parts[i], was, now)
+		}
+	}
+	writers.Lock()
+	defer writers.Unlock()
+	c.lockAll()
+	defer c.unlockAll()
+	for i, p := range c.parts {
+		for j := range p.stripes {
+			for k := range p.stripes[j].touched {
+				p.stripes[j].rename(next.parts[i], k, renamed(k))
+			}
+		}
+	}
+	for i, p := range c.parts {
+		p.takeOver(next.parts[i])
+	}
+	c.keys.Store(next.keys.Load())
+	c.filter.replace(next.filter.counters.Load())
+	return nil
+}
+
+func (s *Set) rename(next *Set, was, now Key) {
+	st := s.lock(was)
+	defer st.mu.Unlock()
+	st.rename(next, was, now)
+}
+
+// rename gives next the key now, with as many references as a locked stripe has of the key was.
+func (st *stripe) rename(next *Set, was, now Key) {
+	next.Remove(now)
+	if st.keys.has(was) {
+		for range 1 + st.more[was] {
+			next.Retain(now)
+		}
+	}
+}
+
+// takeOver takes the keys of next, of which nobody else knows. The stripes of s are locked.
+func (s *Set) takeOver(next *Set) {
+	for i := range s.stripes {
+		s.stripes[i].keys, s.stripes[i].more = next.stripes[i].keys, next.stripes[i].more
+	}
+}
