@@ -32,7 +32,7 @@ type Config struct {
 	// content coding, or nil if the response itself is to be fetched. The function rewrites the
 	// other response, or returns false and leaves it unchanged. header is that of the request for the
 	// other response; Recode changes it if necessary. If it is nil, the caller only wants to know
-	// whether there is such a function.
+	// whether there is such a function. nil = there is none.
 	Recode func(r *http.Request, header http.Header) func(*http.Response) bool
 	// Open opens the store that has these hooks.
 	Open func(bodies.Hooks) (Store, error)
@@ -48,7 +48,7 @@ type Config struct {
 	Advertise, Withdraw func(identity string)
 
 	// Invalidates returns the canonical URLs whose responses must be removed after a request
-	// was answered with this status and header.
+	// was answered with this status and header; nil = [rfc9111.Invalidated].
 	Invalidates func(method string, target *url.URL, status int, h http.Header) []string
 
 	// SiblingMaxAge is how long a sibling's answer is served without asking the origin,
@@ -130,6 +130,12 @@ type Cache struct {
 func New(cfg Config) (*Cache, error) {
 	if cfg.Transport == nil {
 		return nil, errors.New("cache: no transport to origins")
+	}
+	if cfg.Recode == nil {
+		cfg.Recode = func(*http.Request, http.Header) func(*http.Response) bool { return nil }
+	}
+	if cfg.Invalidates == nil {
+		cfg.Invalidates = rfc9111.Invalidated
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)

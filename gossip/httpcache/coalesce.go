@@ -28,6 +28,9 @@ func (c *Cache) newFetch(r *request, key string, stored *found) (f *fetch, joine
 		}
 	}
 	f = &fetch{key: key, r: *r, stored: stored, began: c.now(), ctx: detached{c.stopped, r.Context()}}
+	if from := sourceOf(r.Context()); from != nil && from.wanted {
+		f.ctx.stopped, f.unwanted = context.WithCancel(c.stopped)
+	}
 	f.waiters.join(false)
 	if key != "" {
 		c.fetches[key] = f
@@ -55,6 +58,9 @@ func (c *Cache) leave(f *fetch, follower bool) {
 		f.waiters.followers.Add(-1)
 	}
 	f.waiters.n.Add(-1)
+	if f.unwanted != nil && !f.delivered() && c.abandon(f) {
+		f.unwanted()
+	}
 	c.deserted(f)
 }
 

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"slices"
-	"strconv"
 
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
@@ -21,32 +20,14 @@ import (
 
 // inside receives the answer to a request of the cache itself. It implements [Refusable].
 type inside struct {
-	header http.Header
-	sent   http.Header // header when the answer began
-	status int
-	begun  chan struct{} // closed when sent, and the last four fields, are set
-	body   *io.PipeWriter
-
-	st    rfc9111.Status
-	via   []string // the Cache-Status of siblings that helped
-	peer  string   // the sibling that gave it; "" = none
+	piped
+	st    rfc9111.Status // this and the rest are set before the answer begins
+	via   []string       // the Cache-Status of siblings that helped
+	peer  string         // the sibling that gave it; "" = none
 	given *given
 }
 
-func (in *inside) Header() http.Header { return in.header }
-func (in *inside) Refused()            {}
-
-func (in *inside) WriteHeader(status int) {
-	if status >= 200 && in.status == 0 {
-		in.status, in.sent = status, in.header.Clone()
-		close(in.begun)
-	}
-}
-
-func (in *inside) Write(p []byte) (int, error) {
-	in.WriteHeader(http.StatusOK)
-	return in.body.Write(p)
-}
+func (in *inside) Refused() {}
 
 // derived is the body of a response made from the plain one.
 type derived struct {
@@ -65,30 +46,21 @@ func (d *derived) Close() error {
 // derive gets the plain response and recodes it. out must not be used afterwards.
 func (s *sources) derive(out *http.Request, cancel context.CancelCauseFunc, recode func(*http.Response) bool) (*http.Response, error) {
 	out.Header["Accept-Encoding"] = []string{"identity"}
-	r, w := io.Pipe()
-	in := &inside{header: http.Header{}, begun: make(chan struct{}), body: w}
-	failed := make(chan error, 1)
-	go func() {
+	in := new(inside)
+	resp, err := in.receive(out, func() error {
 		q := s.c.request(out)
 		res := s.c.get(in, &q)
 		switch {
 		case in.status == 0:
-			failed <- cmp.Or(res.Err, context.Cause(out.Context()), errStopped)
-		case res.Err != nil || res.Broken:
-			w.CloseWithError(cmp.Or(res.Err, io.ErrUnexpectedEOF))
-		default:
-			w.Close()
+			return cmp.Or(res.Err, context.Cause(out.Context()), errStopped)
+		case res.Broken:
+			return cmp.Or(res.Err, io.ErrUnexpectedEOF)
 		}
-	}()
-	select {
-	case <-in.begun:
-	case err := <-failed:
+		return res.Err
+	})
+	if err != nil {
 		cancel(nil)
 		return nil, err
-	}
-	resp := &http.Response{StatusCode: in.status, Header: in.sent, ContentLength: -1, Body: r, Request: out}
-	if n, err := strconv.ParseInt(in.sent.Get("Content-Length"), 10, 64); err == nil {
-		resp.ContentLength = n
 	}
 	recoded := recode(resp)
 	resp.Body = &derived{resp.Body, in, recoded, cancel}

@@ -1,5 +1,9 @@
 // Package httpcache is a shared HTTP cache (RFC 9111) over a [Store].
 //
+// A program that has no cache begins with a [Member]: a cache for its handlers, its clients or its values
+// that finds objects at the other processes of a cluster. The rest of this page is about the [Cache]
+// under it, which peer uses as it is.
+//
 // [Cache.Serve] answers one request: from the store, by validating a stale copy,
 // from a sibling, or from the origin. It stores the response if that is allowed. Concurrent misses
 // for one response share one fetch, and its body while it arrives.

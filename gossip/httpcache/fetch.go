@@ -2,6 +2,7 @@ package httpcache
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -34,12 +35,13 @@ type fetch struct {
 	replaces bodies.Object // removed when an answer handed to the leader alone is complete; nil = none
 
 	// The memory of the first of each.
-	ctx     detached
-	sources sources
-	outcome result
-	entry   entry  // of the result
-	handed  answer // of the result
-	body    body
+	ctx      detached
+	unwanted context.CancelFunc // ends ctx when no request waits for a result; nil = it lasts
+	sources  sources
+	outcome  result
+	entry    entry  // of the result
+	handed   answer // of the result
+	body     body
 
 	arriving   string // identity in Cache.arriving, "" = not there; guarded by Cache.mu
 	advertised bool   // the arriving body is; guarded by Cache.mu
@@ -81,6 +83,9 @@ type result struct {
 // result, uses up a sibling, or gives up the copy that was to be validated;
 // and the origin's answer to a request without conditions is a result.
 func (c *Cache) run(f *fetch) {
+	if f.unwanted != nil {
+		defer f.unwanted()
+	}
 	src := c.sources(f)
 	for f.result == nil {
 		a, err := src.next(&f.ctx, c.conditions(f))
@@ -147,6 +152,9 @@ func (c *Cache) deliver(f *fetch, res *result, to fetchState) {
 	f.result = res
 	if f.done != nil {
 		close(f.done)
+	}
+	if f.unwanted != nil && res.err != nil {
+		f.unwanted()
 	}
 	orphan := f.leftAlone && res.answer != nil
 	f.mu.Unlock()

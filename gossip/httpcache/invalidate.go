@@ -3,6 +3,8 @@ package httpcache
 import (
 	"bytes"
 	"context"
+	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -34,6 +36,11 @@ func (c *Cache) invalidate(ctx context.Context, urls []string) {
 	if err := c.cfg.Cluster.Invalidate(ctx, targets...); err != nil {
 		c.log.Warn("a write did not reach all peers in time; they may serve the old version until they receive the invalidation", "url", urls[0], "err", err)
 	}
+}
+
+// written removes what a request that this cache did not pass on makes out of date, once it is answered.
+func (c *Cache) written(r *http.Request, u *url.URL, status int, h http.Header) {
+	c.invalidate(r.Context(), c.cfg.Invalidates(r.Method, u, status, h))
 }
 
 // TargetOf returns the target of an invalidation of a canonical URL, or of all URLs that begin with

@@ -254,14 +254,14 @@ func (b *body) alone() bool { return b.from.sibling == nil && b.f.waiters.follow
 
 // overtake begins an attempt beside a source that may still continue. An origin with a
 // single client may just be slow: the rest is requested from it much later, and the
-// whole body never again. b.mu is held.
+// whole body never again. One in this process is the fastest that there is. b.mu is held.
 func (b *body) overtake() {
 	if planted.Fault == "no-takeover" || planted.Fault == "stall-for-ever" {
 		return
 	}
 	idle := time.Since(b.reading)
 	switch {
-	case b.attempt != nil:
+	case b.attempt != nil, b.from.sibling == nil && sourceOf(b.f.r.Context()).local():
 	case b.superseded:
 		if b.from.sibling != nil || idle >= b.may.most && !b.alone() { // no other source has the rest
 			b.drop()

@@ -35,7 +35,7 @@ const (
 // With conditions, the response may be the requested rest of a body.
 func (c *Cache) staleElsewhere(ctx context.Context, s *sources, status int, conditions http.Header) *answer {
 	r := &s.f.r
-	if c.cfg.Others == nil || s.header == nil || c.nowhere.has(r.url, r.now) {
+	if c.cfg.Others == nil || s.header == nil || r.cc.StaleIfError == 0 || c.nowhere.has(r.url, r.now) {
 		return nil
 	}
 	select {

@@ -1,44 +1,6 @@
 package httpcache
 
-import (
-	"iter"
+import "github.com/summarycache/summarycache/gossip/httpcache/bodies"
 
-	"github.com/summarycache/summarycache/gossip/httpcache/bodies"
-)
-
-// A Store keeps responses under their identities. It is bounded, and may drop any of them at any time.
-// It is safe for concurrent use.
-type Store interface {
-	// Get returns the object under a key; finding it counts as a use. Peek does not count.
-	Get(key string) (bodies.Object, bool)
-	Peek(key string) (bodies.Object, bool)
-
-	// Describe reads the description of an object, and Open opens its body. about is what Describe
-	// returned for the object, or nil: a body that was read with the description is not read again. The
-	// errors are [bodies.ErrGone] if the object left the store meanwhile, and one that wraps
-	// [bodies.ErrCorrupt] if it differs from what was stored or can't be read: then it was removed.
-	Describe(o bodies.Object) (about bodies.Described, err error)
-	Open(o bodies.Object, about bodies.Described, a bodies.Access) (bodies.View, error)
-
-	// Create begins an object. size is the length of the body in bytes, -1 if it is unknown. The error
-	// is [bodies.ErrTooLarge] if the store takes no object of this length.
-	Create(key string, size int64) (*bodies.Stream, error)
-	// Update replaces the description of an object's body and returns the new object, which is marked
-	// as a copy if the old one is. It returns [bodies.ErrGone] if o is no longer in the store. After any
-	// other error o is removed.
-	Update(o bodies.Object, m bodies.Meta) (bodies.Object, error)
-	// Delete removes the object under a key, and DeleteObject removes o if it is still the object under
-	// its key. They report whether they did. Opening the store again does not bring it back.
-	Delete(key string) bool
-	DeleteObject(o bodies.Object) bool
-
-	// Labelled iterates over the objects with a label, Listed over those that are listed, and Keys over
-	// all keys, in no order. They may miss what is stored or removed meanwhile, but Listed misses no
-	// object for which Hooks.Listed was called before.
-	Labelled(label string) iter.Seq[bodies.Object]
-	Listed() iter.Seq[bodies.Object]
-	Keys() iter.Seq[string]
-
-	// Close ends the use of the store. Views stay readable.
-	Close() error
-}
+// A Store keeps responses: [memstore.Store] and [diskstore.Store] do.
+type Store = bodies.Store

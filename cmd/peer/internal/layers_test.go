@@ -58,8 +58,8 @@ var layers = []struct {
 	// The store knows nothing of HTTP, siblings or digests.
 	{dir: "gossip/httpcache/diskstore/disktest", imports: "gossip/httpcache/diskstore"},
 	{dir: "gossip/httpcache/diskstore", imports: "gossip/httpcache/bodies gossip/httpcache/budget github.com/cespare/xxhash/v2 github.com/maypok86/otter/v2 golang.org/x/sys/unix"},
-	// The cache knows siblings, not how they are found, and any store.
-	{dir: "gossip/httpcache", imports: "net gossip/httpcache/bodies gossip/invalidation gossip/rfc9111 gossip/sibling github.com/dunglas/httpsfv golang.org/x/net/http/httpguts"},
+	// The cache knows siblings and any store. Only a Member knows how siblings are found.
+	{dir: "gossip/httpcache", imports: "net digest gossip gossip/httpcache/bodies gossip/invalidation gossip/rfc9111 gossip/sibling github.com/dunglas/httpsfv golang.org/x/net/http/httpguts"},
 
 	{dir: "cmd/peer/internal/health"},
 	// How answers leave, whatever they are.

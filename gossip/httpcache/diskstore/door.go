@@ -9,6 +9,16 @@ import (
 // A Door is a store with the types of package bodies. It implements the cache's interface of stores.
 type Door struct{ *Store }
 
+// Open opens a store with these options and the hooks of a cache.
+func (o Options) Open(h bodies.Hooks) (bodies.Store, error) {
+	o.Hooks = h
+	s, err := Open(o)
+	if err != nil {
+		return nil, err
+	}
+	return Door{s}, nil
+}
+
 // Get is [Store.Get].
 func (d Door) Get(key string) (bodies.Object, bool) { return d.Store.Get(key) }
 

@@ -1,5 +1,5 @@
 // Package memstore keeps objects in memory, bounded in bytes: what was used last stays. It keeps
-// nothing over a restart. See [bodies.Object] for what a cache and a store say to each other.
+// nothing over a restart. See [bodies.Store] for its methods.
 package memstore
 
 import (
@@ -40,6 +40,11 @@ func New(maxBytes int64, hooks bodies.Hooks) *Store {
 	return &Store{hooks: hooks, max: maxBytes, objects: map[string]*object{}, labels: map[string]map[*object]bool{}}
 }
 
+// Open returns a function that opens such a store, for a cache.
+func Open(maxBytes int64) func(bodies.Hooks) (bodies.Store, error) {
+	return func(h bodies.Hooks) (bodies.Store, error) { return New(maxBytes, h), nil }
+}
+
 // Get returns the object under key; finding it counts as a use.
 func (s *Store) Get(key string) (bodies.Object, bool) {
 	s.mu.Lock()
@@ -72,7 +77,7 @@ func (s *Store) Open(o bodies.Object, _ bodies.Described, a bodies.Access) (bodi
 	return v, nil
 }
 
-// Update replaces the description of o's body. See cache.Store.
+// Update replaces the description of o's body. See [bodies.Store].
 func (s *Store) Update(old bodies.Object, m bodies.Meta) (bodies.Object, error) {
 	o := old.(*object)
 	m.Copied = o.in == &s.copies

@@ -1,0 +1,239 @@
+package httpcache
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"sync/atomic"
+	"time"
+
+	"github.com/summarycache/summarycache/digest"
+	"github.com/summarycache/summarycache/gossip"
+	"github.com/summarycache/summarycache/gossip/httpcache/bodies"
+	"github.com/summarycache/summarycache/gossip/invalidation"
+	"github.com/summarycache/summarycache/gossip/rfc9111"
+	"github.com/summarycache/summarycache/gossip/sibling"
+)
+
+const (
+	memberMaxAge  = 7 * 24 * time.Hour // longest trust in a sibling's answer, over any number of siblings
+	memberTimeout = time.Minute        // in which an origin reads something of a request, or sends something of a body
+)
+
+// MemberConfig says what a [Member] works with.
+type MemberConfig struct {
+	Node *gossip.Node // must have Holdings, which the Member keeps in step, and be served by nothing else
+	// Open opens the store: [memstore.Open] or [diskstore.Options.Open]. The bound of the store is the
+	// cache's; a body may take a quarter of it.
+	Open      func(bodies.Hooks) (Store, error)
+	Transport http.RoundTripper // carries requests to siblings; nil = sibling.NewHTTPTransport(nil)
+	// URL returns the absolute URL under which the response to a request of a client or a sibling is
+	// stored; nil = its own, with the host that it names. Servers of one site under several host names
+	// need one that replaces the host, or they never share. It must be the same function at all
+	// members, and return the URLs that it returned unchanged.
+	URL    func(*http.Request) *url.URL
+	Logger *slog.Logger // nil = discard
+}
+
+// A Member is the [Cache] of a program that is a member of a cluster. It takes what it is asked for from
+// its store, from a sibling or from its source, and stores what the last two return: for HTTP handlers
+// ([Member.Wrap], [Member.Serve]), for HTTP clients ([Member.Transport]), and for values of any kind
+// ([Member.Get], [Member.Open]). It answers siblings from the store. Make one with [NewMember]. It is safe
+// for concurrent use.
+//
+// For HTTP it is a shared cache by the rules of package rfc9111, with all that the package comment
+// says; but a response that sets a cookie is for one client, whatever its origin says, and is not stored.
+// A request that changes an object removes it here and at all siblings.
+//
+// What a sibling gave is used for a week at most, whatever its lifetime, also if siblings pass
+// it on. Every program that reaches the address at which siblings are answered can request everything
+// that is stored.
+type Member struct {
+	Cache    *Cache          // for its Counters, Explain and Purge
+	Siblings *sibling.Client // asks the siblings that the node's digests name
+
+	name      string
+	url       func(*http.Request) *url.URL
+	log       *slog.Logger
+	cluster   sibling.Cluster
+	coalescer *sibling.Coalescer
+	planning  atomic.Bool
+
+	outcomes          [Outcomes]atomic.Uint64 // of clients' requests
+	lookups, answered atomic.Uint64           // of siblings
+	removals          atomic.Uint64
+}
+
+// NewMember opens the store and returns a Member.
+func NewMember(cfg MemberConfig) (*Member, error) {
+	node := cfg.Node
+	switch {
+	case node == nil || cfg.Open == nil:
+		return nil, errors.New("cache: a Member needs a node and a store")
+	case node.Holdings() == nil:
+		return nil, errors.New("cache: the node only listens: set Objects in gossip.Config")
+	}
+	transport := cfg.Transport
+	if transport == nil {
+		transport = sibling.NewHTTPTransport(nil)
+	}
+	health := new(sibling.Health)
+	client, err := sibling.New(sibling.Config{Name: node.Name(), Locator: node, HTTP: transport, Health: health})
+	if err != nil {
+		return nil, err
+	}
+	others := func() (list []sibling.Peer) {
+		for _, m := range node.Members() {
+			if m.Alive && m.Service != "" {
+				list = append(list, sibling.Peer{Name: m.Name, Addr: m.Service})
+			}
+		}
+		return list
+	}
+	coalescer := sibling.NewCoalescer(sibling.CoalescerConfig{
+		Name: node.Name(), HTTP: transport, Health: health, Others: others,
+		Key:        func(identity string) uint64 { return uint64(digest.KeyOfString(node.Seed(), identity)) },
+		Advertised: func(identity string) bool { return len(node.Candidates(nil, identity)) > 0 },
+	})
+	held := node.Holdings()
+	m, err := newMember(cfg, Config{Name: node.Name(), Siblings: client, Coalescer: coalescer, Cluster: node, Others: others,
+		Withdraw: func(identity string) { held.Remove(identity) }}, held)
+	if err != nil {
+		return nil, err
+	}
+	m.coalescer = coalescer
+	node.OnInvalidation(func(t invalidation.Target) {
+		m.removals.Add(1)
+		m.Cache.Invalidated(t)
+	})
+	return m, nil
+}
+
+// newMember returns a Member that advertises in held; nil = nowhere.
+func newMember(cfg MemberConfig, of Config, held *gossip.Holdings) (m *Member, err error) {
+	m = &Member{Siblings: of.Siblings, name: of.Name, cluster: of.Cluster, coalescer: new(sibling.Coalescer),
+		url: cfg.URL, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))}
+	m.planning.Store(true) // until all objects of the store are known
+	of.Transport, of.Open, of.Logger = bySource{m}, cfg.Open, m.log
+	of.SiblingMaxAge, of.SendTimeout, of.BetweenBytesTimeout = memberMaxAge, memberTimeout, memberTimeout
+	if of.Withdraw != nil {
+		of.Advertise = func(identity string) {
+			held.Add(identity)
+			m.replan(held)
+		}
+	}
+	if m.Cache, err = New(of); err != nil {
+		return nil, err
+	}
+	m.planning.Store(false)
+	m.replan(held)
+	return m, nil
+}
+
+// replan enlarges the digest if more objects are advertised than it was planned for.
+func (m *Member) replan(held *gossip.Holdings) {
+	if !held.Outgrown() || !m.planning.CompareAndSwap(false, true) {
+		return
+	}
+	go func() {
+		defer m.planning.Store(false)
+		_ = held.Replan(m.Cache.Advertised()) // the node logs the consequence of a failure
+	}()
+}
+
+// Close ends loads under way and closes the store. The node must be closed before.
+func (m *Member) Close() error {
+	m.Siblings.CloseIdleConnections()
+	return m.Cache.Close()
+}
+
+// MemberStats counts the requests to a [Member]. All counters start at 0 and only grow. Requests to
+// siblings are counted by [sibling.Client.Stats], and more in [Counters].
+type MemberStats struct {
+	Gets     uint64 // calls of Get and Open, and requests of clients
+	Hits     uint64 // of those, answered from the store
+	Joined   uint64 // of those, that joined the load of another
+	Siblings uint64 // of those, answered by a sibling
+	Loads    uint64 // calls of load functions, of handlers and of origins, but not for what is never stored
+	Errors   uint64 // of those, failed
+
+	Lookups       uint64 // requests of siblings
+	Answered      uint64 // of those, with an object
+	Invalidations uint64 // by this member and by others
+}
+
+// Stats returns the current counters.
+func (m *Member) Stats() (s MemberStats) {
+	for i := range m.outcomes {
+		s.Gets += m.outcomes[i].Load()
+	}
+	s.Hits, s.Joined, s.Siblings = m.outcomes[LocalHit].Load(), m.outcomes[Collapsed].Load(), m.outcomes[SiblingHit].Load()
+	s.Loads, s.Errors = m.Cache.OriginRequests.Load(), m.Cache.OriginErrors.Load()
+	s.Lookups, s.Answered, s.Invalidations = m.lookups.Load(), m.answered.Load(), m.removals.Load()
+	return s
+}
+
+// A source is where a request of a client gets what is neither here nor at a sibling. It travels in the
+// context of the request.
+type source struct {
+	http.RoundTripper
+	of     *http.Request // the client's; nil = one of this package
+	wanted bool          // a fetch ends when no client waits for it any more
+}
+
+// local reports whether the source is in this process: a handler or a function.
+func (s *source) local() bool {
+	if s == nil {
+		return false
+	}
+	_, handler := s.RoundTripper.(handled)
+	return handler || s.wanted
+}
+
+type sourceKey struct{}
+
+func sourceOf(ctx context.Context) *source {
+	s, _ := ctx.Value(sourceKey{}).(*source)
+	return s
+}
+
+// bySource asks the source of each request.
+type bySource struct{ *Member }
+
+var errNoSource = errors.New("cache: a request without a source")
+
+// RoundTrip implements [http.RoundTripper].
+func (o bySource) RoundTrip(r *http.Request) (resp *http.Response, err error) {
+	from := sourceOf(r.Context())
+	if from == nil {
+		return nil, errNoSource
+	}
+	out := r
+	if of := from.of; of != nil {
+		own := *r
+		out = &own
+		out.URL, out.Host, out.RequestURI = of.URL, of.Host, of.RequestURI
+		if of.Header["User-Agent"] == nil {
+			delete(out.Header, "User-Agent")
+		}
+	}
+	ended := make(chan error, 1)
+	go guard(func() error {
+		resp, err = from.RoundTripper.RoundTrip(out)
+		return err
+	}, func(err error) { ended <- err })
+	if err = <-ended; err != nil {
+		if p := (*panicked)(nil); errors.As(err, &p) && p.value != http.ErrAbortHandler {
+			o.log.Error("a handler or a load panicked", "url", r.URL.String(), "panic", p)
+		}
+		return nil, err
+	}
+	delete(resp.Header, rfc9111.ClusterControl)
+	if resp.Header["Set-Cookie"] != nil {
+		resp.Header[rfc9111.ClusterControl] = []string{"no-store"}
+	}
+	return resp, nil
+}

@@ -1,0 +1,297 @@
+package httpcache
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"testing/iotest"
+	"testing/synctest"
+	"time"
+
+	"github.com/summarycache/summarycache/gossip/httpcache/memstore"
+)
+
+// stored is an origin that answers with a response, given as text.
+func stored(head, body string) roundTripFunc {
+	return func(r *http.Request) (*http.Response, error) {
+		rec := httptest.NewRecorder()
+		for line := range strings.Lines(head) {
+			name, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
+			rec.Header().Set(name, value)
+		}
+		io.WriteString(rec, body)
+		return rec.Result(), nil
+	}
+}
+
+// fetchAll sends a GET through a transport and reads the body.
+func fetchAll(t testing.TB, rt http.RoundTripper, target string) (string, *http.Response) {
+	t.Helper()
+	resp, err := rt.RoundTrip(httptest.NewRequest("GET", target, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := io.ReadAll(resp.Body)
+	resp.Body.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(body), resp
+}
+
+// One transport gets the objects of the other through its Handler, but those that vary or are long
+// from the origin.
+func TestTransportFromSibling(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		defer w.close()
+		cacheA := newTestMember(t, "a", nil, nil)
+		a := cacheA.Transport(stored("Cache-Control: max-age=60", "from a"))
+		w.sibling(cacheA.ServeHTTP)
+		cacheB := newTestMember(t, "b", w.client, nil)
+		b := cacheB.Transport(stored("Cache-Control: max-age=60", "from b"))
+		fetchAll(t, a, "http://o.test/x")
+		time.Sleep(5 * time.Second)
+		for _, status := range []string{"fwd=uri-miss; fwd-status=200; stored; detail=sibling", "hit; ttl=55"} {
+			body, resp := fetchAll(t, b, "http://o.test/x")
+			lines := resp.Header["Cache-Status"]
+			if body != "from a" || resp.Header.Get("Age") != "5" || lines[len(lines)-1] != "b; "+status {
+				t.Errorf("%q, %v; want from a, %s", body, resp.Header, status)
+			}
+		}
+		if body, _ := fetchAll(t, b, "http://o.test/y"); body != "from b" {
+			t.Errorf("what a does not have: %q", body)
+		}
+	})
+}
+
+// A body that is too long for the store is passed on, and one that broke off is not stored.
+func TestTransportBodies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const longest = 16 << 10
+		whole := strings.Repeat("x", longest)
+		broken := errors.New("broken")
+		for name, tt := range map[string]struct {
+			body   io.Reader
+			length int64
+			stored bool
+		}{
+			"whole":              {strings.NewReader(whole), longest, true},
+			"of unknown length":  {strings.NewReader(whole), -1, true},
+			"too long":           {strings.NewReader(whole + "+"), longest + 1, false},
+			"too long, unheard":  {strings.NewReader(whole + "+"), -1, false},
+			"empty":              {strings.NewReader(""), 0, true},
+			"broken off":         {io.MultiReader(strings.NewReader("01"), iotest.ErrReader(broken)), 10, false},
+			"as it ends, broken": {io.MultiReader(strings.NewReader("01"), iotest.ErrReader(broken)), -1, false},
+		} {
+			c := newTestMember(t, "c", nil, memstore.Open(4*longest))
+			resp, err := c.Transport(roundTripFunc(func(r *http.Request) (*http.Response, error) {
+				return &http.Response{StatusCode: 200, Header: http.Header{"Cache-Control": {"max-age=60"}}, Body: io.NopCloser(tt.body), ContentLength: tt.length}, nil
+			})).RoundTrip(httptest.NewRequest("GET", "http://o.test/x", nil))
+			if err != nil {
+				t.Fatal(err)
+			}
+			io.ReadAll(resp.Body)
+			synctest.Wait()
+			if got := c.objects() == 1; got != tt.stored {
+				t.Errorf("%s: stored is %v, want %v", name, got, tt.stored)
+			}
+		}
+	})
+}
+
+// A response that was being fetched during a write to its URL is not stored.
+func TestTransportWrittenMeanwhile(t *testing.T) {
+	m := newTestMember(t, "c", nil, memstore.Open(64<<10))
+	c := m.Transport(stored("Cache-Control: max-age=60", "old"))
+	resp, err := c.RoundTrip(httptest.NewRequest("GET", "http://o.test/x", nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.RoundTrip(httptest.NewRequest("PUT", "http://o.test/x", strings.NewReader("new"))); err != nil {
+		t.Fatal(err)
+	}
+	io.ReadAll(resp.Body)
+	if n := m.objects(); n != 0 {
+		t.Errorf("%d responses are stored", n)
+	}
+}
+
+// Many goroutines add and remove variants, and their index does not grow.
+func TestTransportManyVariants(t *testing.T) {
+	m := newTestMember(t, "c", nil, memstore.Open(64<<10))
+	c := m.Transport(roundTripFunc(func(r *http.Request) (*http.Response, error) {
+		return stored("Cache-Control: max-age=60\nVary: X-V", r.Header.Get("X-V"))(r)
+	}))
+	var all sync.WaitGroup
+	for worker := range 4 {
+		all.Go(func() {
+			for i := range 1000 {
+				r := httptest.NewRequest("GET", fmt.Sprint("http://o.test/", i%7), nil)
+				r.Header.Set("X-V", fmt.Sprint((i*7+worker)%90))
+				resp, err := c.RoundTrip(r)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if body, _ := io.ReadAll(resp.Body); string(body) != r.Header.Get("X-V") {
+					t.Errorf("%s is answered by %q", r.Header.Get("X-V"), body)
+				}
+			}
+		})
+	}
+	all.Wait()
+	n := 0
+	for i := range 7 {
+		n += len(m.Cache.variants.Identities(fmt.Sprint("http://o.test/", i)))
+	}
+	if n == 0 || n != m.objects() {
+		t.Errorf("%d variants are known, %d stored", n, m.objects())
+	}
+}
+
+// A copy from a sibling is used for a week at most, whatever lifetime it states: also if the origin
+// confirms it, and if another sibling passes it on.
+func TestSiblingsWordRunsOut(t *testing.T) {
+	const day = 24 * time.Hour
+	for _, tt := range []struct {
+		name, lifetime string
+		passed         time.Duration // when another asks the one that was lied to
+	}{
+		{"a long lifetime", "max-age=31536000", 6 * day},
+		{"validated before", "max-age=345600", 5*day + time.Hour},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			defer w.close()
+			w.sibling(holds("wrong", "Etag: \"e\"", "Cache-Control: "+tt.lifetime))
+			origin := roundTripFunc(func(r *http.Request) (*http.Response, error) {
+				h, status, body := http.Header{"Etag": {`"e"`}, "Cache-Control": {tt.lifetime}}, http.StatusOK, "right"
+				if r.Header.Get("If-None-Match") != "" {
+					status, body = http.StatusNotModified, ""
+				}
+				return &http.Response{StatusCode: status, Header: h, ContentLength: int64(len(body)), Body: io.NopCloser(strings.NewReader(body))}, nil
+			})
+			b := newTestMember(t, "b", w.client, nil)
+			c := newTestMember(t, "c", w.client, nil)
+			start := time.Now()
+			get := func(cache *Member, at time.Duration, want string) {
+				t.Helper()
+				time.Sleep(time.Until(start.Add(at)))
+				if body, resp := fetchAll(t, cache.Transport(origin), "http://o.test/x"); body != want {
+					t.Errorf("%s: %s after %v: %q, want %q: %v", tt.name, cache.Cache.cfg.Name, at, body, want, resp.Header)
+				}
+			}
+			get(b, 0, "wrong")
+			w.sibling(b.ServeHTTP)
+			w.known = w.known[1:] // the one that lied has left
+			get(b, 5*day, "wrong")
+			get(c, tt.passed, "wrong")
+			get(b, 7*day-time.Minute, "wrong")
+			get(b, 7*day, "right")
+			get(c, 7*day, "right")
+		})
+	}
+}
+
+// TestWritesThroughTransports: a write through a transport removes all variants of its URL from all
+// caches, and no sibling brings them back.
+func TestWritesThroughTransports(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newMembers(t, 3)
+		defer w.close()
+		origin := roundTripFunc(func(r *http.Request) (*http.Response, error) {
+			if r.Method != http.MethodGet {
+				w.write()
+				return &http.Response{StatusCode: 204, Header: http.Header{}, Body: http.NoBody}, nil
+			}
+			w.mu.Lock()
+			version := w.source
+			w.mu.Unlock()
+			return stored("Cache-Control: max-age=1000\nVary: Accept", fmt.Sprint("v", version))(r)
+		})
+		get := func(i int, want string) {
+			t.Helper()
+			for _, accept := range []string{"a/b", "c/d"} {
+				r := httptest.NewRequest("GET", "http://site.test/x", nil)
+				r.Header.Set("Accept", accept)
+				resp, err := w.all[i].Transport(origin).RoundTrip(r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if body, _ := io.ReadAll(resp.Body); string(body) != want {
+					t.Errorf("c%d has %s, want %s: %v", i, body, want, resp.Header["Cache-Status"])
+				}
+			}
+		}
+		write := func(i int, method string) {
+			t.Helper()
+			if _, err := w.all[i].Transport(origin).RoundTrip(httptest.NewRequest(method, "http://site.test/x", nil)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for version, method := range []string{"POST", "PUT", "DELETE"} {
+			for i := range w.all {
+				get(i, fmt.Sprint("v", version))
+				time.Sleep(3 * time.Second)
+			}
+			write(version, method)
+			for i, c := range w.all {
+				if n := c.objects(); n != 0 {
+					t.Errorf("after %s c%d has %d responses", method, i, n)
+				}
+				get(i, fmt.Sprint("v", version+1))
+			}
+		}
+		// A cache that missed the write still has the old object, but no sibling gets it.
+		time.Sleep(3 * time.Second)
+		w.net.Partition([]string{"10.0.0.1", "10.0.0.2"}, []string{"10.0.0.3"})
+		write(0, "POST")
+		if n := w.all[2].objects(); n != 2 {
+			t.Fatalf("c2 has %d responses: it has heard of the write already", n)
+		}
+		w.net.Heal()
+		get(1, "v4")
+		time.Sleep(20 * time.Second)
+		get(2, "v4")
+	})
+}
+
+// BenchmarkTransport measures a hit, a miss that is stored, and the origin's transport alone.
+func BenchmarkTransport(b *testing.B) {
+	date := []string{time.Now().UTC().Format(http.TimeFormat)}
+	origin := roundTripFunc(func(r *http.Request) (*http.Response, error) {
+		return &http.Response{StatusCode: 200, ContentLength: 1024, Body: io.NopCloser(io.LimitReader(endless{}, 1024)),
+			Header: http.Header{"Cache-Control": {"max-age=60"}, "Etag": {`"e"`}, "Date": date}}, nil
+	})
+	cached := newTestMember(b, "c", nil, nil).Transport(origin)
+	for _, bb := range []struct {
+		name string
+		rt   http.RoundTripper
+		cc   []string
+	}{{"origin", origin, nil}, {"miss", cached, []string{"no-cache"}}, {"hit", cached, nil}} {
+		b.Run(bb.name, func(b *testing.B) {
+			r := httptest.NewRequest("GET", "http://o.test/x", nil)
+			if bb.cc != nil {
+				r.Header["Cache-Control"] = bb.cc
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				resp, err := bb.rt.RoundTrip(r)
+				if err != nil {
+					b.Fatal(err)
+				}
+				io.Copy(io.Discard, resp.Body)
+			}
+		})
+	}
+}
+
+type endless struct{}
+
+func (endless) Read(p []byte) (int, error) { clear(p); return len(p), nil }

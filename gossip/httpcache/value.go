@@ -1,0 +1,284 @@
+package httpcache
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/summarycache/summarycache/gossip/httpcache/bodies"
+	"github.com/summarycache/summarycache/gossip/invalidation"
+	"github.com/summarycache/summarycache/gossip/rfc9111"
+)
+
+// valueURL is the beginning of the URLs of values. No host has this name (RFC 6761 section 6.4).
+const valueURL = "http://value.invalid/?"
+
+// ValueURL returns the canonical URL of the value of that name: "http://value.invalid/?" and the name, escaped as in a
+// query. Its identity, under which a node advertises it, is "GET " and that. Names with a common prefix have URLs with
+// a common prefix, for [TargetOf].
+func ValueURL(name string) string { return valueURL + url.QueryEscape(name) }
+
+// A LoadFunc makes a value that is good until it expires; the zero Time = for ever.
+type LoadFunc func(context.Context) (value []byte, expires time.Time, err error)
+
+// Get returns the value of a name, any string, from the store, from a sibling, or from load. It returns load's error
+// as it is; any other error is ctx's, or says that the cache is closed. The value is stored until it expires or the
+// store needs the room. Times are cut to whole seconds: a value that expires within one is not stored. The caller must
+// not change the value.
+//
+// Get does not return what [Member.Remove] has removed, except to callers that came before.
+//
+// Concurrent callers share one call of load, here and at siblings. Its context has the values of the first caller's,
+// and is canceled when no caller waits any more. load is also called if siblings that should have the value take far
+// longer than usual. If it panics, so does Get.
+func (m *Member) Get(ctx context.Context, name string, load LoadFunc) ([]byte, error) {
+	identity := rfc9111.Identity(ValueURL(name), nil, nil)
+	if value, ok := m.stored(identity); ok {
+		m.outcomes[LocalHit].Add(1)
+		return value, nil
+	}
+	var to collected
+	_, err := m.serve(&to, m.ask(ctx, name, func(ctx context.Context) (io.ReadCloser, int64, time.Time, error) {
+		value, expires, err := load(ctx)
+		return io.NopCloser(bytes.NewReader(value)), int64(len(value)), expires, err
+	}))
+	if err != nil {
+		repanic(err)
+		return nil, err
+	}
+	return to.body, nil
+}
+
+// Open is [Member.Get] for values that may not fit into memory. It returns a value as it arrives, also to callers that
+// come later; each must close it. If what load returned breaks off, load may be called again for the rest.
+func (m *Member) Open(ctx context.Context, name string, load func(context.Context) (value io.ReadCloser, expires time.Time, err error)) (io.ReadCloser, error) {
+	q := m.ask(ctx, name, func(ctx context.Context) (io.ReadCloser, int64, time.Time, error) {
+		value, expires, err := load(ctx)
+		return value, -1, expires, err
+	})
+	to := new(piped)
+	resp, err := to.receive(q, func() error {
+		_, err := m.serve(to, q)
+		return err
+	})
+	if err != nil {
+		repanic(err)
+		return nil, err
+	}
+	return resp.Body, nil
+}
+
+// ask returns a request for a value. load returns its length, -1 = unknown.
+func (m *Member) ask(ctx context.Context, name string, load func(context.Context) (io.ReadCloser, int64, time.Time, error)) *http.Request {
+	from := &source{wanted: true, RoundTripper: roundTripFunc(func(r *http.Request) (*http.Response, error) {
+		began := time.Now()
+		body, length, expires, err := load(r.Context())
+		if err != nil {
+			return nil, err
+		}
+		return &http.Response{StatusCode: http.StatusOK, Header: valueHeader(began, expires), Body: body, ContentLength: length}, nil
+	})}
+	return valueRequest(context.WithValue(ctx, sourceKey{}, from), name)
+}
+
+// valueRequest returns a GET of a value, which must not be stale.
+func valueRequest(ctx context.Context, name string) *http.Request {
+	u := &url.URL{Scheme: "http", Host: "value.invalid", Path: "/", RawQuery: url.QueryEscape(name), ForceQuery: true}
+	r := &http.Request{Method: http.MethodGet, URL: u, Host: u.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: http.Header{"Cache-Control": {"stale-if-error=0"}}}
+	return r.WithContext(ctx)
+}
+
+// valueHeader returns the header of a value that was requested at began.
+func valueHeader(began, expires time.Time) http.Header {
+	lifetime := rfc9111.MaxDelta
+	if !expires.IsZero() {
+		lifetime = max(0, min(lifetime, expires.Sub(began)))
+	}
+	return http.Header{"Content-Type": {"application/octet-stream"}, "Cache-Control": {"must-revalidate, max-age=" + strconv.FormatInt(int64(lifetime/time.Second), 10)}}
+}
+
+type roundTripFunc func(*http.Request) (*http.Response, error)
+
+func (f roundTripFunc) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// A collected answer is one in memory.
+type collected struct {
+	header http.Header
+	body   []byte
+}
+
+func (c *collected) Header() http.Header {
+	if c.header == nil {
+		c.header = http.Header{}
+	}
+	return c.header
+}
+
+func (c *collected) WriteHeader(int) {
+	if n, err := strconv.Atoi(c.header.Get("Content-Length")); err == nil {
+		c.body = make([]byte, 0, n)
+	}
+}
+
+func (c *collected) Write(p []byte) (int, error) {
+	c.body = append(c.body, p...)
+	return len(p), nil
+}
+
+// stored returns the stored value of an identity, unless it has expired: then it is removed, since it can't be
+// validated.
+func (m *Member) stored(identity string) ([]byte, bool) {
+	c := m.Cache
+	f := c.peek(identity)
+	if f == nil {
+		return nil, false
+	}
+	if f.entry.freshFor(c.now()) <= 0 || c.discredited(f.entry) {
+		c.store.DeleteObject(f.obj)
+		return nil, false
+	}
+	v, err := c.store.Open(f.obj, f.about, bodies.Serve)
+	if err != nil {
+		return nil, false
+	}
+	defer v.Close()
+	src, err := v.Source(0, f.obj.Size())
+	if err != nil {
+		return nil, false
+	}
+	if in, ok := src.(interface{ Bytes() []byte }); ok {
+		return in.Bytes(), true
+	}
+	value := make([]byte, f.obj.Size())
+	_, err = io.ReadFull(src, value)
+	return value, err == nil
+}
+
+// Set stores a value until it expires; the zero Time = for ever. It removes the old value at all siblings, like
+// [Member.Remove], and returns the error of that; siblings find the new value here. After concurrent calls at two
+// peers, either value may be found.
+func (m *Member) Set(ctx context.Context, name string, value []byte, expires time.Time) error {
+	err := m.Remove(ctx, name)
+	if stored := m.put(ctx, name, bytes.NewReader(value), int64(len(value)), expires); err == nil {
+		err = stored
+	}
+	return err
+}
+
+// Put stores a value that never changes, such as the output of a build under the hash of its inputs. No sibling is
+// asked or told, other than by the digest; so what it replaces, here or elsewhere, must be the same. The error is
+// value's, or says why it is not stored, such as [bodies.ErrTooLarge].
+func (m *Member) Put(ctx context.Context, name string, value io.Reader) error {
+	return m.put(ctx, name, value, -1, time.Time{})
+}
+
+func (m *Member) put(ctx context.Context, name string, value io.Reader, length int64, expires time.Time) error {
+	h := valueHeader(time.Now(), expires)
+	q := m.Cache.request(valueRequest(ctx, name))
+	return m.Cache.keep(&q, rfc9111.NewResponse(http.StatusOK, h, 0, q.now.wall), value, length)
+}
+
+// keep stores a response to r that no fetch has brought, unless it is invalidated meanwhile. length is that of
+// the body, -1 = unknown.
+func (c *Cache) keep(r *request, resp *rfc9111.Response, body io.Reader, length int64) error {
+	if resp.Lifetime <= resp.InitialAge {
+		return nil
+	}
+	f := &fetch{r: *r, began: c.now()}
+	w, err := c.store.Create(r.plain, length)
+	if err != nil {
+		return err
+	}
+	defer w.Abort() // does nothing after Commit
+	buf := c.buffer()
+	defer c.spare(buf)
+	for err == nil {
+		var n int
+		n, err = body.Read(buf)
+		if w.Write(r.Context(), buf[:n]) != nil {
+			err = io.EOF // Commit says why
+		}
+	}
+	if err != io.EOF {
+		return err
+	}
+	e := newEntry(resp, r.now, c.via)
+	m := c.meta(&e, new(bytes.Buffer))
+	m.Wanted = func() bool { return !c.outdated(f, resp) }
+	if _, err = w.Commit(m); err == bodies.ErrUnwanted {
+		err = nil
+	}
+	return err
+}
+
+// Remove removes values here and at all siblings. It returns when that is done, usually within a second. From then on
+// neither a sibling nor a load that began before brings back an old value. If ctx ends earlier, the error is a
+// [*gossip.UnreachedError] that names the peers that are late; they remove the values as soon as they can.
+func (m *Member) Remove(ctx context.Context, names ...string) error {
+	targets := make([]invalidation.Target, len(names))
+	for i, name := range names {
+		targets[i] = TargetOf(ValueURL(name), false)
+	}
+	return m.Invalidate(ctx, targets...)
+}
+
+// Invalidate is [Member.Remove] for all that targets select: responses by URL, values by name, or either by a prefix
+// ([TargetOf]), or responses by a tag.
+func (m *Member) Invalidate(ctx context.Context, targets ...invalidation.Target) error {
+	return m.cluster.Invalidate(ctx, targets...)
+}
+
+// A Codec encodes and decodes values of a type. Both functions are needed; the zero Codec is JSON's.
+type Codec[T any] struct {
+	Encode func(T) ([]byte, error)
+	Decode func([]byte) (T, error)
+}
+
+func (c *Codec[T]) orJSON() {
+	if c.Encode == nil {
+		c.Encode = func(v T) ([]byte, error) { return json.Marshal(v) }
+	}
+	if c.Decode == nil {
+		c.Decode = func(b []byte) (v T, err error) {
+			err = json.Unmarshal(b, &v)
+			return v, err
+		}
+	}
+}
+
+// Get is [Member.Get] for values of any type. Each caller gets its own copy.
+func Get[T any](ctx context.Context, m *Member, name string, codec Codec[T], load func(context.Context) (value T, expires time.Time, err error)) (value T, err error) {
+	codec.orJSON()
+	b, err := m.Get(ctx, name, func(ctx context.Context) ([]byte, time.Time, error) {
+		v, expires, err := load(ctx)
+		if err != nil {
+			return nil, time.Time{}, err
+		}
+		b, err := codec.Encode(v)
+		return b, expires, err
+	})
+	if err != nil {
+		return value, err
+	}
+	if value, err = codec.Decode(b); err != nil {
+		err = fmt.Errorf("cache: decoding a value: %w", err)
+	}
+	return value, err
+}
+
+// Set is [Member.Set] for values of any type.
+func Set[T any](ctx context.Context, m *Member, name string, codec Codec[T], value T, expires time.Time) error {
+	codec.orJSON()
+	b, err := codec.Encode(value)
+	if err != nil {
+		return err
+	}
+	return m.Set(ctx, name, b, expires)
+}

@@ -1,0 +1,481 @@
+package httpcache
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/iotest"
+	"testing/synctest"
+	"time"
+
+	"github.com/summarycache/summarycache/gossip"
+	"github.com/summarycache/summarycache/gossip/httpcache/bodies"
+	"github.com/summarycache/summarycache/gossip/httpcache/memstore"
+)
+
+// value returns a load function.
+func value(v string) LoadFunc {
+	return func(context.Context) ([]byte, time.Time, error) { return []byte(v), time.Time{}, nil }
+}
+
+// fails returns a load function that fails.
+func fails(err error) LoadFunc {
+	return func(context.Context) ([]byte, time.Time, error) { return nil, time.Time{}, err }
+}
+
+// A value of any name comes from the store, from a sibling that has it, or from the load function.
+func TestGet(t *testing.T) {
+	inBothStores(t, func(t *testing.T, open func(*testing.T) func(bodies.Hooks) (Store, error)) {
+		w := newWorld(t)
+		defer w.close()
+		a, b := newTestMember(t, "a", nil, open(t)), newTestMember(t, "me", w.client, open(t))
+		names := []string{"x", "", "a b/?&#%+;=ü\x00\xff/../", "GET http://site.test/x", strings.Repeat("long ", 1000)}
+		for i, name := range names {
+			if got, err := a.Get(t.Context(), name, value(fmt.Sprint("value ", i))); err != nil || string(got) != fmt.Sprint("value ", i) {
+				t.Errorf("Get(%q) = %q, %v", name, got, err)
+			}
+		}
+		synctest.Wait()
+		w.sibling(a.ServeHTTP)
+		broken := errors.New("broken")
+		for i, name := range names {
+			for range 2 { // from a, and from where it was stored
+				if got, err := b.Get(t.Context(), name, fails(broken)); err != nil || string(got) != fmt.Sprint("value ", i) {
+					t.Errorf("Get(%q) = %q, %v", name, got, err)
+				}
+				synctest.Wait()
+			}
+		}
+		if s := w.client.Stats(); s.Asked != uint64(len(names)) || s.Hits != s.Asked {
+			t.Errorf("Stats = %+v", s)
+		}
+		if _, err := b.Get(t.Context(), "nobody's", fails(broken)); err != broken {
+			t.Errorf("Get of what cannot be loaded: %v", err)
+		}
+		done, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := b.Get(done, "y", fails(broken)); err != context.Canceled && err != broken {
+			t.Errorf("Get that nobody waits for: %v", err)
+		}
+		if got := a.Stats(); got.Gets != uint64(len(names)) || got.Loads != got.Gets || got.Hits != 0 || got.Answered != got.Gets || got.Lookups < got.Answered {
+			t.Errorf("Stats = %+v", got)
+		}
+	})
+}
+
+// A value that is too long for the store is returned all the same.
+func TestGetTooLong(t *testing.T) {
+	m := newTestMember(t, "me", nil, memstore.Open(4<<10))
+	long := strings.Repeat("x", 2<<10)
+	if got, err := m.Get(t.Context(), "x", value(long)); err != nil || string(got) != long || m.objects() != 0 {
+		t.Errorf("Get of what is too long to be stored: %d bytes, %v", len(got), err)
+	}
+	if err := m.Set(t.Context(), "x", []byte(long), time.Time{}); !errors.Is(err, bodies.ErrTooLarge) {
+		t.Errorf("Set of it: %v", err)
+	}
+	if err := m.Put(t.Context(), "x", strings.NewReader(long)); !errors.Is(err, bodies.ErrTooLarge) {
+		t.Errorf("Put of it: %v", err)
+	}
+}
+
+// If a body breaks off, the next sibling is asked.
+func TestGetBroken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		defer w.close()
+		w.sibling(func(rw http.ResponseWriter, r *http.Request) {
+			rw.Header().Set("Content-Length", "10")
+			holds("part")(rw, r)
+			rw.(http.Flusher).Flush()
+			panic(http.ErrAbortHandler)
+		})
+		w.sibling(holds("whole"))
+		got, err := newTestMember(t, "me", w.client, nil).Get(t.Context(), "x", fails(errors.New("loaded")))
+		if p1, p2 := w.health.Of("p1"), w.health.Of("p2"); err != nil || string(got) != "whole" || p1.Failures != 1 || p2.Hits != 1 {
+			t.Errorf("Get = %q, %v; %+v, %+v", got, err, p1, p2)
+		}
+	})
+}
+
+// Concurrent calls for a value share one load, and it is gone when it expires.
+func TestGetCollapses(t *testing.T) {
+	inBothStores(t, func(t *testing.T, open func(*testing.T) func(bodies.Hooks) (Store, error)) {
+		m := newTestMember(t, "me", nil, open(t))
+		var loads atomic.Int64
+		var all sync.WaitGroup
+		for range 100 {
+			all.Go(func() {
+				got, err := m.Get(t.Context(), "x", func(context.Context) ([]byte, time.Time, error) {
+					loads.Add(1)
+					time.Sleep(time.Second)
+					return []byte("value"), time.Now().Add(time.Minute), nil
+				})
+				if err != nil || string(got) != "value" {
+					t.Errorf("Get = %q, %v", got, err)
+				}
+			})
+		}
+		all.Wait()
+		if loads.Load() != 1 || m.Stats().Joined != 99 {
+			t.Errorf("%d loads, %+v", loads.Load(), m.Stats())
+		}
+		time.Sleep(time.Minute - time.Millisecond)
+		if m.has(valueID("x")) != "value" {
+			t.Error("a value is gone before it expires")
+		}
+		time.Sleep(time.Millisecond)
+		if m.has(valueID("x")) != "" || m.objects() != 0 {
+			t.Error("a value is there after it has expired")
+		}
+		if _, err := m.Get(t.Context(), "x", fails(io.EOF)); err != io.EOF {
+			t.Errorf("Get of what has expired and cannot be loaded: %v", err)
+		}
+	})
+}
+
+type contextKey struct{}
+
+// A load lasts as long as any caller waits for it, even if the first one has given up. It has the values of the first
+// one's context.
+func TestLoadOutlivesItsFirstCaller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newTestMember(t, "me", nil, nil)
+		canceled := make(chan time.Duration, 1)
+		start := time.Now()
+		load := func(ctx context.Context) ([]byte, time.Time, error) {
+			if got := ctx.Value(contextKey{}); got != "a value" {
+				t.Errorf("the context has %v", got)
+			}
+			select {
+			case <-time.After(3 * time.Second):
+				return []byte("value"), time.Time{}, nil
+			case <-ctx.Done():
+				canceled <- time.Since(start)
+				return nil, time.Time{}, ctx.Err()
+			}
+		}
+		get := func(id string, patience time.Duration) error {
+			ctx, cancel := context.WithTimeout(context.WithValue(t.Context(), contextKey{}, "a value"), patience)
+			defer cancel()
+			_, err := m.Get(ctx, id, load)
+			return err
+		}
+		go get("x", time.Second)
+		time.Sleep(time.Millisecond)
+		if err := get("x", 10*time.Second); err != nil {
+			t.Errorf("the second caller: %v", err)
+		}
+		start = time.Now()
+		go get("y", time.Second)
+		time.Sleep(time.Millisecond)
+		if err := get("y", 2*time.Second); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("who waits too short: %v", err)
+		}
+		if took := <-canceled; took.Round(time.Second) != 2*time.Second {
+			t.Errorf("canceled after %v", took)
+		}
+		if err := get("y", 10*time.Second); err != nil {
+			t.Errorf("after one that was canceled: %v", err)
+		}
+	})
+}
+
+// If a load panics, so does Get. If it ends its goroutine, Get returns an error.
+func TestLoadPanics(t *testing.T) {
+	m := newTestMember(t, "me", nil, nil)
+	func() {
+		defer func() {
+			if v := recover(); v == nil || !strings.Contains(fmt.Sprint(v), "bad") || !strings.Contains(fmt.Sprint(v), "value_test.go") {
+				t.Errorf("recovered %v", v)
+			}
+		}()
+		m.Get(t.Context(), "x", func(context.Context) ([]byte, time.Time, error) { panic("bad") })
+	}()
+	if _, err := m.Get(t.Context(), "x", func(context.Context) ([]byte, time.Time, error) {
+		var goexit testing.T
+		goexit.SkipNow()
+		return nil, time.Time{}, nil
+	}); err != errExit {
+		t.Errorf("Goexit: %v", err)
+	}
+}
+
+// A long value is read as it arrives, by all who want it, and then comes from the store or a sibling.
+func TestOpen(t *testing.T) {
+	inBothStores(t, func(t *testing.T, open func(*testing.T) func(bodies.Hooks) (Store, error)) {
+		w := newWorld(t)
+		defer w.close()
+		a, b := newTestMember(t, "a", nil, open(t)), newTestMember(t, "me", w.client, open(t))
+		w.sibling(a.ServeHTTP)
+		want := bytes.Repeat([]byte("0123456789abcdef"), 64<<10)
+		loads := 0
+		load := func(context.Context) (io.ReadCloser, time.Time, error) {
+			loads++
+			r, to := io.Pipe()
+			go func() {
+				to.Write(want[:len(want)/2])
+				time.Sleep(time.Second)
+				to.Write(want[len(want)/2:])
+				to.Close()
+			}()
+			return r, time.Time{}, nil
+		}
+		read := func(m *Member) {
+			v, err := m.Open(t.Context(), "x", load)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer v.Close()
+			began := time.Now()
+			if _, err := io.ReadFull(v, make([]byte, 1000)); err != nil || loads == 1 && time.Since(began) > time.Second/2 {
+				t.Errorf("the first bytes after %v: %v", time.Since(began), err)
+			}
+			if rest, err := io.ReadAll(v); err != nil || !bytes.Equal(rest, want[1000:]) {
+				t.Errorf("%d more bytes, %v", len(rest), err)
+			}
+		}
+		var all sync.WaitGroup
+		for range 10 {
+			all.Go(func() { read(a) })
+		}
+		all.Wait()
+		synctest.Wait()
+		read(a)
+		read(b)
+		read(b)
+		if _, err := a.Open(t.Context(), "y", func(context.Context) (io.ReadCloser, time.Time, error) { return nil, time.Time{}, io.EOF }); err != io.EOF {
+			t.Errorf("Open of what cannot be loaded: %v", err)
+		}
+		if loads != 1 {
+			t.Errorf("%d loads", loads)
+		}
+	})
+}
+
+// What was put is there at once, here and at siblings, without a message of invalidation. What breaks off is not.
+func TestPut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newMembers(t, 2)
+		defer w.close()
+		long := strings.Repeat("0123456789", 100_000)
+		if err := w.all[0].Put(t.Context(), "long", strings.NewReader(long)); err != nil {
+			t.Error(err)
+		}
+		if err := w.all[0].Put(t.Context(), "short", iotest.OneByteReader(strings.NewReader("abc"))); err != nil {
+			t.Error(err)
+		}
+		if got := w.get(0, "long"); got != long {
+			t.Errorf("%d bytes", len(got))
+		}
+		broken := errors.New("broken")
+		if err := w.all[0].Put(t.Context(), "broken", io.MultiReader(strings.NewReader("part"), iotest.ErrReader(broken))); err != broken || w.all[0].objects() != 2 {
+			t.Errorf("Put of what breaks off: %v, %d objects", err, w.all[0].objects())
+		}
+		time.Sleep(3 * time.Second)
+		if got := w.get(1, "short") + w.get(1, "long"); got != "abc"+long || w.loads != 0 {
+			t.Errorf("%d bytes after %d loads", len(got), w.loads)
+		}
+		if s := w.all[1].Stats(); s.Invalidations != 0 {
+			t.Errorf("Stats = %+v", s)
+		}
+	})
+}
+
+// TestRemove: after a removal no member has the value, no sibling brings it back, and a load that
+// was in progress is not stored.
+func TestRemove(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newMembers(t, 4)
+		defer w.close()
+		for version := range 20 {
+			w.takes = 0
+			for i := range 4 {
+				if got := w.get(i, "x"); got != fmt.Sprint("v", version) {
+					t.Fatalf("c%d has %s of version %d", i, got, version)
+				}
+			}
+			time.Sleep(time.Duration(version%3) * time.Second) // the digests tell of it, or do not yet
+			w.write()
+			begun := time.Now()
+			if err := w.all[version%4].Remove(t.Context(), "x"); err != nil || time.Since(begun) > time.Second {
+				t.Errorf("Remove = %v, after %v", err, time.Since(begun))
+			}
+			for i, c := range w.all {
+				if c.has(valueID("x")) != "" {
+					t.Errorf("c%d still has it", i)
+				}
+			}
+		}
+		// A load that began before the removal returns the old value, only to callers from before.
+		w.takes = time.Second
+		var asking sync.WaitGroup
+		asking.Go(func() { w.get(1, "y") })
+		time.Sleep(time.Second / 2)
+		w.write()
+		if err := w.all[0].Remove(t.Context(), "y"); err != nil {
+			t.Error(err)
+		}
+		if got := w.get(1, "y"); got != "v21" {
+			t.Errorf("who asks afterwards gets %s", got)
+		}
+		asking.Wait()
+		time.Sleep(5 * time.Second)
+		for i := range w.all {
+			if got := w.get(i, "y"); got != "v21" {
+				t.Errorf("in the end c%d has %s", i, got)
+			}
+		}
+		if s := w.all[1].Stats(); s.Invalidations != 21 || s.Loads == 0 || s.Hits == 0 || s.Gets < s.Hits+s.Loads {
+			t.Errorf("Stats = %+v", s)
+		}
+	})
+}
+
+// TestRemoveAndPartition: the error names a member that is cut off. When it is back, no sibling gets
+// the old value from it.
+func TestRemoveAndPartition(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newMembers(t, 3)
+		defer w.close()
+		for i := range 3 {
+			w.get(i, "x")
+		}
+		time.Sleep(3 * time.Second)
+		w.net.Partition([]string{"10.0.0.1", "10.0.0.2"}, []string{"10.0.0.3"})
+		w.write()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		var late *gossip.UnreachedError
+		if err := w.all[0].Remove(ctx, "x"); !errors.As(err, &late) || fmt.Sprint(late.Members) != "[c2]" {
+			t.Errorf("Remove = %v", err)
+		}
+		w.net.Heal()
+		for range 100 {
+			w.all[1].Cache.store.Delete(valueID("x"))
+			if got := w.get(1, "x"); got != "v1" {
+				t.Fatalf("got %s back", got)
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		time.Sleep(20 * time.Second)
+		if got := w.get(2, "x"); got != "v1" {
+			t.Errorf("the one that was away has %s", got)
+		}
+	})
+}
+
+// TestSet: all members find a value that was set, without a load, until it expires or is invalidated by a prefix.
+func TestSet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newMembers(t, 3)
+		defer w.close()
+		for i := range 3 {
+			w.get(i, "x")
+		}
+		if err := w.all[2].Set(t.Context(), "x", []byte("set"), time.Now().Add(time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+		if got := w.get(2, "x"); got != "set" {
+			t.Errorf("at once: %s", got)
+		}
+		time.Sleep(3 * time.Second)
+		for i := range 3 {
+			if got := w.get(i, "x"); got != "set" {
+				t.Errorf("c%d has %s", i, got)
+			}
+		}
+		time.Sleep(time.Minute)
+		if got := w.get(0, "x"); got != "v0" {
+			t.Errorf("after it has expired: %s", got)
+		}
+		w.get(1, "user 1")
+		w.get(1, "user 2")
+		if err := w.all[1].Invalidate(t.Context(), TargetOf(ValueURL("user "), true)); err != nil || w.all[1].objects() != 1 {
+			t.Errorf("%d values, %v", w.all[1].objects(), err)
+		}
+		if err := w.all[1].Invalidate(t.Context(), TargetOf(ValueURL(""), true)); err != nil {
+			t.Error(err)
+		}
+		for i, c := range w.all {
+			if n := c.objects(); n != 0 {
+				t.Errorf("c%d holds %d", i, n)
+			}
+		}
+	})
+}
+
+type user struct{ Name string }
+
+// TestTyped: values of a type, by JSON or by the caller's codec.
+func TestTyped(t *testing.T) {
+	m := newTestMember(t, "me", nil, nil)
+	load := func(context.Context) (user, time.Time, error) { return user{"Ada"}, time.Time{}, nil }
+	for range 2 {
+		if u, err := Get(t.Context(), m, "user 17", Codec[user]{}, load); err != nil || u.Name != "Ada" {
+			t.Errorf("Get = %v, %v", u, err)
+		}
+	}
+	if err := Set(t.Context(), m, "user 17", Codec[user]{}, user{"Eve"}, time.Time{}); err != nil {
+		t.Error(err)
+	}
+	if u, err := Get(t.Context(), m, "user 17", Codec[user]{}, load); err != nil || u.Name != "Eve" {
+		t.Errorf("Get = %v, %v", u, err)
+	}
+	upper := Codec[string]{
+		Encode: func(s string) ([]byte, error) { return []byte(strings.ToUpper(s)), nil },
+		Decode: func(b []byte) (string, error) {
+			if len(b) == 0 {
+				return "", errors.New("empty")
+			}
+			return string(b), nil
+		},
+	}
+	text := func(s string, err error) func(context.Context) (string, time.Time, error) {
+		return func(context.Context) (string, time.Time, error) { return s, time.Time{}, err }
+	}
+	if s, err := Get(t.Context(), m, "s", upper, text("abc", nil)); s != "ABC" || err != nil {
+		t.Errorf("Get = %q, %v", s, err)
+	}
+	if _, err := Get(t.Context(), m, "e", upper, text("", nil)); err == nil || !strings.Contains(err.Error(), "decoding a value: empty") {
+		t.Errorf("Get of a value that the codec refuses: %v", err)
+	}
+	if _, err := Get(t.Context(), m, "f", upper, text("", io.EOF)); err != io.EOF {
+		t.Errorf("Get of what cannot be loaded: %v", err)
+	}
+}
+
+// A sibling's copy of a value is loaded again after a week, however often siblings pass it on.
+func TestSiblingsValueRunsOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		defer w.close()
+		a, b, c := newTestMember(t, "a", w.client, nil), newTestMember(t, "b", w.client, nil), newTestMember(t, "c", w.client, nil)
+		get := func(m *Member, v, want string) {
+			t.Helper()
+			if got, err := m.Get(t.Context(), "x", value(v)); err != nil || string(got) != want {
+				t.Errorf("%q, %v; want %q", got, err, want)
+			}
+			synctest.Wait()
+		}
+		get(a, "wrong", "wrong")
+		w.sibling(a.ServeHTTP)
+		get(b, "right", "wrong")
+		w.sibling(b.ServeHTTP)
+		w.known = w.known[1:]
+		time.Sleep(6 * 24 * time.Hour)
+		get(c, "right", "wrong")
+		time.Sleep(24 * time.Hour)
+		get(b, "right", "right")
+		w.known = nil
+		get(c, "right", "right")
+		get(a, "right", "wrong") // its own
+	})
+}
