@@ -55,12 +55,10 @@ type Member struct {
 	Cache    *Cache          // for its Counters, Explain and Purge
 	Siblings *sibling.Client // asks the siblings that the node's digests name
 
-	name      string
 	url       func(*http.Request) *url.URL
 	log       *slog.Logger
 	cluster   sibling.Cluster
 	coalescer *sibling.Coalescer
-	planning  atomic.Bool
 
 	outcomes          [Outcomes]atomic.Uint64 // of clients' requests
 	lookups, answered atomic.Uint64           // of siblings
@@ -100,7 +98,7 @@ func NewMember(cfg MemberConfig) (*Member, error) {
 	})
 	held := node.Holdings()
 	m, err := newMember(cfg, Config{Name: node.Name(), Siblings: client, Coalescer: coalescer, Cluster: node, Others: others,
-		Withdraw: func(identity string) { held.Remove(identity) }}, held)
+		Advertise: held.Retain, Withdraw: func(identity string) { held.Release(identity) }})
 	if err != nil {
 		return nil, err
 	}
@@ -112,36 +110,14 @@ func NewMember(cfg MemberConfig) (*Member, error) {
 	return m, nil
 }
 
-// newMember returns a Member that advertises in held; nil = nowhere.
-func newMember(cfg MemberConfig, of Config, held *gossip.Holdings) (m *Member, err error) {
-	m = &Member{Siblings: of.Siblings, name: of.Name, cluster: of.Cluster, coalescer: new(sibling.Coalescer),
+// newMember returns a Member with these connections to a cluster.
+func newMember(cfg MemberConfig, of Config) (m *Member, err error) {
+	m = &Member{Siblings: of.Siblings, cluster: of.Cluster, coalescer: new(sibling.Coalescer),
 		url: cfg.URL, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))}
-	m.planning.Store(true) // until all objects of the store are known
 	of.Transport, of.Open, of.Logger = bySource{m}, cfg.Open, m.log
 	of.SiblingMaxAge, of.SendTimeout, of.BetweenBytesTimeout = memberMaxAge, memberTimeout, memberTimeout
-	if of.Withdraw != nil {
-		of.Advertise = func(identity string) {
-			held.Add(identity)
-			m.replan(held)
-		}
-	}
-	if m.Cache, err = New(of); err != nil {
-		return nil, err
-	}
-	m.planning.Store(false)
-	m.replan(held)
-	return m, nil
-}
-
-// replan enlarges the digest if more objects are advertised than it was planned for.
-func (m *Member) replan(held *gossip.Holdings) {
-	if !held.Outgrown() || !m.planning.CompareAndSwap(false, true) {
-		return
-	}
-	go func() {
-		defer m.planning.Store(false)
-		_ = held.Replan(m.Cache.Advertised()) // the node logs the consequence of a failure
-	}()
+	m.Cache, err = New(of)
+	return m, err
 }
 
 // Close ends loads under way and closes the store. The node must be closed before.

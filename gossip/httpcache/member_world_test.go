@@ -66,7 +66,7 @@ func newTestMember(t testing.TB, name string, siblings *sibling.Client, open fun
 		open = memstore.Open(64 << 20)
 	}
 	cluster := new(alone)
-	m, err := newMember(MemberConfig{Open: open}, Config{Name: name, Siblings: siblings, Cluster: cluster}, nil)
+	m, err := newMember(MemberConfig{Open: open}, Config{Name: name, Siblings: siblings, Cluster: cluster})
 	if err != nil {
 		t.Fatal(err)
 	}
