@@ -80,9 +80,8 @@ const (
 // probes of newcomers, the hash of this peer's metadata follows: they believe no other peer about
 // these (see [screen.confirmed]).
 func (d delegate) AckPayload() []byte {
-	d.n.meters.out.packet(Membership, -sumBytes)
-	d.n.meters.out.packet(Vectors, sumBytes)
-	b := binary.LittleEndian.AppendUint32(make([]byte, 0, answerBytes), d.n.sum.Load()+d.n.invalidations.sum.Load())
+	d.n.meters.out.move(Membership, Vectors, sumBytes)
+	b := binary.LittleEndian.AppendUint32(make([]byte, 0, answerBytes), d.n.knownSum())
 	if !d.n.transport.screen.wasProbed() {
 		return b
 	}
@@ -90,21 +89,30 @@ func (d delegate) AckPayload() []byte {
 	return append(b, own[:]...)
 }
 
-// NotifyPingComplete makes the loop compare the sum in the answer to a probe.
+// NotifyPingComplete compares the sum in the answer to a probe. An answer of this peer's transport has none.
 func (d delegate) NotifyPingComplete(other *memberlist.Node, rtt time.Duration, payload []byte) {
-	if len(payload) != sumBytes && len(payload) != answerBytes {
-		return // malformed
+	if len(payload) == sumBytes || len(payload) == answerBytes {
+		d.n.compareSum(other.Name, payload)
 	}
-	n, name, sum := d.n, other.Name, binary.LittleEndian.Uint32(payload)
-	n.meters.in.packet(Membership, -sumBytes)
-	n.meters.in.packet(Vectors, sumBytes)
+}
+
+// knownSum returns the sum of what this peer knows, as far as its loops have come.
+func (n *Node) knownSum() uint32 { return n.sum.Load() + n.invalidations.sum.Load() }
+
+// compareSum makes the loop compare the sum of another peer, if there is one.
+func (n *Node) compareSum(name string, b []byte) {
+	if len(b) < sumBytes {
+		return
+	}
+	sum := binary.LittleEndian.Uint32(b)
+	n.meters.in.move(Membership, Vectors, sumBytes)
 	select {
 	case n.calls <- func() {
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		n.engine.HandleSum(time.Now(), name, sum == n.ownSum()+n.invalidations.sum.Load())
 	}:
-	default: // later answers will do
+	default: // later ones will do
 	}
 }
 

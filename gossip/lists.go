@@ -3,6 +3,7 @@ package gossip
 import (
 	"math/bits"
 	"math/rand/v2"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -57,6 +58,16 @@ func (n *Node) liveMembers() (live []*member) {
 		}
 	}
 	return live
+}
+
+// liveAt returns the name of the live member at an address; "" if there is none.
+func (n *Node) liveAt(at netip.AddrPort) string {
+	for _, m := range n.liveMembers() {
+		if m.info.Load().addr == at {
+			return m.name
+		}
+	}
+	return ""
 }
 
 // watched chooses a live sibling whose digest is under the node's seed, for [exchange.Demand].

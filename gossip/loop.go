@@ -65,6 +65,7 @@ func (n *Node) loop() {
 		if !now.Before(pruneAt) {
 			n.pool.prune(now.Add(-clientIdle))
 			n.forgetDead(now)
+			n.transport.life.forget(now)
 			n.measure()
 			n.invalidations.with(func(e *invalidation.Engine) { e.Forget(now) })
 			pruneAt = now.Add(pruneInterval)
@@ -157,6 +158,7 @@ func (n *Node) send(datagrams []exchange.Datagram) {
 	if len(sent) == 0 {
 		return
 	}
+	n.transport.life.busy(time.Now())
 	n.with(func(e *exchange.Engine) {
 		for _, d := range sent {
 			e.Sent(d)

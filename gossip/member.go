@@ -136,3 +136,11 @@ func (n *Node) Digest(peer string) (f *digest.Filter, ok bool) {
 	r, ok := n.engine.Replica(peer)
 	return r.Filter, ok && r.Filter != nil
 }
+
+// Doubt says that a peer did not answer, as a request over HTTP or of another member. The next probe of it is
+// then sent, even if the peer has just proven that it lives.
+func (n *Node) Doubt(peer string) {
+	if m := (*n.members.Load())[peer]; m != nil {
+		n.transport.life.doubt(m.info.Load().addr)
+	}
+}

@@ -82,6 +82,7 @@ type screen struct {
 	self    string         // this peer's name
 	addr    netip.AddrPort // and address
 	probe   func(b []byte, to netip.AddrPort)
+	doubt   func(name string)
 	admit   func(b []byte) // passes a message to memberlist
 	begun   time.Time      // with the reading of a monotonic clock
 	probed  atomic.Int64   // when this peer was probed as a newcomer, in nanoseconds since begun; 0 if never
@@ -177,6 +178,8 @@ func (s *screen) message(b []byte, from netip.Addr) error {
 	switch b[0] {
 	case msgAck:
 		s.answered(uint32(c.number), c.answer)
+	case msgIndirectPing:
+		s.doubt(c.name) // the member that asks got no answer of it
 	case msgPing:
 		if c.number >= newcomerNumbers {
 			s.probed.Store(max(1, time.Since(s.begun).Nanoseconds()))

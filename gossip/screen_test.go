@@ -199,7 +199,7 @@ func TestNamesAreKept(t *testing.T) {
 func testScreen(most int) *screen {
 	s := newScreen("self", netip.AddrPort{}, most, func() memberTable { return nil })
 	s.probe = func([]byte, netip.AddrPort) {}
-	s.admit = func([]byte) {}
+	s.admit, s.doubt = func([]byte) {}, func(string) {}
 	return s
 }
 

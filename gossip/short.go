@@ -11,14 +11,22 @@ import (
 // Most packets of a cluster at rest are probes and answers to them. memberlist writes the names of
 // fields, and the names and addresses of peers: some 60 and 25 bytes. A lone one travels in a short form:
 //
-//	probe   20, its number, the tag of the peer that is probed    8 bytes
-//	answer  22, its number, the payload                           5 bytes and the payload
+//	probe   20, its number, the tag of the peer that is probed           8 bytes
+//	        21, the same, a token, a sum                                16 bytes
+//	answer  22, its number, the payload                                  5 bytes and the payload
+//	        23, its number, a token, the payload                         9 bytes and the payload
 //
-// The receiver gives memberlist what that stands for. An answer goes to where the probe came from.
+// The receiver gives memberlist what that stands for, without the token (see life). An answer goes to where
+// the probe came from.
 
 const (
+	shortPing = byte(ofProbe)<<4 | msgPing
+	shortAck  = byte(ofProbe)<<4 | msgAck
 	shortHead = 1 + 4 // the kind, and the number
 	shortTag  = 3
+
+	withToken  = 1 // added to the kind
+	tokenBytes = 4
 )
 
 var errOther = errors.New("a probe of another peer")
@@ -51,11 +59,14 @@ func lengthen(b []byte, self string) ([]byte, error) {
 	}
 	number, rest := binary.LittleEndian.Uint32(b[1:]), b[shortHead:]
 	switch kind := b[0] & 0xf; {
-	case kind == msgPing && len(rest) == shortTag:
+	case kind == msgPing|withToken && len(rest) == shortTag+tokenBytes+sumBytes, kind == msgPing && len(rest) == shortTag:
+		rest = rest[:shortTag]
 		if string(rest) != string(appendTag(nil, self)) {
 			return nil, errOther
 		}
 		return pack(msgPing, "SeqNo", number, "Node", self), nil
+	case kind == msgAck|withToken && len(rest) == tokenBytes+sumBytes:
+		return pack(msgAck, "SeqNo", number, "Payload", rest[tokenBytes:]), nil
 	case kind == msgAck && len(rest) <= answerBytes:
 		return pack(msgAck, "SeqNo", number, "Payload", rest), nil
 	}

@@ -53,6 +53,12 @@ type meter struct {
 
 func (m *meter) packet(k TrafficKind, n int) { m.kinds[k].Add(int64(n)) }
 
+// move counts n bytes as another kind than they are counted as elsewhere.
+func (m *meter) move(from, to TrafficKind, n int) {
+	m.packet(from, -n)
+	m.packet(to, n)
+}
+
 func (m *meter) stream(k TrafficKind, n int) {
 	m.kinds[k].Add(int64(n))
 	m.inside.Add(int64(n))

@@ -3,6 +3,7 @@ package gossip
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"fmt"
 	"net"
 	"net/netip"
@@ -30,6 +31,7 @@ type transport struct {
 	n       *Node
 	packets net.PacketConn
 	screen  *screen
+	life    *life
 
 	packetCh chan *memberlist.Packet
 	streamCh chan net.Conn
@@ -44,11 +46,13 @@ func newTransport(n *Node, packets net.PacketConn) *transport {
 	t := &transport{
 		n: n, packets: packets,
 		screen:   newScreen(n.cfg.Name, n.advertise, n.cfg.Limits.Members, func() memberTable { return *n.members.Load() }),
+		life:     newLife(n.cfg.Limits.Members, n.cfg.detect.probe),
 		packetCh: make(chan *memberlist.Packet, packetBacklog), streamCh: make(chan net.Conn),
 	}
 	t.screen.memory = n.cfg.Limits.StreamMemory
 	t.screen.entered = len(n.cfg.Join) == 0
 	t.screen.admit = func(message []byte) { t.deliver(message, net.UDPAddrFromAddrPort(n.advertise), time.Now()) }
+	t.screen.doubt = n.Doubt
 	t.screen.probe = func(b []byte, to netip.AddrPort) {
 		if t.write(b, to) == nil {
 			n.meters.out.packet(Membership, len(b))
@@ -86,6 +90,9 @@ func (t *transport) readPackets() {
 		case ofMembership, ofProbe:
 			in.packet(Membership, len(opened))
 			if screened, err := t.screen.packet(opened, addrOf(from)); err == nil {
+				if kindOf(opened) == ofProbe {
+					t.n.compareSum(t.n.liveAt(addrPortOf(from)), t.life.hear(opened, addrPortOf(from), now))
+				}
 				t.deliver(screened, from, now)
 			} else {
 				t.strange.Add(1)
@@ -164,11 +171,33 @@ func (t *transport) WriteTo(b []byte, addr string) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, fmt.Errorf("gossip: packet to %q: %w", addr, err)
 	}
-	b = shorten(bytes.TrimPrefix(b, plainHeader))
+	b, spared := t.short(bytes.TrimPrefix(b, plainHeader), to)
+	if spared {
+		return time.Now(), nil
+	}
 	if err = t.write(b, to); err == nil {
 		t.n.meters.out.packet(Membership, len(b))
 	}
 	return time.Now(), err
+}
+
+// short returns the short form of a packet of memberlist's, if it has one, or answers it itself.
+func (t *transport) short(b []byte, to netip.AddrPort) (short []byte, spared bool) {
+	short, now := shorten(b), time.Now()
+	switch others := len(t.n.liveMembers()); {
+	case kindOf(short) != ofProbe:
+	case short[0] == shortAck && others == 1:
+		short = t.life.answers(short, to, now)
+	case short[0] != shortPing:
+	case t.life.spare(to, others, now):
+		t.deliver(pack(msgAck, "SeqNo", binary.LittleEndian.Uint32(short[1:])), net.UDPAddrFromAddrPort(to), now)
+		return nil, true
+	default:
+		if short = t.life.probes(short, to, t.n.knownSum(), now); short[0] != shortPing {
+			t.n.meters.out.move(Membership, Vectors, sumBytes)
+		}
+	}
+	return short, false
 }
 
 // write seals and sends a packet.

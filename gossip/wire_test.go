@@ -19,7 +19,7 @@ import (
 	"github.com/summarycache/summarycache/digest"
 )
 
-var idlePeers = flag.String("wire.idle", "12", "numbers of peers that TestIdleBytes has do nothing")
+var idlePeers = flag.String("wire.idle", "2,12", "numbers of peers that TestIdleBytes has do nothing")
 
 // icpBytes is the payload that two Squids with ICP sent for each local miss, by tcpdump: 549,718 bytes for
 // 5,413 of 20,000 requests over 5,000 objects by a Zipf law.
@@ -253,7 +253,7 @@ func TestBytesOnTheWire(t *testing.T) {
 		{wireWorkload{"Zipf, 1,500 requests", zipf[:1500], 1, 0, nil}, 0.24, 0.60, 0.006},
 		{wireWorkload{"Zipf", zipf, 300, 0, nil}, 0.06, 0.06, 0.006},
 		{wireWorkload{"Zipf", zipf, 3000, 0, nil}, 0.04, 0.05, 0.006},
-		{wireWorkload{"Zipf, a secret", zipf, 13.3, 0, testSecret}, 0.08, 0.28, 0.006},
+		{wireWorkload{"Zipf, a secret", zipf, 13.3, 0, testSecret}, 0.08, 0.22, 0.006},
 		// The constants of publishing were chosen by other workloads.
 		{wireWorkload{"Zipf, 500 objects a peer", zipf, 300, 500, nil}, 0.07, 0.08, 0.006},
 		{wireWorkload{"elastic-apache", log, 13.3, 0, nil}, 0.10, 0.20, 0.006},
@@ -311,7 +311,10 @@ func TestIdleBytes(t *testing.T) {
 			}
 			all := each.All() + int64(2*float64(more-headers)/seconds/float64(peers))
 			t.Logf("%d idle peers: %d B/s a peer with headers, in and out; without: %v", peers, all, each)
-			most := int64(250)
+			most := int64(120)
+			if peers == 2 {
+				most = 40 // they take turns, and a probe of one proves both alive
+			}
 			if all > most {
 				t.Errorf("%d idle peers: %d B/s a peer, want at most %d", peers, all, most)
 			}

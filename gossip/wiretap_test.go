@@ -86,7 +86,7 @@ func (w *wiretap) packet(b []byte) {
 		return
 	}
 	sum := 0
-	if kindOf(b) == ofProbe && b[0]&0xf == msgAck && len(b) > shortHead || bytes.Contains(b, []byte("\xa7Payload\xa4")) || bytes.Contains(b, []byte("\xa7Payload\xac")) { // of an answer to a probe
+	if kindOf(b) == ofProbe && (b[0]&0xf&^withToken == msgAck && len(b) > shortHead || b[0] == shortPing|withToken) || bytes.Contains(b, []byte("\xa7Payload\xa4")) || bytes.Contains(b, []byte("\xa7Payload\xac")) { // of an answer to a probe
 		sum = sumBytes
 	}
 	w.traffic[Vectors] += int64(sum)

@@ -107,6 +107,7 @@ func NewCache(node *gossip.Node, store Store, transport http.RoundTripper) (*Cac
 	if err != nil {
 		return nil, err
 	}
+	client.cfg.Health.OnFailure = node.Doubt
 	c := newCache(node.Name(), client, store)
 	c.cluster = node
 	c.coalescer = NewCoalescer(CoalescerConfig{

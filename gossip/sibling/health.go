@@ -18,6 +18,10 @@ import (
 // It remembers at most 4,096 names. Then each new name replaces an old one: of eight
 // picked at random, the one that answered longest ago. Looking up a name does not add it.
 type Health struct {
+	// OnFailure, if not nil, is called for each request that a sibling did not answer, such as
+	// gossip.Node.Doubt. It must not block. Set it before the first use.
+	OnFailure func(peer string)
+
 	mu      sync.Mutex
 	byName  map[string]*record
 	all     average // round trips of all, in seconds
@@ -63,6 +67,9 @@ func (h *Health) Of(name string) Record {
 // [context.DeadlineExceeded] suspends the sibling from the third time in a row on, and any other
 // error does so at once. took is how long the message took.
 func (h *Health) Asked(name string, took time.Duration, err error) {
+	if err != nil {
+		h.unheard(name)
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	r, now := h.of(name), time.Now()
@@ -85,8 +92,17 @@ func (h *Health) accuse(name string, proven bool) {
 	}
 }
 
+func (h *Health) unheard(name string) {
+	if h.OnFailure != nil {
+		h.OnFailure(name)
+	}
+}
+
 // note records the outcome of a request to a sibling.
 func (h *Health) note(name string, o outcome) {
+	if o == timedOut || o == failed {
+		h.unheard(name)
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch r := h.of(name); o {

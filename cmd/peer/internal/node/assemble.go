@@ -44,7 +44,7 @@ func (n *Node) acquire(o Options) error {
 	if err := errors.Join(n.listen(o), n.openStore(o), n.openGossip(o)); err != nil {
 		return err
 	}
-	n.siblings.Locator = n.gossip
+	n.siblings.Locator, n.health.OnFailure = n.gossip, n.gossip.Doubt
 	n.invalidator.Node = n.gossip
 	n.gossip.OnInvalidation(n.applied)
 	n.squids = n.neighbours(o)
