@@ -115,17 +115,22 @@ func composedSettings(t *testing.T, environment map[string]string) {
 	holds(t, words(t, 0, "validate"), "The configuration is good.", fmt.Sprintf("name %s PEER_NAME", environment["PEER_NAME"]))
 }
 
-func TestSystemdUnit(t *testing.T) {
-	unit := deployed(t, "peer.service")
-	section := ""
-	for i, line := range strings.Split(unit, "\n") {
-		switch {
-		case line == "" || strings.HasPrefix(line, "#"):
-		case strings.HasPrefix(line, "["):
-			section = line
-		case section == "" || !regexp.MustCompile(`^[A-Z][A-Za-z]+=\S`).MatchString(line):
-			t.Errorf("peer.service:%d: %q is not a setting", i+1, line)
+func TestSystemdUnits(t *testing.T) {
+	unit, socket := deployed(t, "peer.service"), deployed(t, "peer.socket")
+	for name, text := range map[string]string{"peer.service": unit, "peer.socket": socket} {
+		section := ""
+		for i, line := range strings.Split(text, "\n") {
+			switch {
+			case line == "" || strings.HasPrefix(line, "#"):
+			case strings.HasPrefix(line, "["):
+				section = line
+			case section == "" || !regexp.MustCompile(`^[A-Z][A-Za-z]+=\S`).MatchString(line):
+				t.Errorf("%s:%d: %q is not a setting", name, i+1, line)
+			}
 		}
+	}
+	if !strings.Contains(socket, "FileDescriptorName=listen\n") {
+		t.Error("the socket has no name that peer takes")
 	}
 	for _, want := range []string{"Type=notify\n", "ExecReload=/bin/kill -HUP $MAINPID\n", "WatchdogSec=", "DynamicUser=yes\n", "ProtectSystem=strict\n",
 		"ExecStart=/usr/bin/peer run --config /etc/peer/peer.yaml\n", "CacheDirectory=peer\n"} {
@@ -142,11 +147,16 @@ func TestSystemdUnit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(t.TempDir(), "peer.service") // with a program that is there
-	if err := os.WriteFile(file, []byte(strings.Replace(unit, "/usr/bin/peer", self, 1)), 0o600); err != nil {
-		t.Fatal(err)
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		file := filepath.Join(dir, name)
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return file
 	}
-	if out, err := exec.Command(tool, "verify", "--man=no", file).CombinedOutput(); err != nil || strings.Contains(string(out), "peer.service") {
+	service := write("peer.service", strings.Replace(unit, "/usr/bin/peer", self, 1)) // with a program that is there
+	if out, err := exec.Command(tool, "verify", "--man=no", service, write("peer.socket", socket)).CombinedOutput(); err != nil || strings.Contains(string(out), "peer.s") {
 		t.Errorf("systemd-analyze verify: %v\n%s", err, out)
 	}
 }

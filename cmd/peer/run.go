@@ -50,6 +50,10 @@ func (c *runCommand) Run(e *environment, ctx *kong.Context, flags *config.Flags)
 	memory := newBudget(cfg.MemoryLimit)
 	tuneHeap(e.ctx, memory)
 	manager := sd.FromEnvironment()
+	sockets, err := sd.Sockets("listen", "admin", "https")
+	if err != nil {
+		return err
+	}
 	level := new(slog.LevelVar)
 	level.Set(cfg.LogLevel)
 	log := newLogger(e.stderr, cfg, level)
@@ -59,7 +63,7 @@ func (c *runCommand) Run(e *environment, ctx *kong.Context, flags *config.Flags)
 	started, begin := context.WithCancel(context.Background())
 	defer begin()
 	r := &reloader{args: e.args, level: level, started: started, name: cfg.Name, drain: cfg.Drain, settings: settings}
-	n, err := node.Start(e.ctx, node.Options{Config: cfg, Budget: memory, Logger: log, Version: thisBuild().Version, Stdout: e.stdout, Reread: r.reread})
+	n, err := node.Start(e.ctx, node.Options{Config: cfg, Budget: memory, Logger: log, Version: thisBuild().Version, Stdout: e.stdout, Reread: r.reread, Listeners: sockets})
 	switch {
 	case err != nil && e.ctx.Err() != nil: // stopped while starting
 		return nil

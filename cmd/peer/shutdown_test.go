@@ -2,10 +2,16 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"os/exec"
+	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -85,3 +91,81 @@ func TestGracefulStop(t *testing.T) {
 		t.Errorf("peer run = %v\n%s", err, errs.String())
 	}
 }
+
+// A peer whose listening socket is the service manager's is restarted again and again: no client is
+// refused, and none waits for long.
+func TestRestartRefusesNobody(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("sockets are passed on by descriptors")
+	}
+	origin := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Cache-Control", "max-age=3600")
+		io.WriteString(w, "body")
+	}))
+	defer origin.Close()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	socket, err := l.(*net.TCPListener).File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer socket.Close()
+	binary, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := local(t, "a", "--origin", origin.URL)
+	start := func() *process {
+		c := exec.Command("sh", append([]string{"-c", `LISTEN_FDS=1 LISTEN_FDNAMES=listen LISTEN_PID=$$ exec "$0" "$@"`, binary}, args...)...)
+		c.ExtraFiles = []*os.File{socket}
+		return spawnCommand(t, c)
+	}
+	p := start()
+	if p.listen != l.Addr().String() {
+		t.Fatalf("the peer listens at %s, and its socket is %s", p.listen, l.Addr())
+	}
+	var clients sync.WaitGroup
+	var requests, longest atomic.Int64
+	done := make(chan struct{})
+	for range 4 {
+		clients.Go(func() {
+			client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: time.Minute}
+			for i := 0; ; i++ {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				since := time.Now()
+				resp, err := client.Get(fmt.Sprintf("http://%s/%d", l.Addr(), i%20))
+				if err != nil {
+					t.Errorf("request %d: %v", i, err)
+					continue
+				}
+				if body, err := io.ReadAll(resp.Body); err != nil || string(body) != "body" {
+					t.Errorf("request %d: %s %q, %v", i, resp.Status, body, err)
+				}
+				resp.Body.Close()
+				requests.Add(1)
+				for was := longest.Load(); int64(time.Since(since)) > was && !longest.CompareAndSwap(was, int64(time.Since(since))); was = longest.Load() {
+				}
+			}
+		})
+	}
+	for range restarts {
+		n := requests.Load()
+		eventually(t, time.Minute, "requests are answered", func() bool { return requests.Load() >= n+200 })
+		if code := p.stop(); code != 0 {
+			t.Errorf("the peer ended with %d\n%s", code, p.stderr.String())
+		}
+		p = start()
+	}
+	close(done)
+	clients.Wait()
+	t.Logf("%d requests over %d restarts, the longest took %v", requests.Load(), restarts, time.Duration(longest.Load()))
+}
+
+const restarts = 5

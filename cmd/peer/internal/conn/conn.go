@@ -18,6 +18,8 @@ import (
 	"io"
 	"net"
 	"os"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -35,19 +37,52 @@ const maxJoins = 8 << 10
 // gate it fails in any case. This ends for a connection when somebody sets a write deadline on it, or takes it over
 // from the server.
 func Listen(l net.Listener, patience time.Duration, gate *Gate) net.Listener {
-	return listener{l, patience, gate}
+	own := &listener{Listener: l, patience: patience, gate: gate, idle: make(chan struct{}), closed: make(chan struct{})}
+	if gate != nil {
+		gate.hold(own.hold)
+	}
+	return own
 }
 
 type listener struct {
 	net.Listener
 	patience time.Duration
 	gate     *Gate
+	held     atomic.Bool // accepts nothing more
+	once     [2]sync.Once
+	idle     chan struct{} // closed when nothing more is accepted indeed
+	closed   chan struct{}
+}
+
+// hold leaves new connections to the system, which keeps them until somebody accepts them: another
+// process, if it has the same socket.
+func (l *listener) hold(ctx context.Context) {
+	if d, ok := l.Listener.(interface{ SetDeadline(time.Time) error }); ok {
+		l.held.Store(true)
+		d.SetDeadline(time.Unix(1, 0))
+		select {
+		case <-l.idle:
+		case <-l.closed:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// Close implements [net.Listener].
+func (l *listener) Close() error {
+	l.once[0].Do(func() { close(l.closed) })
+	return l.Listener.Close()
 }
 
 // Accept implements [net.Listener].
-func (l listener) Accept() (net.Conn, error) {
+func (l *listener) Accept() (net.Conn, error) {
 	for { // until the listener is closed, or there is room
 		c, err := l.Listener.Accept()
+		if err != nil && l.held.Load() {
+			l.once[1].Do(func() { close(l.idle) })
+			<-l.closed
+			return nil, net.ErrClosed
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -3,6 +3,7 @@ package conn
 import (
 	"container/heap"
 	"container/list"
+	"context"
 	"math"
 	"net"
 	"net/netip"
@@ -53,8 +54,9 @@ type Gate struct {
 	looked time.Time  // for those, last
 
 	dropped, refused atomic.Int64
-	waiting          atomic.Int64 // requests that wait for memory
-	closing          atomic.Bool  // see CloseUnused
+	waiting          atomic.Int64            // requests that wait for memory
+	closing          atomic.Bool             // see CloseUnused
+	holds            []func(context.Context) // of its listeners
 }
 
 // host is an address that connections come from.
@@ -96,21 +98,54 @@ type pass struct {
 	request  request // the one under way by HTTP/1
 }
 
+func (g *Gate) hold(f func(context.Context)) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.holds = append(g.holds, f)
+}
+
+// Hold has the listeners accept no further connection, and waits a moment for the first requests of those
+// that there are: a client that has just connected is answered. It ends with ctx at the latest.
+func (g *Gate) Hold(ctx context.Context) {
+	g.mu.Lock()
+	holds := g.holds
+	g.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, firstWait)
+	defer cancel()
+	for _, hold := range holds {
+		hold(ctx)
+	}
+	for g.unasked() != nil { // until ctx ends at the latest
+		select {
+		case <-time.After(firstWait / 20):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// firstWait is the time for which a connection may be silent when the server is about to stop.
+const firstWait = time.Second / 5
+
+// unasked returns the connections whose server has had no request.
+func (g *Gate) unasked() (list []*Conn) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, c := range g.conns.list {
+		if !c.pass.asked.Load() {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
 // CloseUnused closes the connections whose server has had no request yet, and all new ones from now
 // on: browsers and Go's own client open some ahead of need. [net/http.Server.Shutdown] waits five
 // to six seconds for them, which is longer than some peers are given to stop, although it answers
 // no request whose header is read after its call.
 func (g *Gate) CloseUnused() {
 	g.closing.Store(true)
-	g.mu.Lock()
-	var unused []*Conn
-	for _, c := range g.conns.list {
-		if !c.pass.asked.Load() {
-			unused = append(unused, c)
-		}
-	}
-	g.mu.Unlock()
-	for _, c := range unused {
+	for _, c := range g.unasked() {
 		c.Close()
 	}
 }

@@ -86,25 +86,27 @@ func (n *Node) listen(o Options) error {
 	shares := n.shares
 	n.gates.clients, n.gates.admin = conn.NewGate(shares.Clients), conn.NewGate(shares.Admin)
 	listen := func(setting, addr string, gate *conn.Gate) (l net.Listener, err error) {
-		if o.Network != nil {
+		if given := o.Listeners[setting]; given != nil {
+			l = given
+		} else if o.Network != nil {
 			l, err = o.Network.Listen(addr)
 		} else {
 			l, err = net.Listen("tcp", addr)
 		}
 		if err != nil {
-			return nil, inUse(setting, addr, err)
+			return nil, inUse("--"+setting, addr, err)
 		}
 		return conn.Listen(l, n.config().SendTimeout, gate), nil
 	}
 	var errTraffic, errAdmin, errHTTPS error
-	n.traffic, errTraffic = listen("--listen", n.config().Listen, n.gates.clients)
-	n.admin, errAdmin = listen("--admin", n.config().Admin, n.gates.admin)
+	n.traffic, errTraffic = listen("listen", n.config().Listen, n.gates.clients)
+	n.admin, errAdmin = listen("admin", n.config().Admin, n.gates.admin)
 	if errTraffic == nil && n.config().PeerTLS != nil {
 		n.traffic = peertls.Listen(n.traffic, n.config().PeerTLS)
 	}
 	if n.config().HTTPSListen != "" {
 		var l net.Listener
-		if l, errHTTPS = listen("--https", n.config().HTTPSListen, n.gates.clients); errHTTPS == nil {
+		if l, errHTTPS = listen("https", n.config().HTTPSListen, n.gates.clients); errHTTPS == nil {
 			n.https = newFrontDoor(l, n.config().Certificates)
 		}
 	}

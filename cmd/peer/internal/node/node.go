@@ -38,6 +38,8 @@ type Options struct {
 	Version string         // of the program, for display
 	Logger  *slog.Logger   // nil = discard
 	Network gossip.Network // makes the sockets; nil = the system's
+	// Listeners are open already, by the names of their settings: listen, admin, https.
+	Listeners map[string]net.Listener
 	// HangLimit is the time without progress after which a part that has work counts as
 	// hanging; 0 = 10 s.
 	HangLimit time.Duration
@@ -291,6 +293,7 @@ func (n *Node) Addresses() admin.Addresses {
 func (n *Node) Shutdown(ctx context.Context) error {
 	n.enter(draining)
 	leave := n.gossip.Leave(ctx)
+	n.gates.clients.Hold(ctx)
 	n.gates.clients.CloseUnused()
 	drain := n.servers[0].Shutdown(ctx)
 	if n.https != nil {
