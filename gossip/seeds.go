@@ -50,11 +50,24 @@ func (n *Node) learn(m *member, u exchange.Update) {
 		f = nil
 	}
 	if f != nil {
+		if m.inUse.Load() == nil {
+			n.index.Expect(n.publishers())
+		}
 		n.index.Apply(m.name, u.Delta, f) // without an error, since the index has no limit of its own
 	} else if planted.Fault != "index-stays" {
 		n.index.Delete(m.name)
 	}
 	m.inUse.Store(f)
+}
+
+// publishers returns how many live members answer siblings, and so have digests.
+func (n *Node) publishers() (peers int) {
+	for _, m := range *n.members.Load() {
+		if m.up.Load() && m.info.Load().meta.Service != "" {
+			peers++
+		}
+	}
+	return peers
 }
 
 // reindex changes the seeds in use: lookups no longer use digests under others, and use again those

@@ -19,7 +19,7 @@ func (x *Index) borrow() *batch {
 
 // begin loads the view and clears the memory.
 func (b *batch) begin(x *Index) *view {
-	v := x.view.Load()
+	v := x.now()
 	n := v.words()
 	b.memory = renew(b.memory, 4*n)
 	b.found, b.part = b.memory[:n:n], b.memory[n:2*n:2*n]

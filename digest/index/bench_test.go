@@ -238,7 +238,8 @@ func BenchmarkPrefixes(b *testing.B) {
 	}
 }
 
-// BenchmarkJoin fills an empty index with all peers, one after the other, as a peer does that starts.
+// BenchmarkJoin fills an empty index with all peers, one after the other, as a peer does that starts: with
+// their number known, or not.
 func BenchmarkJoin(b *testing.B) {
 	for _, c := range append([]benchCluster{{1, 10_000}, {1, 100_000}, {1, 1_000_000}, {1, 10_000_000}, {1000, 100_000}}, benchClusters...) {
 		b.Run(fmt.Sprintf("peers=%d/n=%d", c.peers, c.n), func(b *testing.B) {
@@ -247,18 +248,25 @@ func BenchmarkJoin(b *testing.B) {
 			for i := range filters {
 				filters[i] = filterOf(b, g, digest.Version{Epoch: 1}, randomKeys(random(uint64(i)), c.n))
 			}
-			begin := cputime.Used()
-			var x *Index
-			for b.Loop() {
-				x = New()
-				for i, f := range filters {
-					if err := x.Set(fmt.Sprint("peer", i), f); err != nil {
-						b.Fatal(err)
+			for _, expect := range []bool{false, true} {
+				b.Run(fmt.Sprint("expect=", expect), func(b *testing.B) {
+					begin := cputime.Used()
+					var x *Index
+					for b.Loop() {
+						x = New()
+						if expect {
+							x.Expect(c.peers)
+						}
+						for i, f := range filters {
+							if err := x.Set(fmt.Sprint("peer", i), f); err != nil {
+								b.Fatal(err)
+							}
+						}
 					}
-				}
+					b.ReportMetric(float64((cputime.Used()-begin).Nanoseconds())/float64(b.N*c.peers*c.n), "cpu-ns/key")
+					b.ReportMetric(float64(x.MemoryBytes())/float64(c.peers*c.n), "bytes/key")
+				})
 			}
-			b.ReportMetric(float64((cputime.Used()-begin).Nanoseconds())/float64(b.N*c.peers*c.n), "cpu-ns/key")
-			b.ReportMetric(float64(x.MemoryBytes())/float64(c.peers*c.n), "bytes/key")
 		})
 	}
 }

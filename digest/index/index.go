@@ -13,12 +13,14 @@ import (
 //
 // Lookups never wait for updates, and allocate nothing beyond the caller's slice. During an update, a
 // lookup may see a part of the changes. It never misses a key that a peer's filter has before and
-// after the update. Updates exclude each other.
+// after the update. Updates exclude each other, but a change by a delta waits for a whole filter only for
+// a part of it, some milliseconds at most.
 type Index struct {
 	view  atomic.Pointer[view] // with which lookups begin; replaced as a whole
 	table table
 
-	write     sync.Mutex
+	whole     sync.Mutex // before write: held by updates that let go of write in between
+	write     sync.Mutex // guards what follows, and the table
 	peers     map[string]*indexed
 	order     []*indexed // best first
 	groups    map[family]*rows
@@ -52,7 +54,7 @@ func New() *Index {
 // SetMemoryLimit bounds the memory of the index to about this many bytes; 0 or less means no bound,
 // which is the default. Peers in the index stay.
 func (x *Index) SetMemoryLimit(bytes int) {
-	x.write.Lock()
+	x.begun().write.Lock()
 	defer x.write.Unlock()
 	x.limit = max(0, bytes)
 }
@@ -63,18 +65,79 @@ func (x *Index) SetMemoryLimit(bytes int) {
 // [digest.ErrTooLarge]; there is no other error.
 func (x *Index) Set(peer string, f *digest.Filter) error { return x.Apply(peer, nil, f) }
 
+// Expect says that the index will have this many peers. A table that grows then has room for those that are
+// missing, as large as those that it has on average, but for eight times what it has at most. So a peer
+// that starts moves most codes once and not several times. Zero, the default, means that nothing is known.
+func (x *Index) Expect(peers int) {
+	x.begun().write.Lock()
+	defer x.write.Unlock()
+	x.table.expect = max(0, peers)
+}
+
+// begun returns x, unless it is the zero Index, which has no view.
+func (x *Index) begun() *Index {
+	x.now()
+	return x
+}
+
+// now returns the present view.
+func (x *Index) now() *view {
+	if x != nil {
+		if v := x.view.Load(); v != nil {
+			return v
+		}
+	}
+	panic("index: a nil or zero Index: use New")
+}
+
 // Apply changes the filter of a peer from d's base to its target, which is next. Its time is
 // proportional to d's length. If the peer's filter is not d's base, or d is nil, Apply does the same
 // as [Index.Set]. Errors are those of Set.
 func (x *Index) Apply(peer string, d *digest.Delta, next *digest.Filter) error {
+	if next == nil {
+		panic("index: Set or Apply without a filter of " + peer + ": to forget a peer, use Delete")
+	}
+	if d != nil && x.applied(peer, d, next) {
+		return nil
+	}
+	x.begun().whole.Lock()
+	defer x.whole.Unlock()
 	x.write.Lock()
 	defer x.write.Unlock()
+	x.table.pause = x.pause
+	defer func() { x.table.pause = nil }()
 	return x.set(peer, d, next)
+}
+
+// applied changes a peer in place by d, if that is possible.
+func (x *Index) applied(peer string, d *digest.Delta, next *digest.Filter) bool {
+	x.begun().write.Lock()
+	defer x.write.Unlock()
+	old := x.peers[peer]
+	return old != nil && leads(d, old.filter.Load(), next) && x.layoutFor(next, old) == old.layout && old.layout != separate &&
+		(old.layout != inTable || x.reserve(peer, 4*uint64(d.Len())) == nil) && x.change(old, d, next)
+}
+
+// leads reports whether d leads from one filter to another one of the same family.
+func leads(d *digest.Delta, from, to *digest.Filter) bool {
+	family := keyOf(to.Geometry())
+	return d.Base() == from.Version() && d.Target() == to.Version() && keyOf(d.Geometry()) == family && keyOf(from.Geometry()) == family
+}
+
+// pause lets others have the index for a moment in which it is complete, but for the peer that is being
+// set. A mutex is given to a waiter that has waited for a millisecond.
+func (x *Index) pause() {
+	x.table.pause = nil
+	x.write.Unlock()
+	x.write.Lock()
+	x.table.pause = x.pause
 }
 
 // Delete forgets a peer, which ceases to match at once. Its memory is reused or freed during later
 // updates. It has no effect for an unknown peer.
 func (x *Index) Delete(peer string) {
+	x.begun().whole.Lock()
+	defer x.whole.Unlock()
 	x.write.Lock()
 	defer x.write.Unlock()
 	if e := x.peers[peer]; e != nil {
@@ -83,12 +146,12 @@ func (x *Index) Delete(peer string) {
 }
 
 // Len returns the number of peers.
-func (x *Index) Len() int { return len(x.view.Load().order) }
+func (x *Index) Len() int { return len(x.now().order) }
 
 // MemoryBytes returns the memory of the index, with the filters that it looks up one by one. It does
 // not count the other filters, which the caller has as well.
 func (x *Index) MemoryBytes() int {
-	x.write.Lock()
+	x.begun().write.Lock()
 	defer x.write.Unlock()
 	return x.bytes()
 }
@@ -127,10 +190,10 @@ func (x *Index) set(peer string, d *digest.Delta, f *digest.Filter) error {
 	old := x.peers[peer]
 	to, key := x.layoutFor(f, old), keyOf(f.Geometry())
 	need := x.needOf(f, to)
-	inPlace := old != nil && old.layout == to && old.key == key
+	inPlace := old != nil && old.layout == to && old.key == key && !old.spoiled
 	if inPlace {
 		last := old.filter.Load()
-		if d != nil && (d.Base() != last.Version() || d.Target() != f.Version() || keyOf(d.Geometry()) != key) {
+		if d != nil && !leads(d, last, f) {
 			d = nil
 		}
 		switch {
@@ -150,6 +213,7 @@ func (x *Index) set(peer string, d *digest.Delta, f *digest.Filter) error {
 	}
 	e := &indexed{name: peer, key: key, layout: to, place: x.takePlace()}
 	x.settle(e, f)
+	old = x.peers[peer] // it may have been forgotten meanwhile
 	x.peers[peer] = e
 	if old != nil {
 		x.unrank(old)

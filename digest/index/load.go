@@ -50,6 +50,7 @@ func (t *table) load(place uint32, m uint64, f *digest.Filter) error {
 		if err := t.addTo(s, a, n); err != nil {
 			return err
 		}
+		t.rest(n)
 		if end == ^uint64(0) {
 			return nil
 		}
@@ -99,6 +100,30 @@ const loadedTo = 0.8
 // otherwise a new segment takes less time. With 1 or 4 nothing was faster.
 const insertFrom = 2
 
+// ahead returns how many more codes are expected, as a multiple of those in the table.
+func (t *table) ahead() float64 {
+	const most = 8              // times what there is: a few peers of many may be large
+	now := len(t.present()) - 1 // without the one that is being loaded
+	if now < 1 || t.expect <= now {
+		return 0
+	}
+	return float64(min(most*now, t.expect)-now) / float64(now)
+}
+
+// The writer rests after so much work: a thousand codes, or moved ones, which take less time each.
+const (
+	restAfter  = 8192
+	movedAsOne = 8
+)
+
+// rest lets others use the index now and then. The caller looks for its segment anew.
+func (t *table) rest(work int) {
+	if t.work += work; t.work >= restAfter && t.pause != nil {
+		t.work = 0
+		t.pause()
+	}
+}
+
 // addTo adds the first n of an addition's positions to a segment.
 func (t *table) addTo(s *segment, a addition, n int) error {
 	if n == 0 {
@@ -106,6 +131,9 @@ func (t *table) addTo(s *segment, a addition, n int) error {
 	}
 	more := t.codesFor(uint64(n), a.bits)
 	lines := t.linesFor(s, more)
+	if lines > uint64(s.lines) {
+		lines = t.linesFor(s, more+uint64(float64(s.codes)*t.ahead()))
+	}
 	near := max(1, a.bits/max(1, lines<<s.depth)) // positions in a line
 	for i := range max(0, n-maxPerLine) {
 		if a.positions[i+maxPerLine]-a.positions[i] < near {
@@ -120,6 +148,7 @@ func (t *table) addTo(s *segment, a addition, n int) error {
 		return nil
 	}
 	a.positions = a.positions[:n]
+	t.work += int(s.codes) / movedAsOne
 	t.rebuildWith(s, lines, a)
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 // rate, in which differences of an eighth are ignored, and by name.
 func (x *Index) Lookup(dst []Match, k digest.Key) []Match {
 	for {
-		v := x.view.Load()
+		v := x.now()
 		n := v.words()
 		if n > stackWords {
 			return x.several(dst, func(b *batch, v *view) {

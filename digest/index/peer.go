@@ -22,6 +22,8 @@ type indexed struct {
 	// The writer's:
 	ranked float64 // the rate that determines its rank
 	column int     // if in rows
+	// spoiled: a change of the peer failed in the middle.
+	spoiled bool
 }
 
 // A layout is the way in which the index stores the positions of a peer.
@@ -152,6 +154,7 @@ func (x *Index) change(e *indexed, d *digest.Delta, f *digest.Filter) bool {
 	case inTable:
 		if d != nil && x.table.flip(e.place, e.key.bits, flips) != nil ||
 			d == nil && x.table.replace(e.place, e.key.bits, e.filter.Load(), f) != nil {
+			e.spoiled = true
 			return false
 		}
 	case inRows:

@@ -25,7 +25,10 @@ type table struct {
 	dead     int // of codes, those of deleted peers
 	words    int // in all segments
 	segments int
-	planned  int // codes when the shape was last planned
+	planned  int    // codes when the shape was last planned
+	expect   int    // peers; 0 = unknown
+	work     int    // since the last rest
+	pause    func() // lets others use the index; nil = not now
 	sweep    sweep
 	migrator migrator
 
@@ -92,11 +95,20 @@ func (t *table) admit(place uint32, m, ones uint64) {
 		return
 	}
 	t.planned = codes
-	fields := t.fields()
-	p := planFor(t.present(), uint64(fields)+ones, t.shape.width)
+	fields := max(t.fields()+ones, uint64(float64(codes)*(1+t.ahead())/fillLines))
+	p := planFor(t.expected(m), fields, t.shape.width)
 	if !admitted || p.width != t.shape.width {
 		t.reshape(p)
 	}
+}
+
+// expected returns the peers, with the ones that are expected, as if those had m bits.
+func (t *table) expected(m uint64) []owner {
+	all := t.present()
+	for len(all) < t.expect {
+		all = append(all, owner{uint32(len(t.owners)), m})
+	}
+	return all
 }
 
 // fields returns the number of fields in all lines.
