@@ -57,6 +57,7 @@ func newRing(primary []byte, accept [][]byte) (*ring, error) {
 func (r *ring) tls() *tls.Config {
 	return &tls.Config{
 		MinVersion:             tls.VersionTLS13,
+		CurvePreferences:       []tls.CurveID{tls.X25519}, // with ML-KEM, a handshake takes 3.8 kB instead of 1.5
 		Certificates:           []tls.Certificate{r.secrets[0].certificate},
 		ClientAuth:             tls.RequireAnyClientCert,
 		InsecureSkipVerify:     true, // there is no authority to verify by; the key itself is compared

@@ -321,3 +321,25 @@ func TestIdleBytes(t *testing.T) {
 		})
 	}
 }
+
+// TestJoinBytes logs what the streams carry while ten peers with a few objects start together.
+func TestJoinBytes(t *testing.T) {
+	for _, secret := range [][]byte{nil, testSecret} {
+		synctest.Test(t, func(t *testing.T) {
+			c, tap := newCluster(t), new(wiretap)
+			defer c.close()
+			const peers = 10
+			for i, n := range c.tapped(tap, peers, secret) {
+				n.Holdings().Add(fmt.Sprint("/", i))
+			}
+			time.Sleep(time.Minute)
+			tap.mu.Lock()
+			each, streams := tap.inside/peers, float64(tap.streams)/peers
+			tap.mu.Unlock()
+			t.Logf("secret: %v: %d bytes a peer in %.1f streams", secret != nil, each, streams)
+			if each > 40_000 {
+				t.Errorf("%d bytes a peer, want at most 40,000", each)
+			}
+		})
+	}
+}

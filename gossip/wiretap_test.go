@@ -18,6 +18,7 @@ type wiretap struct {
 	headers int64 // of IP, UDP and TCP, as far as they can be told from the calls
 	packets int64
 	streams int64
+	inside  int64 // payload of streams, both ways
 }
 
 // Lengths of headers on the wire, in bytes.
@@ -125,6 +126,7 @@ type frames struct {
 
 func (c *tappedStream) Write(b []byte) (int, error) {
 	c.tap.mu.Lock()
+	c.tap.inside += int64(len(b))
 	c.tap.sent(&c.flow, b)
 	c.tap.mu.Unlock()
 	return c.Conn.Write(b)
@@ -134,6 +136,7 @@ func (c *tappedStream) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if n > 0 {
 		c.tap.mu.Lock()
+		c.tap.inside += int64(n)
 		c.tap.stream(&c.flow, &c.back, b[:n])
 		c.tap.mu.Unlock()
 	}
