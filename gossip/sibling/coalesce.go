@@ -46,7 +46,8 @@ type CoalescerConfig struct {
 	// block nor do I/O.
 	Advertised func(identity string) bool
 	// Health of the other members. An owner that failed recently, or is too far away to answer
-	// in time, is not asked. An owner that fails is suspended for lookup requests, too.
+	// in time, is not asked. An owner that fails is suspended for lookup requests, too, but not one
+	// that is silent.
 	Health *Health
 	// Admit returns an error if a request does not come from the peer that it names; nil = all
 	// requests are believed.

@@ -209,8 +209,21 @@ func TestOwnerIsLate(t *testing.T) {
 			}
 			asks++
 		}
-		if !asker.cfg.Health.Of("p1").Suspended {
-			t.Error("an owner that is late three times in a row is not suspended")
+		if asker.cfg.Health.Of("p1").Suspended {
+			t.Error("an owner that is late three times in a row is suspended as a sibling")
+		}
+		leftAlone := func() bool {
+			for key := uint64(1); ; key++ {
+				if owner, ok := asker.owner(key); owner.Name == "p1" {
+					return !ok
+				}
+			}
+		}
+		if !leftAlone() {
+			t.Error("an owner that is late three times in a row is asked again at once")
+		}
+		if time.Sleep(firstSuspension); leftAlone() {
+			t.Errorf("it is left alone for longer than %v", firstSuspension)
 		}
 	})
 }

@@ -123,12 +123,16 @@ func (c *Client) late() time.Duration {
 	return max(0, c.cfg.Late())
 }
 
+// runsLate reports whether this process runs so late that a request without an answer says nothing about
+// the sibling.
+func (c *Client) runsLate() bool { return lateExcuses*c.late() >= c.cfg.Timeout }
+
 // excused reports whether a sibling that did not answer in time is not to blame, because this
 // process runs late, or most requests to several siblings are lost. In the second case fewer
 // lookups ask siblings (spares), and no sibling is suspended.
 func (c *Client) excused() bool {
 	s := c.recent.now()
-	return lateExcuses*c.late() >= c.cfg.Timeout || s.lost >= lostByMost && s.losers >= losersLeast
+	return c.runsLate() || s.lost >= lostByMost && s.losers >= losersLeast
 }
 
 // Load describes how well siblings answer now.

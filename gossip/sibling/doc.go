@@ -61,8 +61,8 @@
 //	no answer within the deadline          Client          the same, unless this process is late or most siblings are
 //	overtaken after half of the deadline,  Client          the same
 //	  or 3 times in a row
-//	other messages (Health.Asked)          their sender    errors suspend, so does the third timeout in a row; an answer
-//	                                                       ends a suspension
+//	other messages (Health.Asked)          their sender    errors suspend; from the third timeout in a row on, no such
+//	                                                       messages for a while; an answer ends both
 //	a new Incarnation                      Client.Plan     ends a suspension, resets the probability, keeps quarantine
 //	membership reports its death           [Client.Gone]   requests to it are canceled; the Locator stops naming it
 //

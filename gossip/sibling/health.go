@@ -63,9 +63,10 @@ func (h *Health) Of(name string) Record {
 	return out
 }
 
-// Asked records the result of a message other than a lookup request. Success ends a suspension.
-// [context.DeadlineExceeded] suspends the sibling from the third time in a row on, and any other
-// error does so at once. took is how long the message took.
+// Asked records the result of a message other than a lookup request. Success ends a suspension, and an
+// error suspends the sibling. Not so [context.DeadlineExceeded]: a process that gets too little CPU time
+// misses short deadlines, and its siblings would then be asked for nothing. From the third time in a row on
+// it only gets no such messages for a while. took is how long the message took.
 func (h *Health) Asked(name string, took time.Duration, err error) {
 	if err != nil {
 		h.unheard(name)
@@ -76,8 +77,12 @@ func (h *Health) Asked(name string, took time.Duration, err error) {
 	switch {
 	case err == nil:
 		r.restore()
-	case !errors.Is(err, context.DeadlineExceeded) || r.unanswered(took, now) >= tooOften:
+	case !errors.Is(err, context.DeadlineExceeded):
 		r.failed(now)
+	default:
+		if row := r.unanswered(took, now); row >= tooOften {
+			r.silentUntil = now.Add(min(firstSuspension<<min(row-tooOften, 10), lastSuspension))
+		}
 	}
 }
 

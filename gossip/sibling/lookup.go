@@ -138,8 +138,8 @@ func (l *Lookup) settle(to Ranked, o outcome, started time.Time) {
 	if c.cfg.Health.settle(to.Candidate, to.stake, worth) {
 		c.cfg.Locator.Distrust(to.Peer)
 	}
-	took := now.Sub(started)
-	if to.wait > 0 && o != failed { // it depends on the origin how long the sibling's fetch takes
+	took := max(0, now.Sub(started)-c.late()) // how late this process runs does not make the sibling slow
+	if to.wait > 0 && o != failed {           // it depends on the origin how long the sibling's fetch takes
 		if o == hit {
 			c.count(&n.FetchesShared)
 			c.count(&n.Asked)
@@ -153,7 +153,10 @@ func (l *Lookup) settle(to Ranked, o outcome, started time.Time) {
 		c.cfg.Health.answered(to.Peer, took, now)
 		c.recent.add(to.Peer, took, false, now)
 	case timedOut, overtaken:
-		row := c.cfg.Health.unanswered(to.Peer, took, now)
+		row := 0
+		if !c.runsLate() {
+			row = c.cfg.Health.unanswered(to.Peer, took, now)
+		}
 		if o == overtaken && row < tooOften && took < c.deadline()/2 {
 			break
 		}

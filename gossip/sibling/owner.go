@@ -27,8 +27,9 @@ func (c *Coalescer) owner(key uint64) (best Peer, ok bool) {
 			best, highest = m.Peer, w
 		}
 	}
-	r := c.cfg.Health.Of(best.Name)
-	return best, !r.Suspended && r.RoundTrip <= askTimeout
+	r, all := c.cfg.Health.look(best.Name)
+	now := time.Now()
+	return best, !now.Before(r.suspendedUntil) && !now.Before(r.silentUntil) && r.roundTrip(all, now) <= askTimeout
 }
 
 // addr returns the address of a living member other than this one; "" = there is none of that name.

@@ -123,3 +123,48 @@ func TestPaceOfArrivingBody(t *testing.T) {
 		})
 	}
 }
+
+// How late this process runs does not make a sibling slow, neither while it runs late nor afterwards.
+func TestLatenessIsNotSlowness(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		late := 100 * time.Millisecond
+		w := newWorld(t, Config{Late: func() time.Duration { return late }})
+		defer w.close()
+		wait := 150 * time.Millisecond
+		w.sibling(func(rw http.ResponseWriter, r *http.Request) {
+			time.Sleep(wait)
+			holds("theirs")(rw, r)
+		})
+		target, _ := url.Parse("http://x/y")
+		r := LookupRequest{URL: target, Identities: []string{"i"}, Header: http.Header{"Cache-Control": {"only-if-cached"}}}
+		ask := func() {
+			if a, err := w.client.Lookup(r).Next(t.Context(), nil); err == nil {
+				io.Copy(io.Discard, a.Body)
+				a.Body.Close()
+			}
+		}
+		w.client.origins.answered("x", time.Millisecond, time.Now())
+		r.Origin = func(context.Context, http.Header) (*http.Response, error) { return nil, errors.New("down") }
+		ask()
+		trip := func() time.Duration {
+			rec, _ := w.client.cfg.Health.look(w.known[0].Peer)
+			return time.Duration(rec.trip.value * float64(time.Second)).Round(time.Millisecond)
+		}
+		if got := trip(); got != wait-late {
+			t.Errorf("a round trip of %v of a process that is %v late counts as %v", wait, late, got)
+		}
+		w.client.cfg.Health.answered(w.known[0].Peer, 3*time.Second, time.Now())
+		if first, _ := w.client.plan(&r); len(first) != 1 {
+			t.Error("a process that runs late asks the origin first")
+		}
+		was := trip()
+		late, wait = 200*time.Millisecond, time.Minute
+		if ask(); trip() != was {
+			t.Errorf("what a process that runs late waited for in vain counts: %v, then %v", was, trip())
+		}
+		late = 0
+		if first, _ := w.client.plan(&r); len(first) != 0 {
+			t.Error("later, a slow sibling is asked first")
+		}
+	})
+}

@@ -19,6 +19,7 @@ type record struct {
 	lateInRow        int // requests not answered in time, or answered first by another, since it last answered
 	failedInRow      int // failures since it last answered
 	suspendedUntil   time.Time
+	silentUntil      time.Time // until then it is not asked as an owner
 	quarantinedUntil time.Time
 	quarantines      int // for wrong answers
 
@@ -58,7 +59,9 @@ func (r *record) answered(d time.Duration, now time.Time) {
 }
 
 // restore ends a suspension.
-func (r *record) restore() { r.lateInRow, r.failedInRow, r.suspendedUntil = 0, 0, time.Time{} }
+func (r *record) restore() {
+	r.lateInRow, r.failedInRow, r.suspendedUntil, r.silentUntil = 0, 0, time.Time{}, time.Time{}
+}
 
 // unanswered notes that there was no answer for that long, and returns how many times in a row
 // that has happened.
