@@ -150,7 +150,7 @@ func TestTagsInLittleMemory(t *testing.T) {
 	now, peak := p.memory()
 	s := p.status()
 	t.Logf("resident: %d MiB, %d at most; %d objects; accounts: %+v", now>>20, peak>>20, s.Store.Objects, s.Memory.Accounts)
-	if peak > 256<<20 || s.Store.Objects < 700 {
+	if peak > 256<<20 || s.Store.Objects < 1600 {
 		t.Errorf("%d MiB resident at most, %d objects stored", peak>>20, s.Store.Objects)
 	}
 	for _, a := range s.Memory.Accounts {
