@@ -42,6 +42,9 @@ func (f *Filter) MayContain(k Key) bool {
 	if f.geometry.Hashes == 1 {
 		return f.contains(f.geometry.single(k))
 	}
+	if f.geometry.Hashes == 0 {
+		panic("digest: a zero Filter: use FilterOf, DecodeFilter or CountingFilter.Advance")
+	}
 	var buf [MaxHashes]uint64
 	positions := f.geometry.draws(&buf, k)
 	for _, p := range positions {

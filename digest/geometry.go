@@ -30,10 +30,11 @@ type Geometry struct {
 // GeometryFor returns the geometry in which so many keys take the fewest bytes on the wire
 // at the given rate of false positives, above 0 and below 1. It has one hash and
 // keys/falsePositiveRate bits, which stay a compact sorted set in memory (Mitzenmacher,
-// section II-B, where the number of hashes goes to its lower limit). The bits are rounded up
-// to a multiple of 1024. The geometry has no seed yet. The error wraps [ErrGeometry] if
-// there are no keys or the rate is out of range, and [ErrTooLarge] if more than [MaxBits]
-// were needed.
+// section II-B, where the number of hashes goes to its lower limit). If that takes more than
+// [MaxBits], from a hundred million keys at a rate of 10⁻⁴ on, it has as few more hashes as it needs. The
+// bits are rounded up to a multiple of 1024. The geometry has no seed yet. The error wraps
+// [ErrGeometry] if there are no keys or the rate is out of range, and [ErrTooLarge] if no number of
+// hashes is enough.
 //
 // To plan for a budget of traffic or memory, use [Plan].
 func GeometryFor(keys uint64, falsePositiveRate float64) (Geometry, error) {
@@ -43,12 +44,13 @@ func GeometryFor(keys uint64, falsePositiveRate float64) (Geometry, error) {
 	if keys == 0 || !(falsePositiveRate > 0 && falsePositiveRate < 1) {
 		return fail(ErrGeometry, "want at least 1 key, and a rate above 0 and below 1")
 	}
-	m, ok := fewestBits(keys, 1, falsePositiveRate)
-	if !ok {
-		return fail(ErrTooLarge, fmt.Sprintf("more than %d bits", uint64(MaxBits)))
+	for k := 1; k <= MaxHashes; k++ {
+		if m, ok := fewestBits(keys, k, falsePositiveRate); ok {
+			const multiple = 1024
+			return Geometry{Bits: (m + multiple - 1) / multiple * multiple, Hashes: k, Scheme: Double}, nil
+		}
 	}
-	const multiple = 1024
-	return Geometry{Bits: (m + multiple - 1) / multiple * multiple, Hashes: 1, Scheme: Double}, nil
+	return fail(ErrTooLarge, fmt.Sprintf("more than %d bits", uint64(MaxBits)))
 }
 
 // Validate reports everything that is wrong with g, wrapping [ErrGeometry].

@@ -24,6 +24,19 @@ func TestGeometryFor(t *testing.T) {
 	}
 }
 
+// TestGeometryForMany: where one hash takes too many bits, a second one does.
+func TestGeometryForMany(t *testing.T) {
+	for _, c := range []struct {
+		keys uint64
+		rate float64
+	}{{100_000_000, 1e-5}, {1_000_000_000, 1e-4}} {
+		g, err := GeometryFor(c.keys, c.rate)
+		if _, rate := g.Predict(c.keys); err != nil || g.Hashes != 2 || g.Validate() != nil || rate > c.rate || rate < c.rate*0.999 {
+			t.Errorf("GeometryFor(%d, %v) = %v of %v, %v", c.keys, c.rate, g, rate, err)
+		}
+	}
+}
+
 func TestGeometryForRefuses(t *testing.T) {
 	for _, c := range []struct {
 		keys uint64

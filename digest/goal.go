@@ -32,7 +32,10 @@ type Goal struct {
 	BytesPerSecond    float64 // of digests that one peer receives from all others, at most
 	MemoryBytes       int64   // for the replicas of all other peers, at most
 	SnapshotBytes     int64   // of a filter on the wire, at most
+	DeltaBytes        int64   // of an update, at most; without Churn, of one of a share Threshold (Mitzenmacher, section IV)
 	SnapshotCertainty float64 // probability that a filter of Objects keys takes no more; 0.999 if zero
+
+	Receivers Limits // of those that decode the digests; zero means the defaults
 }
 
 // A Design is a plan for a [Goal], with what to expect of it.
@@ -76,8 +79,8 @@ func (e *GoalError) Unwrap() error { return ErrImpossible }
 // coder; ours takes at most a thousandth more. SnapshotBound adds what our coder takes above
 // the ideal and the variation of the number of set positions: 2 % of the bytes at 1,000 keys,
 // 0.5 % at 10,000, 0.12 % at 100,000. Plan is a pure function and takes 0.05 to 0.5 ms. The
-// error wraps [ErrImpossible], or [ErrTooLarge] if receivers with the default [Limits] would
-// refuse the filter, as they refuse one of a hundred million keys.
+// error wraps [ErrImpossible], or [ErrTooLarge] if goal.Receivers would refuse the filter, as those
+// with the default [Limits] refuse one of a hundred million keys.
 //
 // Where deltas are sent, one hash is the cheapest at every rate. Where everything is sent
 // as snapshots (Resend is 1, or nothing changes) and more than about 7 % false positives
@@ -95,7 +98,7 @@ func Plan(goal Goal) (Design, error) {
 		return Design{}, err
 	}
 	fill, _ := plan.Geometry.Predict(goal.Objects)
-	if err := (Limits{}).Accept(plan.Geometry, uint64(fill*float64(plan.Geometry.Bits))); err != nil {
+	if err := goal.Receivers.Accept(plan.Geometry, uint64(fill*float64(plan.Geometry.Bits))); err != nil {
 		return Design{}, fmt.Errorf("digest: a plan that receivers refuse unless their limits are raised: %w", err)
 	}
 	return plan, nil
@@ -173,8 +176,9 @@ func (g Goal) complete() (Goal, error) {
 	need(sound(g.BytesPerSecond), "BytesPerSecond", g.BytesPerSecond, "0 or more")
 	need(g.MemoryBytes >= 0, "MemoryBytes", g.MemoryBytes, "0 or more")
 	need(g.SnapshotBytes >= 0, "SnapshotBytes", g.SnapshotBytes, "0 or more")
+	need(g.DeltaBytes >= 0, "DeltaBytes", g.DeltaBytes, "0 or more")
 	need(g.SnapshotCertainty > 0 && g.SnapshotCertainty < 1, "SnapshotCertainty", g.SnapshotCertainty, "between 0 and 1")
-	if g.FalseCandidates == 0 && g.BytesPerSecond == 0 && g.MemoryBytes == 0 && g.SnapshotBytes == 0 {
+	if g.FalseCandidates == 0 && g.BytesPerSecond == 0 && g.MemoryBytes == 0 && g.SnapshotBytes == 0 && g.DeltaBytes == 0 {
 		errs = append(errs, errors.New("digest: goal: neither FalseCandidates nor a budget is given"))
 	}
 	return g, errors.Join(errs...)

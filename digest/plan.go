@@ -254,7 +254,10 @@ func (g Goal) traffic(p *Design, fill, c float64) {
 		}
 	}
 	if seconds == 0 || c == 0 {
-		p.DeltaBytes, p.BytesPerSecond = 0, 0
+		p.BytesPerSecond = 0
+		if g.Churn > 0 || g.Threshold == 0 { // otherwise the share is given, and the time is not
+			p.DeltaBytes = 0
+		}
 		if seconds > 0 {
 			p.BytesPerSecond = g.others() * g.Resend * p.SnapshotBytes / seconds
 		}
@@ -306,6 +309,7 @@ func (g Goal) worst(p *Design) (worst GoalError, broken bool) {
 	check("BytesPerSecond", g.BytesPerSecond, p.BytesPerSecond)
 	check("MemoryBytes", float64(g.MemoryBytes), p.MemoryBytes)
 	check("SnapshotBytes", float64(g.SnapshotBytes), p.SnapshotBound)
+	check("DeltaBytes", float64(g.DeltaBytes), p.DeltaBytes)
 	return worst, broken
 }
 

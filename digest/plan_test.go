@@ -118,6 +118,7 @@ func TestImpossibleGoals(t *testing.T) {
 		Goal{Objects: 1e6, Peers: 100, Churn: 100, Interval: time.Second, FalseCandidates: 0.1, BytesPerSecond: 1000},
 		Goal{Objects: 1e6, Peers: 100, FalseCandidates: 0.1, MemoryBytes: 1000},
 		Goal{Objects: 1e6, Peers: 100, FalseCandidates: 0.1, SnapshotBytes: 1000},
+		Goal{Objects: 1e6, Peers: 100, FalseCandidates: 0.1, Threshold: 0.02, DeltaBytes: 1000},
 		Goal{Objects: 100_000, Peers: 100, FalseCandidates: 1e-300},
 	) {
 		_, err := Plan(goal)
@@ -135,6 +136,8 @@ func TestImpossibleGoals(t *testing.T) {
 				g.MemoryBytes = int64(impossible.Need * by)
 			case "SnapshotBytes":
 				g.SnapshotBytes = int64(math.Ceil(impossible.Need * by))
+			case "DeltaBytes":
+				g.DeltaBytes = int64(math.Ceil(impossible.Need * by))
 			case "FalseCandidates":
 				g.FalseCandidates = impossible.Need * by
 			}
@@ -216,6 +219,7 @@ func TestPlanPredicts(t *testing.T) {
 		{Objects: n, Peers: 11, Churn: 100, Threshold: 0.02, FalseCandidates: 0.3},
 		{Objects: n, Churn: 10, MemoryBytes: n, Threshold: 0.01},
 		{Objects: n, Churn: 10, SnapshotBytes: n, Threshold: 0.01},
+		{Objects: n, DeltaBytes: n / 30, Threshold: 0.01},
 	} {
 		plan, err := Plan(goal)
 		if err != nil {
@@ -310,5 +314,49 @@ func BenchmarkPlan(b *testing.B) {
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/1e3/float64(b.N), "µs/plan")
 			b.ReportMetric(0, "ns/op")
 		})
+	}
+}
+
+// TestPlanForADelta: given the size of an update, the plan has the fewest false positives of all numbers of
+// hashes and bits. This is the problem of Mitzenmacher's section IV.
+func TestPlanForADelta(t *testing.T) {
+	for _, goal := range []Goal{
+		{Objects: 10_000, Threshold: 0.05, DeltaBytes: 1500},
+		{Objects: 100_000, Threshold: 0.01, DeltaBytes: 2500},
+		{Objects: 100_000, Threshold: 0.5, DeltaBytes: 60_000},
+	} {
+		plan, err := Plan(goal)
+		if err != nil {
+			t.Errorf("Plan(%+v) = %v", goal, err)
+			continue
+		}
+		if plan.DeltaBytes > float64(goal.DeltaBytes) || plan.Binding != "DeltaBytes" {
+			t.Errorf("Plan(%+v) has updates of %.0f bytes, bound by %q", goal, plan.DeltaBytes, plan.Binding)
+		}
+		all, _ := goal.complete()
+		for k := 1; k <= 12; k++ {
+			for m := float64(goal.Objects); m < MaxBits; m *= 1.01 {
+				if other := all.evaluate(uint64(m), k); other.DeltaBytes <= float64(goal.DeltaBytes) &&
+					other.FalsePositiveRate < plan.FalsePositiveRate*(1-1e-9) {
+					t.Fatalf("Plan(%+v) = %v, %.4g; better is %v, %.4g", goal, plan.Geometry, plan.FalsePositiveRate, other.Geometry, other.FalsePositiveRate)
+				}
+			}
+		}
+	}
+}
+
+// TestPlanForRaisedLimits: a hundred million objects are planned for receivers that take them.
+func TestPlanForRaisedLimits(t *testing.T) {
+	goal := Goal{Objects: 100_000_000, FalseCandidates: 0.001}
+	if plan, err := Plan(goal); !errors.Is(err, ErrTooLarge) {
+		t.Errorf("Plan = %v, %v", plan, err)
+	}
+	goal.Receivers = Limits{Bytes: 256 << 20, Memory: 2 << 30}
+	plan, err := Plan(goal)
+	if err != nil || plan.FalseCandidates > 0.001 {
+		t.Fatalf("Plan = %v, %v", plan, err)
+	}
+	if err := goal.Receivers.Accept(plan.Geometry, goal.Objects); err != nil {
+		t.Error(err)
 	}
 }

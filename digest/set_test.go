@@ -275,7 +275,12 @@ func TestSetGrows(t *testing.T) {
 // TestSetBeyondAllGeometries: a set for which no geometry is large enough keeps the one that it has.
 func TestSetBeyondAllGeometries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, err := PlanSet(10, 1.0/(1<<36), 0, 1)
+		least := 1.0
+		for k := 1; k <= MaxHashes; k++ {
+			_, f := Geometry{Bits: MaxBits, Hashes: k}.Predict(12)
+			least = min(least, f)
+		}
+		s, err := PlanSet(10, least, 0, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -366,4 +371,28 @@ func BenchmarkSet(b *testing.B) {
 		s.Add(keys[i])
 	}
 	b.ReportMetric(float64(s.MemoryBytes())/float64(s.Len()), "B/key")
+}
+
+// TestZeroValues: what would be a nil pointer says what to do.
+func TestZeroValues(t *testing.T) {
+	for name, do := range map[string]func(){
+		"CountingFilter.Add":        func() { new(CountingFilter).Add(1) },
+		"CountingFilter.MayContain": func() { new(CountingFilter).MayContain(1) },
+		"CountingFilter.Len":        func() { new(CountingFilter).Len() },
+		"Filter.MayContain":         func() { new(Filter).MayContain(1) },
+		"Set.Add":                   func() { new(Set).Add(1) },
+		"Set.Len":                   func() { (*Set)(nil).Len() },
+		"Set.Part":                  func() { new(Set).Part() },
+		"Set.Replace":               func() { new(Set).Replace(nil) },
+	} {
+		func() {
+			defer func() {
+				if said, ok := recover().(string); !ok {
+					t.Errorf("%s: panic of %T: it does not say what to do", name, said)
+				}
+			}()
+			do()
+			t.Errorf("%s did not panic", name)
+		}()
+	}
 }

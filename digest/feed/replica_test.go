@@ -178,3 +178,22 @@ func FuzzHandle(f *testing.F) {
 		}
 	})
 }
+
+// TestZeroPublisher: what would be a nil pointer says what to do.
+func TestZeroPublisher(t *testing.T) {
+	for name, do := range map[string]func(){
+		"NewPublisher": func() { feed.NewPublisher(nil, 0) },
+		"Next":         func() { new(feed.Publisher).Next() },
+		"Since":        func() { (*feed.Publisher)(nil).Since(digest.Version{}) },
+	} {
+		func() {
+			defer func() {
+				if said, ok := recover().(string); !ok {
+					t.Errorf("%s: panic of %T: it does not say what to do", name, said)
+				}
+			}()
+			do()
+			t.Errorf("%s did not panic", name)
+		}()
+	}
+}

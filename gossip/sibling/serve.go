@@ -10,8 +10,11 @@ import (
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
-// Wrap is [Cache.Serve] as middleware around a handler.
+// Wrap is [Cache.Serve] as middleware around a handler, which must not be nil.
 func (c *Cache) Wrap(next http.Handler) http.Handler {
+	if next == nil {
+		panic("sibling: Wrap needs the handler that answers what is not cached")
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_ = c.Serve(w, r, func(w http.ResponseWriter, r *http.Request) error {
 			next.ServeHTTP(w, r)
