@@ -45,10 +45,9 @@ type life struct {
 
 // proof is what a peer has proven.
 type proof struct {
-	at      time.Time // zero if it is doubted since
-	number  uint32    // of its last probe with a token; 0 if it has answered a probe since
-	token   uint32    // in its last answer
-	tokenAt time.Time // zero if there was none
+	at     time.Time // zero if it is doubted since
+	number uint32    // of its last probe with a token; 0 if it has answered a probe since
+	token  uint32    // in its last answer; 0 if there was none, or it was sent back
 }
 
 func newLife(most int, interval time.Duration) *life {
@@ -77,9 +76,10 @@ func (l *life) probes(b []byte, to netip.AddrPort, sum uint32, now time.Time) []
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.last.number, l.last.to, l.last.at, l.last.answered = binary.LittleEndian.Uint32(b[1:]), to, now, false
-	if p := l.peers[to]; p != nil && now.Sub(p.tokenAt) < tokenTime {
+	if p := l.peers[to]; p != nil && p.token != 0 {
 		b[0] |= withToken
 		b = binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(b, p.token), sum)
+		p.token = 0 // if the answer is lost, the next probe proves nothing
 	}
 	return b
 }
@@ -104,21 +104,23 @@ func (l *life) hear(b []byte, from netip.AddrPort, now time.Time) []byte {
 			return nil
 		}
 		l.last.answered = true
-		if p := l.proved(from, 0, now); p != nil && b[0]&withToken != 0 {
-			p.token, p.tokenAt = binary.LittleEndian.Uint32(b[shortHead:]), now
+		p := l.proved(from, 0, now)
+		if p.token = 0; b[0]&withToken != 0 {
+			p.token = binary.LittleEndian.Uint32(b[shortHead:])
 		}
 	}
 	return nil
 }
 
-// proved records a proof of a peer: an answer, or a probe of a number with a token. A probe that comes again
-// proves nothing, whoever sends it. It returns nil if nothing is recorded.
+// proved records a proof of a peer: an answer, or a probe of a number with a token. It returns nil for a probe
+// that comes again, which proves nothing, whoever sends it.
 func (l *life) proved(peer netip.AddrPort, number uint32, now time.Time) *proof {
 	p := l.peers[peer]
 	switch {
-	case p == nil && len(l.peers) >= l.max:
-		return nil
 	case p == nil:
+		if len(l.peers) >= l.max {
+			clear(l.peers) // most have proven nothing for long
+		}
 		p = new(proof)
 		l.peers[peer] = p
 	case number != 0 && number <= p.number:
@@ -159,15 +161,4 @@ func (l *life) busy(now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.news = now
-}
-
-// forget drops peers that have proven nothing for a while.
-func (l *life) forget(now time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for peer, p := range l.peers {
-		if now.Sub(p.at) > time.Hour {
-			delete(l.peers, peer)
-		}
-	}
 }

@@ -65,7 +65,6 @@ func (n *Node) loop() {
 		if !now.Before(pruneAt) {
 			n.pool.prune(now.Add(-clientIdle))
 			n.forgetDead(now)
-			n.transport.life.forget(now)
 			n.measure()
 			n.invalidations.with(func(e *invalidation.Engine) { e.Forget(now) })
 			pruneAt = now.Add(pruneInterval)

@@ -177,6 +177,9 @@ func TestTokens(t *testing.T) {
 		return l1.probes([]byte{shortPing, 8, 0, 0, 0, 1, 2, 3}, p2, 0x04030201, at(2)), l1, l2
 	}
 	probe, l1, l2 := pair()
+	if again := l1.probes([]byte{shortPing, 9, 0, 0, 0, 1, 2, 3}, p2, 0, at(2)); len(again) != shortHead+shortTag {
+		t.Errorf("a token is sent twice: %x", again)
+	}
 	if sum := l2.hear(probe, p1, at(2)); string(sum) != "\x01\x02\x03\x04" || !l2.spare(p1, 1, at(2)) || l2.spare(p1, 1, at(5)) {
 		t.Errorf("a token proves nothing, or too long; the sum is %x", sum)
 	}
@@ -196,11 +199,8 @@ func TestTokens(t *testing.T) {
 			t.Errorf("%s proves something", name)
 		}
 	}
-	if probe = l1.probes([]byte{shortPing, 9, 0, 0, 0, 1, 2, 3}, p2, 0, at(40)); len(probe) != shortHead+shortTag {
-		t.Errorf("a late token is sent: %x", probe)
-	}
-	l2.forget(at(10000))
-	if l1.forget(at(10000)); len(l1.peers)+len(l2.peers) != 0 {
-		t.Error("peers are not forgotten")
+	l2.max = 1
+	if l2.proved(p2, 0, at(40)); len(l2.peers) != 1 {
+		t.Errorf("%d peers are remembered, want at most %d", len(l2.peers), l2.max)
 	}
 }

@@ -49,7 +49,7 @@ func shorten(b []byte) []byte {
 	if message[0] == msgAck {
 		return append(short, c.answer...)
 	}
-	return appendTag(short, c.name)
+	return exchange.IDOf(c.name).AppendTag(short)
 }
 
 // lengthen returns the message of memberlist's for which a short one stands, to the peer called self.
@@ -61,7 +61,7 @@ func lengthen(b []byte, self string) ([]byte, error) {
 	switch kind := b[0] & 0xf; {
 	case kind == msgPing|withToken && len(rest) == shortTag+tokenBytes+sumBytes, kind == msgPing && len(rest) == shortTag:
 		rest = rest[:shortTag]
-		if string(rest) != string(appendTag(nil, self)) {
+		if string(rest) != string(exchange.IDOf(self).AppendTag(nil)) {
 			return nil, errOther
 		}
 		return pack(msgPing, "SeqNo", number, "Node", self), nil
@@ -71,10 +71,4 @@ func lengthen(b []byte, self string) ([]byte, error) {
 		return pack(msgAck, "SeqNo", number, "Payload", rest), nil
 	}
 	return nil, fmt.Errorf("%w (a short one, %d, of %d bytes)", errKind, b[0]&0xf, len(b))
-}
-
-// appendTag appends the tag of the peer of a name.
-func appendTag(dst []byte, name string) []byte {
-	id := exchange.IDOf(name)
-	return append(dst, byte(id), byte(id>>8), byte(id>>16))
 }

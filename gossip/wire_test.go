@@ -247,7 +247,7 @@ func TestBytesOnTheWire(t *testing.T) {
 	fmt.Fprintln(&out, "digests of ICP's | all of ICP's | with headers | origin fetches over the floor % |")
 	for _, tc := range []struct {
 		wireWorkload
-		digests, all, over float64 // at most
+		digests, all, over float64 // at most; all also with headers
 	}{
 		{wireWorkload{"Zipf", zipf, 13.3, 0, nil}, 0.08, 0.15, 0.006},
 		{wireWorkload{"Zipf, 1,500 requests", zipf[:1500], 1, 0, nil}, 0.24, 0.60, 0.006},
@@ -256,11 +256,11 @@ func TestBytesOnTheWire(t *testing.T) {
 		{wireWorkload{"Zipf, a secret", zipf, 13.3, 0, testSecret}, 0.08, 0.22, 0.006},
 		// The constants of publishing were chosen by other workloads.
 		{wireWorkload{"Zipf, 500 objects a peer", zipf, 300, 500, nil}, 0.07, 0.08, 0.006},
-		{wireWorkload{"elastic-apache", log, 13.3, 0, nil}, 0.10, 0.20, 0.006},
+		{wireWorkload{"elastic-apache", log, 13.3, 0, nil}, 0.10, 0.22, 0.006},
 		{wireWorkload{"elastic-apache", log, 300, 0, nil}, 0.06, 0.08, 0.006},
 		// Requests for a new object come in bursts, for which every publication is too late.
-		{wireWorkload{"web07, 1000 objects a peer", web, 13.3, 1000, nil}, 0.09, 0.12, 0.05},
-		{wireWorkload{"web07, 1000 objects a peer", web, 300, 1000, nil}, 0.07, 0.08, 0.06},
+		{wireWorkload{"web07, 1000 objects a peer", web, 13.3, 1000, nil}, 0.09, 0.14, 0.05},
+		{wireWorkload{"web07, 1000 objects a peer", web, 300, 1000, nil}, 0.07, 0.09, 0.06},
 		{wireWorkload{"web07, 1000 objects a peer", web, 3000, 1000, nil}, 0.05, 0.05, 0.08},
 	} {
 		if testing.Short() && tc.rate != 300 {
@@ -274,9 +274,9 @@ func TestBytesOnTheWire(t *testing.T) {
 				fmt.Fprintf(&out, "%d | ", n)
 			}
 			fmt.Fprintf(&out, "%.3f | %.3f | %.3f | %.2f |\n", digests, all, r.withHeaders(), 100*r.overFloor())
-			if digests > tc.digests || all > tc.all || r.overFloor() > tc.over {
-				t.Errorf("%s at %g requests/s: %.3f of ICP's bytes for digests, %.3f for everything, %.2f %% over the floor, want at most %g, %g, %.2f %%",
-					tc.name, tc.rate, digests, all, 100*r.overFloor(), tc.digests, tc.all, 100*tc.over)
+			if digests > tc.digests || max(all, r.withHeaders()) > tc.all || r.overFloor() > tc.over {
+				t.Errorf("%s at %g requests/s: %.3f of ICP's bytes for digests, %.3f for everything, %.3f with headers, %.2f %% over the floor, want at most %g, %g, %.2f %%",
+					tc.name, tc.rate, digests, all, r.withHeaders(), 100*r.overFloor(), tc.digests, tc.all, 100*tc.over)
 			}
 		})
 	}

@@ -22,9 +22,9 @@ const (
 	Stepping AdvertKind = 4
 	// Packed: a [Step] with a packed delta.
 	Packed AdvertKind = 5
-	// Reminder: a [Note] by which the origin asks whether its version has arrived.
+	// Reminder: a datagram by which the origin asks whether its version has arrived.
 	Reminder AdvertKind = 6
-	// Receipt: a [Note] by which a peer confirms that to the origin.
+	// Receipt: a datagram by which a peer confirms that to the origin.
 	Receipt AdvertKind = 7
 )
 

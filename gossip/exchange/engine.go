@@ -25,7 +25,7 @@ type Engine struct {
 	step        ownStep   // the datagram with the last change; its result is self
 
 	peers map[ID]*peer
-	tags  map[Tag]*peer // nil if several peers have the tag, or this peer has it
+	tags  map[tag]*peer // nil if several peers have the tag, or this peer has it
 	order []*peer       // all, by ID
 	live  []*peer       // in no particular order
 
@@ -67,7 +67,7 @@ func New(cfg Config, now time.Time) *Engine {
 		history: digest.NewHistory(cfg.PublishedLog),
 		asks:    priorAsks,
 		peers:   make(map[ID]*peer),
-		tags:    make(map[Tag]*peer),
+		tags:    make(map[tag]*peer),
 		flights: make(map[uint64]*flight),
 
 		leastPartial: leastPartial,

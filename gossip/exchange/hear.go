@@ -20,8 +20,8 @@ func (e *Engine) HandleDatagram(now time.Time, b []byte) {
 			e.handleStep(now, &s)
 		}
 	case Reminder, Receipt:
-		var n Note
-		if n, err = DecodeNote(b); err == nil {
+		var n note
+		if n, err = decodeNote(b); err == nil {
 			e.datagramIn(len(b), 0)
 			e.handleNote(now, n)
 		}

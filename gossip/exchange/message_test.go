@@ -71,7 +71,7 @@ var codecs = map[string]codec{
 		return s, s.AppendTo(nil), err
 	},
 	"note": func(b []byte) (any, []byte, error) {
-		n, err := DecodeNote(b)
+		n, err := decodeNote(b)
 		return n, n.AppendTo(nil), err
 	},
 	"metadata": func(b []byte) (any, []byte, error) {

@@ -283,7 +283,7 @@ func (w *world) streams(a, b *simPeer) bool {
 
 func (w *world) datagram(from, to *simPeer, data []byte) {
 	if w.bug == "no anti-entropy" {
-		n, _ := DecodeNote(data)
+		n, _ := decodeNote(data)
 		v := [2]uint64{uint64(to.i), headIn(data).State}
 		if n.Kind != 0 || from.told[v] && v[1] != 0 {
 			return

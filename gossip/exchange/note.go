@@ -5,40 +5,43 @@ import (
 	"time"
 )
 
-// A Tag stands for a peer in short datagrams: the lower three bytes of its ID. If two members have
+// A tag stands for a peer in short datagrams: the lower three bytes of its ID. If two members have
 // the same tag, it stands for neither.
-type Tag uint32
+type tag uint32
 
 const (
 	tagBytes = 3
 	tagMask  = 1<<(8*tagBytes) - 1
 )
 
-func (id ID) tag() Tag { return Tag(id & tagMask) }
+func (id ID) tag() tag { return tag(id & tagMask) }
 
-func appendTag(dst []byte, t Tag) []byte { return append(dst, byte(t), byte(t>>8), byte(t>>16)) }
+// AppendTag appends the three bytes that stand for a peer in short datagrams.
+func (id ID) AppendTag(dst []byte) []byte { return appendTag(dst, id.tag()) }
 
-func (r *reader) tag() Tag { return Tag(r.Uint24("origin")) }
+func appendTag(dst []byte, t tag) []byte { return append(dst, byte(t), byte(t>>8), byte(t>>16)) }
 
-// A Note is a datagram of eight bytes.
-type Note struct {
+func (r *reader) tag() tag { return tag(r.Uint24("origin")) }
+
+// A note is a datagram of eight bytes.
+type note struct {
 	Kind AdvertKind
-	From Tag    // the sender
+	From tag    // the sender
 	Mark uint32 // of the origin's head
 }
 
 // AppendTo appends the datagram to dst.
-func (n Note) AppendTo(dst []byte) []byte {
+func (n note) AppendTo(dst []byte) []byte {
 	dst = appendTag(append(dst, n.Kind.first()), n.From)
 	return binary.LittleEndian.AppendUint32(dst, n.Mark)
 }
 
-// DecodeNote reads a datagram. b is not retained.
-func DecodeNote(b []byte) (Note, error) {
+// decodeNote reads a datagram. b is not retained.
+func decodeNote(b []byte) (note, error) {
 	r := newReader("note", b)
-	n := Note{r.kind(Reminder, Receipt), r.tag(), r.Uint32("mark")}
+	n := note{r.kind(Reminder, Receipt), r.tag(), r.Uint32("mark")}
 	if err := r.End(); err != nil {
-		return Note{}, err
+		return note{}, err
 	}
 	return n, nil
 }
@@ -46,7 +49,7 @@ func DecodeNote(b []byte) (Note, error) {
 // tagged returns the live member for which a tag stands; nil if there is none, or if there are
 // several. If membership counts the member as dead, the engine reports that it may be alive: short
 // datagrams have no incarnation, so membership has to find out.
-func (e *Engine) tagged(t Tag) *peer {
+func (e *Engine) tagged(t tag) *peer {
 	p := e.tags[t]
 	if p == nil {
 		return nil
@@ -84,7 +87,7 @@ func (e *Engine) ask(now time.Time, p *peer) {
 	e.enqueue(p)
 }
 
-func (e *Engine) handleNote(now time.Time, n Note) {
+func (e *Engine) handleNote(now time.Time, n note) {
 	p := e.tagged(n.From)
 	if p == nil {
 		return
@@ -110,5 +113,5 @@ func (e *Engine) handleNote(now time.Time, n Note) {
 
 // note sends a note.
 func (e *Engine) note(p *peer, kind AdvertKind, mark uint32) {
-	e.outputs.Datagrams = append(e.outputs.Datagrams, Datagram{To: p.name, Data: Note{kind, e.id.tag(), mark}.AppendTo(nil)})
+	e.outputs.Datagrams = append(e.outputs.Datagrams, Datagram{To: p.name, Data: note{kind, e.id.tag(), mark}.AppendTo(nil)})
 }

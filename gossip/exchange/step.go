@@ -16,7 +16,7 @@ const MaxDatagram = 1152
 // head it has only the fields that such a peer does not know, and those by which any other peer
 // notices that it holds another version.
 type Step struct {
-	Origin Tag
+	Origin tag
 	From   uint8  // the lowest byte of the sequence of the version that it starts from
 	Step   uint64 // the growth of the sequence; at least 1
 	Keys   int64  // the growth of the number of keys
