@@ -247,10 +247,13 @@ func (t *attempt) stored() *answer {
 	}
 	a := &answer{status: f.entry.Status, header: f.entry.Header, length: f.obj.Size(), received: f.entry.received,
 		given: f.entry.given, described: f.entry.Response, cancel: func(error) {}}
+	a.from = f.entry.of.first // what is stored of a slice begins there
+	from := int64(0)
 	if t.received == nil {
-		a.from = b.first + t.at
+		from = b.first + t.at - a.from
+		a.from += from
 	}
-	src, err := v.Source(a.from, f.obj.Size()-a.from)
+	src, err := v.Source(from, f.obj.Size()-from)
 	if err != nil {
 		v.Close()
 		return nil

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/gossip/httpcache/bodies"
+	"github.com/summarycache/summarycache/gossip/internal/planted"
 	"github.com/summarycache/summarycache/gossip/invalidation"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 	"github.com/summarycache/summarycache/gossip/sibling"
@@ -50,6 +51,10 @@ type Config struct {
 	// Invalidates returns the canonical URLs whose responses must be removed after a request
 	// was answered with this status and header; nil = [rfc9111.Invalidated].
 	Invalidates func(method string, target *url.URL, status int, h http.Header) []string
+
+	// Large returns the length in bytes from which the object that a request is for is kept in slices of
+	// [SliceSize]; 0 = it never is. nil = [DefaultLarge] for all.
+	Large func(*http.Request) int64
 
 	// SiblingMaxAge is how long a sibling's answer is served without asking the origin,
 	// whatever lifetime it has; 0 = as long as it is fresh. Of siblings' answers, one in Compare
@@ -98,7 +103,8 @@ type Cache struct {
 	invalidated tombstones    // of the cluster's invalidations
 	purged      tombstones    // of this cache's own
 	hitForMiss  recentURLs    // the last response could not be shared: requests for it don't wait for each other
-	large       recentURLs    // objects too large to be fetched for a range
+	large       recentURLs    // objects too large to be fetched as a whole
+	unsliced    recentURLs    // objects that can't be fetched in slices
 	nowhere     recentURLs    // no sibling had a stale response
 	staleSlots  chan struct{} // a token for each response that all siblings are being asked for
 	opened      time.Time     // with a monotonic reading: the origin of the steady clock
@@ -145,7 +151,7 @@ func New(cfg Config) (*Cache, error) {
 		opened: time.Now(), clock: 1 + rand.Int64N(math.MaxInt64), via: []string{"1.1 " + cfg.Name}}
 	c.buffers.New = func() any { return new([bufferSize]byte) }
 	c.texts.New = func() any { return new(bytes.Buffer) }
-	c.large.limit = maxLarge
+	c.large.limit, c.unsliced.limit = maxLarge, maxUnsliced
 	c.nowhere.limit, c.staleSlots = maxNowhere, make(chan struct{}, staleLookups)
 	for _, t := range []*tombstones{&c.invalidated, &c.purged} {
 		t.limit, t.tags.limit = maxTombstones, maxTombstones
@@ -153,7 +159,11 @@ func New(cfg Config) (*Cache, error) {
 	c.hitForMiss.limit, c.liars.limit, c.tallies.limit = maxHitForMiss, maxLiars, maxLiars
 	c.stopped, c.stop = context.WithCancelCause(context.Background())
 	if cfg.Advertise != nil {
-		c.cfg.Advertise, c.cfg.Withdraw = withAnyVariant(cfg.Advertise), withAnyVariant(cfg.Withdraw)
+		c.cfg.Advertise, c.cfg.Withdraw = withAnyVariant(cfg.Advertise), withAnyVariant(func(id string) {
+			if planted.Fault != "slice-stays-listed" || !rfc9111.IsSlice(id) {
+				cfg.Withdraw(id)
+			}
+		})
 	}
 	var err error
 	c.store, err = cfg.Open(bodies.Hooks{
@@ -209,7 +219,7 @@ func (d *detached) Value(key any) any {
 // freshened returns the stored response, updated by a 304 or by the answer to a HEAD.
 func (c *Cache) freshened(e *entry, a *answer) *entry {
 	fresh := newEntry(e.Freshened(a.header, a.delay, a.received.wall), a.received, c.via)
-	fresh.given = e.given // even a 304 of the origin does not confirm the body
+	fresh.of, fresh.given = e.of, e.given // even a 304 of the origin does not confirm the body
 	if fresh.given == nil {
 		fresh.given = a.given
 	}

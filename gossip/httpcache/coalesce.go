@@ -169,7 +169,7 @@ func (c *Cache) lead(f *fetch) {
 func asNobody(r *request) *request {
 	clone := r.Clone(context.WithoutCancel(r.Context()))
 	clone.Method, clone.Header = http.MethodGet, withoutConditions(r.Header)
-	return &request{Request: clone, plain: r.plain, url: r.url, cc: rfc9111.RequestDirectives(nil), now: r.now}
+	return &request{Request: clone, plain: r.plain, url: r.url, cc: rfc9111.RequestDirectives(nil), now: r.now, slice: r.slice}
 }
 
 // fetchUnasked fetches a response that no client waits for: it validates a stale copy that was

@@ -63,7 +63,8 @@ func (c *Cache) compare(ctx context.Context, r *request, f *found) {
 	defer v.Close()
 	mine := f.entry.representation(f.obj.Size())
 	tag, conditions := mine.StrongValidator(), http.Header{}
-	inPart := tag != "" && mine.length > comparedPart
+	of := f.entry.of
+	inPart := tag != "" && (mine.length > comparedPart || of.size > 0)
 	offset := int64(0)
 	if inPart {
 		offset = rand.Int64N((mine.length+comparedPart-1)/comparedPart) * comparedPart
@@ -72,7 +73,7 @@ func (c *Cache) compare(ctx context.Context, r *request, f *found) {
 	var a *answer
 	for { // twice at most
 		if inPart {
-			conditions["Range"] = []string{fmt.Sprintf("bytes=%d-%d", offset, min(offset+comparedPart, mine.length)-1)}
+			conditions["Range"] = []string{fmt.Sprintf("bytes=%d-%d", of.first+offset, of.first+min(offset+comparedPart, mine.length)-1)}
 			conditions["If-Range"] = []string{tag}
 		}
 		if a, err = src.next(ctx, conditions); err != nil {
@@ -85,7 +86,7 @@ func (c *Cache) compare(ctx context.Context, r *request, f *found) {
 		offset = 0 // the origin's body is shorter: find out its length
 	}
 	defer a.close()
-	c.judge(ctx, r, f.entry.given.by, compared(mine, v.Sums(), a, inPart, offset))
+	c.judge(ctx, r, f.entry.given.by, compared(mine, of, v.Sums(), a, inPart, offset))
 }
 
 // judge draws the conclusions from a comparison with the origin's answer.
@@ -118,15 +119,21 @@ func (c *Cache) accuse(by, of string, about ...any) {
 }
 
 // compared compares a stored body, by its checksums, with the origin's answer: with the whole, or
-// with the part that begins at offset, if that was requested.
-func compared(mine representation, sums bodies.Sums, a *answer, inPart bool, offset int64) likeness {
+// with the part that begins at offset, if that was requested. of says which slice the body is.
+func compared(mine representation, of span, sums bodies.Sums, a *answer, inPart bool, offset int64) likeness {
 	theirs := a.response()
 	from, _, size := a.span()
+	if of.size > 0 {
+		from -= of.first
+		if size == of.size {
+			size = mine.length
+		}
+	}
 	partial := a.status == http.StatusPartialContent
 	switch {
 	case a.passing(), a.status == http.StatusRequestedRangeNotSatisfiable:
 		return unknown
-	case partial && (!inPart || from != offset || size < 0):
+	case partial && (!inPart || from != offset || size < 0), !partial && of.size > 0:
 		return unknown // it is not the part that was requested
 	case partial && (theirs.ETag != mine.ETag || mine.ETag == "" && !theirs.LastModified.Equal(mine.LastModified)):
 		return other // the origin has ignored If-Range

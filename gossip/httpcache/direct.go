@@ -40,8 +40,8 @@ func atOnce(w http.ResponseWriter) bool {
 // answerDirectly writes the header and the body of a whole answer to the client's connection at
 // once. Most answers of a busy cache are of this kind. It returns the connection; nil = nothing was
 // sent: the answer is not whole, the connection is not plain HTTP/1.1, or w is [Refusable] and must
-// see what is sent.
-func (c *Cache) answerDirectly(w http.ResponseWriter, r *request, e *entry, p rfc9111.Part, st rfc9111.Status, via []string, body io.Reader, res *Result) Conn {
+// see what is sent. n is the length of body, which may be the beginning of what the answer has.
+func (c *Cache) answerDirectly(w http.ResponseWriter, r *request, e *entry, p rfc9111.Part, st rfc9111.Status, via []string, body io.Reader, n int64, res *Result) Conn {
 	if p.Status != e.Status || p.ContentRange != "" || noBody(p.Status) || r.ProtoMajor != 1 || r.ProtoMinor != 1 || r.Close ||
 		!st.Hit && !st.Collapsed && e.Control.NoCacheFields != nil { // these were validated, see Fill
 		return nil
@@ -76,7 +76,7 @@ func (c *Cache) answerDirectly(w http.ResponseWriter, r *request, e *entry, p rf
 	h = append(h, "\r\n\r\n"...)
 	clear(w.Header()) // the server's own answer is dropped: it must fit one write
 	res.Bytes, res.Err = to.Answer(h, body)
-	if body != nil && res.Err == nil && res.Bytes < p.Length {
+	if body != nil && res.Err == nil && res.Bytes < n {
 		res.Err = io.ErrUnexpectedEOF
 	}
 	return to
@@ -84,6 +84,8 @@ func (c *Cache) answerDirectly(w http.ResponseWriter, r *request, e *entry, p rf
 
 // direct writes the rest of an answer that was begun on a connection.
 type direct struct{ to Conn }
+
+func (d direct) ReadFrom(body io.Reader) (int64, error) { return d.to.ReadFrom(body) }
 
 func (d direct) Write(p []byte) (int, error) {
 	n, err := d.to.ReadFrom(bytes.NewReader(p))

@@ -93,6 +93,12 @@
 // most; validating it or passing it on does not extend that ([given]). One answer in
 // Config.Compare is later compared with the origin's (compare.go).
 //
+// # Slices
+//
+// A large object is kept in slices, each a stored response of its own (slices.go). A request whose answer
+// begins in a slice is a request for that slice; what follows it is sent from further ones, each by a request of
+// the cache itself.
+//
 // # Identity
 //
 // A stored response has an identity ([rfc9111.Identity]): its URL and the request fields that

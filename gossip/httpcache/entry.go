@@ -16,6 +16,7 @@ import (
 // An entry describes a stored response without its body. It is immutable and shared.
 type entry struct {
 	*rfc9111.Response
+	of       span     // of a slice: where it is in the whole
 	received moment   // when the answer arrived that brought or confirmed it
 	given    *given   // by a sibling; nil = all of it is the origin's
 	via      []string // the Via field that is served
@@ -60,10 +61,17 @@ func (e *entry) encode(text *bytes.Buffer) []byte {
 	if e.given != nil {
 		version = 3
 	}
+	if e.of.size > 0 {
+		version += 2
+	}
 	line := strconv.AppendInt(room[:0], version, 10)
 	number := func(n int64) { line = strconv.AppendInt(append(line, ' '), n, 10) }
 	for _, n := range [...]int64{int64(e.Status), e.received.wall.UnixNano(), int64(e.InitialAge), e.received.clock, int64(e.received.steady)} {
 		number(n)
+	}
+	if e.of.size > 0 {
+		number(e.of.first)
+		number(e.of.size)
 	}
 	if g := e.given; g != nil {
 		for _, n := range [...]int64{g.at.wall.UnixNano(), g.at.clock, int64(g.at.steady), int64(g.left)} {
@@ -88,11 +96,11 @@ func decodeEntry(data []byte, via []string) (*entry, error) {
 		return nil, errEntry
 	}
 	by := ""
-	if strings.HasPrefix(line, "3 ") {
+	if strings.HasPrefix(line, "3 ") || strings.HasPrefix(line, "5 ") {
 		at := strings.LastIndexByte(line, ' ')
 		line, by = line[:at], line[at+1:]
 	}
-	var room [10]int64
+	var room [12]int64
 	n := room[:0]
 	for more := true; more; { // each round takes a number
 		var number string
@@ -102,6 +110,14 @@ func decodeEntry(data []byte, via []string) (*entry, error) {
 			return nil, errEntry
 		}
 		n = append(n, v)
+	}
+	var of span
+	if len(n) >= 8 && (n[0] == 4 || n[0] == 5) { // a slice
+		if of = (span{n[6], n[7]}); of.first < 0 || of.size <= of.first {
+			return nil, errEntry
+		}
+		n[0] -= 2
+		n = slices.Delete(n, 6, 8)
 	}
 	var from *given
 	switch {
@@ -116,7 +132,7 @@ func decodeEntry(data []byte, via []string) (*entry, error) {
 		return nil, errEntry
 	}
 	e := newEntry(rfc9111.Restore(int(n[1]), h, initial, received.wall), received, via)
-	e.given, e.served = from, servedFields(fields, e.Control.NoCacheFields)
+	e.of, e.given, e.served = of, from, servedFields(fields, e.Control.NoCacheFields)
 	return &e, nil
 }
 

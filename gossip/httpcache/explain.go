@@ -1,7 +1,9 @@
 package httpcache
 
 import (
+	"cmp"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/summarycache/summarycache/gossip/rfc9111"
@@ -35,6 +37,9 @@ type Stored struct {
 	Selected bool   `json:"selected"` // by the request
 	Status   int    `json:"status"`
 	Bytes    int64  `json:"bytes"` // of the body
+	// Of a slice: where its bytes begin in the whole response, and how long that is; 0 = it is no slice.
+	From  int64 `json:"from,omitempty"`
+	Whole int64 `json:"whole,omitempty"`
 	// The version: its validators from the origin, and when the origin made it.
 	ETag         string    `json:"etag,omitempty"`
 	LastModified string    `json:"last_modified,omitempty"`
@@ -54,6 +59,12 @@ func (c *Cache) Explain(r *http.Request) Explanation {
 	q := &of
 	e := Explanation{URL: q.url, Verdict: WouldPass, Reason: "method", Stored: []Stored{}}
 	best := c.explainStored(q, &e)
+	if best == nil {
+		if q.slice = c.slice(q); q.slice > 0 {
+			e.Stored = e.Stored[:0]
+			best = c.explainStored(q, &e)
+		}
+	}
 	switch {
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		return e
@@ -101,7 +112,7 @@ func (c *Cache) Explain(r *http.Request) Explanation {
 
 // explainStored lists the responses stored for the URL and returns the one that r selects.
 func (c *Cache) explainStored(r *request, e *Explanation) (best *entry) {
-	selected := map[string]bool{r.plain: true}
+	selected := map[string]bool{r.identity(nil): true}
 	for _, fields := range c.variants.Rules(r.url) {
 		selected[r.identity(fields)] = true
 	}
@@ -116,7 +127,7 @@ func (c *Cache) explainStored(r *request, e *Explanation) (best *entry) {
 		}
 		held := about.Value().(*entry)
 		e.Stored = append(e.Stored, Stored{
-			Identity: id, Selected: selected[id], Status: held.Status, Bytes: obj.Size(),
+			Identity: id, Selected: selected[id], Status: held.Status, Bytes: obj.Size(), From: held.of.first, Whole: held.of.size,
 			ETag: held.Header.Get("Etag"), LastModified: held.Header.Get("Last-Modified"), Date: held.Date,
 			Age: held.age(r.now).Seconds(), FreshFor: held.freshFor(r.now).Seconds(), Listed: obj.Listed(), Header: held.Header,
 		})
@@ -124,5 +135,6 @@ func (c *Cache) explainStored(r *request, e *Explanation) (best *entry) {
 			best = held
 		}
 	}
+	slices.SortStableFunc(e.Stored, func(a, b Stored) int { return cmp.Compare(a.From, b.From) })
 	return best
 }

@@ -29,6 +29,7 @@ type fetch struct {
 	waiters waiters
 	interim interims // 1xx responses, for the leader
 	part    bool     // the range that the client wants is requested
+	first   *answer  // the origin's answer to a request for the whole, cut to its first slice; nil = none
 	stale   bool     // a sibling's stale response is accepted, since the origin is down
 	result  *result  // nil = none yet; set once, with mu held
 
@@ -87,15 +88,13 @@ func (c *Cache) run(f *fetch) {
 		defer f.unwanted()
 	}
 	src := c.sources(f)
-	for f.result == nil {
-		a, err := src.next(&f.ctx, c.conditions(f))
+	for slice := f.r.slice; f.result == nil; {
+		f.r.slice = slice // an unusable answer may have been a whole one
+		a, err := c.next(f, src)
 		switch {
 		case err != nil:
 			if IsClients(err) || !c.staleInstead(f, src, 0) {
-				c.forget(f) // so that the next request begins another fetch
-				res := newResult(src)
-				res.err = err
-				c.deliver(f, res, fetchFailed)
+				c.fail(f, newResult(src), err)
 			}
 		case a.status == http.StatusNotModified && f.stored != nil:
 			a.close()
@@ -106,6 +105,17 @@ func (c *Cache) run(f *fetch) {
 			}
 		case a.sibling == nil && c.staleInstead(f, src, a.status):
 			a.close()
+		case c.tooLarge(f, a):
+			if f.stored != nil {
+				c.store.DeleteObject(f.stored.obj)
+			}
+			c.large.add(f.r.url, c.now(), largeTime)
+			c.fail(f, &result{answer: firstSlice(a)}, errSliced)
+		case c.misfit(f, a):
+			a.close()
+			if a.sibling == nil {
+				c.fail(f, newResult(src), errUnsliced)
+			}
 		case c.betterInPart(f, a):
 			a.close()
 			c.deliver(f, &result{err: errPart}, fetchFailed)
@@ -119,20 +129,48 @@ func (c *Cache) run(f *fetch) {
 	c.deserted(f)
 }
 
+// next returns the next answer: that with which another fetch has begun, if no sibling is to be asked, or one
+// to a request.
+func (c *Cache) next(f *fetch, src *sources) (*answer, error) {
+	if a := f.first; a != nil {
+		f.first = nil
+		if src.siblings == nil || src.siblings.Left() == 0 {
+			return a, nil
+		}
+		a.close()
+	}
+	return src.next(&f.ctx, c.conditions(f))
+}
+
+// fail ends a fetch without an answer.
+func (c *Cache) fail(f *fetch, res *result, err error) {
+	c.forget(f) // so that the next request begins another fetch
+	res.err = err
+	c.deliver(f, res, fetchFailed)
+}
+
 // conditions returns the fields of a request for less than the whole response; nil = for the whole.
-func (c *Cache) conditions(f *fetch) http.Header {
+func (c *Cache) conditions(f *fetch) (h http.Header) {
 	switch {
 	case f.stored != nil && !f.stored.entry.overdue(c.now()):
-		return f.stored.entry.Conditions()
+		h = f.stored.entry.Conditions()
 	case f.stored == nil && f.part:
 		return ofPart(f.r.Header)
 	}
-	return nil
+	if f.r.slice > 0 {
+		h = ofSlice(f.r.slice, h)
+	}
+	return h
 }
 
 // staleInstead delivers a stale copy in place of the origin's answer, if that is missing (status 0)
-// or an error: the stored copy or, without one, a sibling's. It reports whether there is one.
+// or an error: the stored copy or, without one, a sibling's. It reports whether there is one, or whether
+// the fetch has ended since a sibling has slices.
 func (c *Cache) staleInstead(f *fetch, src *sources, status int) bool {
+	if f.stored == nil && (status == 0 || status >= http.StatusInternalServerError) && c.sliceElsewhere(f) {
+		c.fail(f, newResult(src), errSliced)
+		return true
+	}
 	if f.stored == nil || !c.standsIn(f, status) {
 		return c.takeStale(f, src, status)
 	}
@@ -243,9 +281,9 @@ func (c *Cache) confirmed(f *fetch, src *sources, a *answer) *result {
 }
 
 // mayStore reports whether a whole response may be stored, and can ever be reused. What an origin
-// answers to a range is nothing to other clients, unless it is the whole.
+// answers to a range is nothing to other clients, unless it is the whole, or the slice that was requested.
 func (c *Cache) mayStore(f *fetch, a *answer) bool {
-	return (!f.part || a.status == http.StatusOK || planted.Fault == "part-stored" || planted.Fault == "error-to-range-stored") && (a.derived == nil || a.derived.recoded) && !c.outdated(f, a.response()) && f.r.obstacle(a.response()) == 0
+	return (f.r.slice == 0 || a.status == http.StatusPartialContent || planted.Fault == "error-to-slice-stored") && (!f.part || a.status == http.StatusOK || planted.Fault == "part-stored" || planted.Fault == "error-to-range-stored") && (a.derived == nil || a.derived.recoded) && !c.outdated(f, a.response()) && f.r.obstacle(a.response()) == 0
 }
 
 // handOver delivers an answer that can't be shared to the leader alone. Another source can continue
@@ -253,11 +291,12 @@ func (c *Cache) mayStore(f *fetch, a *answer) bool {
 // another time, can be continued if comparing shows that the bytes are the same.
 func (c *Cache) handOver(f *fetch, src *sources, a *answer) {
 	switch {
+	case f.r.slice > 0 && a.status == http.StatusPartialContent: // the client may want less, or more
+		a.close()
+		c.fail(f, newResult(src), errUnsliced)
+		return
 	case a.status == http.StatusPartialContent:
-		if a.sibling == nil && f.part {
-			c.complete(&f.r, a)
-		}
-	case f.part && a.status != http.StatusOK: // it says nothing of the whole
+	case (f.part || f.r.slice > 0) && a.status != http.StatusOK: // it says nothing of the whole
 	case !f.r.cc.NoStore && a.derived == nil: // otherwise other requests may still share theirs
 		c.hitForMiss.add(f.r.url, c.now(), hitForMissTime)
 	}
@@ -293,6 +332,9 @@ func (c *Cache) receive(f *fetch, src *sources, a *answer) {
 	}
 	w, err := c.store.Create(id, length)
 	if err != nil {
+		if f.r.slice > 0 {
+			c.unsliced.add(f.r.url, c.now(), unslicedTime)
+		}
 		c.handOver(f, src, a)
 		return
 	}
@@ -301,6 +343,9 @@ func (c *Cache) receive(f *fetch, src *sources, a *answer) {
 	f.entry = newEntry(a.response(), a.received, c.via)
 	e := &f.entry
 	e.given = a.given
+	if f.r.slice > 0 {
+		e.of.first, _, e.of.size = a.span()
+	}
 	res := newResult(src)
 	res.id, res.fields, res.entry, res.body, res.into, res.length = id, fields, e, b, w, length
 	res.storing, res.fwdStatus, res.stale = true, a.status, f.stale
@@ -395,7 +440,7 @@ func (c *Cache) commit(f *fetch, w *bodies.Stream, res *result) {
 	e := res.entry
 	if given := res.body.given(); e.given == nil && given != nil { // a sibling continued the origin's body
 		mixed := newEntry(e.Response, e.received, c.via)
-		mixed.given = given
+		mixed.of, mixed.given = e.of, given
 		e = &mixed
 	}
 	text := c.texts.Get().(*bytes.Buffer)
@@ -424,7 +469,7 @@ func (c *Cache) commit(f *fetch, w *bodies.Stream, res *result) {
 // selects reports whether the result answers the follower's request r: it is the right
 // variant, and fresh enough for r.
 func (c *Cache) selects(res *result, r *request) bool {
-	if res.entry == nil || r.identity(res.fields) != res.id {
+	if res.entry == nil || r.identity(res.fields) != res.id && (r.slice == 0 || r.whole().identity(res.fields) != res.id) {
 		return false
 	}
 	now := c.now()

@@ -69,6 +69,9 @@ func (s *restReader) Read(p []byte) (int, error) {
 // res.Err is still that of the store, or errSource.
 func (c *Cache) finishOnce(w io.Writer, r *request, cut *cutAnswer, by way, res *Result) bool {
 	r2, key := asNobody(r), cut.id
+	if !rfc9111.IsSlice(cut.id) {
+		r2.slice = 0
+	}
 	if by.pastStore {
 		r2.cc.NoStore, r2.cc.NoCache, key = true, by.fromOrigin, ""
 	}

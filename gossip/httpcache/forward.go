@@ -204,7 +204,7 @@ func (c *Cache) forwardHead(w http.ResponseWriter, r *request, stored *found, re
 		if stored == nil || a.status != http.StatusOK || r.cc.NoStore {
 			return
 		}
-		if stored.entry.MatchesHead(a.header, stored.obj.Size()) {
+		if stored.entry.MatchesHead(a.header, stored.entry.whole(stored.obj.Size())) {
 			if e := c.freshened(stored.entry, a); r.mayStore(e.Response) {
 				c.store.Update(stored.obj, c.meta(e, new(bytes.Buffer)))
 				return

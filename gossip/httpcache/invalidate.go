@@ -130,7 +130,7 @@ func (c *Cache) retire(id string, soft bool) int {
 		e := *f.entry.Response
 		e.InitialAge += left
 		stale := newEntry(&e, f.entry.received, c.via)
-		stale.given = f.entry.given
+		stale.of, stale.given = f.entry.of, f.entry.given
 		if _, err := c.store.Update(f.obj, c.meta(&stale, new(bytes.Buffer))); err == nil {
 			return 1
 		}

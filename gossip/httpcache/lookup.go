@@ -16,6 +16,10 @@ type request struct {
 	url           string // canonical; the end of plain
 	cc            rfc9111.Directives
 	now           moment // its arrival, or the end of its latest wait
+
+	slice  int64 // it is for this slice, counted from 1; 0 = for the whole
+	aim    int64 // the slice in which its answer begins, once that is known; 0 = it is not
+	origin bool  // no sibling is asked
 }
 
 func (c *Cache) request(r *http.Request) request {
@@ -26,10 +30,21 @@ func (c *Cache) request(r *http.Request) request {
 
 // identity returns the identity of a response to r that varies by these fields.
 func (r *request) identity(fields []string) string {
-	if len(fields) == 0 {
-		return r.plain
+	id := r.plain
+	if len(fields) > 0 {
+		id = rfc9111.Identity(r.url, fields, r.Header)
 	}
-	return rfc9111.Identity(r.url, fields, r.Header)
+	if r.slice > 0 {
+		id = rfc9111.SliceIdentity(id, (r.slice-1)*SliceSize, r.slice*SliceSize-1)
+	}
+	return id
+}
+
+// whole returns r as a request for the whole response.
+func (r *request) whole() *request {
+	q := *r
+	q.slice = 0
+	return &q
 }
 
 // obstacle returns why the response to r is not stored; 0 = it is.
@@ -61,10 +76,30 @@ type found struct {
 	about bodies.Described // what was read of it; nil = nothing
 }
 
-// lookup returns the stored response that r selects; of several, the one generated last
-// (RFC 9111 section 4). If there is none, miss says why.
+// lookup returns the stored response that r selects or, if there is none, the slice of it that answers r
+// first. It sets r.slice to the slice that is returned, or that must be fetched. If there is none either,
+// miss says why.
 func (c *Cache) lookup(r *request) (best *found, miss string) {
-	best = c.peek(r.plain)
+	r.slice = 0
+	if best, miss = c.choose(r); best != nil {
+		return best, miss
+	}
+	for range 2 {
+		if r.slice = c.slice(r); r.slice == 0 {
+			break
+		}
+		if best, _ = c.choose(r); best == nil || r.begins(best.entry, best.obj.Size()) {
+			break
+		}
+		best = nil
+	}
+	return best, miss
+}
+
+// choose returns the stored response, or the slice, that r selects; of several, the one generated last
+// (RFC 9111 section 4). If there is none, miss says why.
+func (c *Cache) choose(r *request) (best *found, miss string) {
+	best = c.peek(r.identity(nil))
 	rules := c.variants.Rules(r.url)
 	for _, fields := range rules {
 		f := c.peek(r.identity(fields))
@@ -114,15 +149,15 @@ func (c *Cache) peek(id string) *found {
 // and can't select by them.
 func (c *Cache) identities(r *request) []string {
 	rules := c.variants.Rules(r.url)
-	ids := make([]string, 0, 4+len(rules))
+	ids := make([]string, 0, 2*(4+len(rules)))
 	for _, fields := range rules {
 		if !slices.Contains(fields, "Cookie") {
 			ids = append(ids, r.identity(fields))
 		}
 	}
-	ids = append(ids, r.plain)
+	ids = append(ids, r.identity(nil))
 	if len(rules) == 0 {
-		if !c.hints.Known(r.url) {
+		if r.slice == 0 && !c.hints.Known(r.url) {
 			ids = append(ids, anyVariant(r.url))
 		}
 		for _, fields := range c.hints.Guesses(r.url) {
@@ -131,6 +166,9 @@ func (c *Cache) identities(r *request) []string {
 			}
 			ids = append(ids, r.identity(fields))
 		}
+	}
+	if r.slice > 0 {
+		ids = append(ids, c.identities(r.whole())...)
 	}
 	return ids
 }
@@ -142,10 +180,13 @@ func anyVariant(url string) string { return "GET " + url + "\n*" }
 // withAnyVariant returns a function that calls tell with an identity, and also with anyVariant if
 // the response varies. It does not do that for responses that vary by cookies, since siblings are
 // not asked for them. Neither does it for those that vary as every cache guesses, which are most:
-// digests would be twice as large for nothing.
+// digests would be twice as large for nothing. Nor for slices: their object is known.
 func withAnyVariant(tell func(string)) func(string) {
 	return func(identity string) {
 		tell(identity)
+		if rfc9111.IsSlice(identity) {
+			return
+		}
 		if url, fields := rfc9111.SplitIdentity(identity); len(fields) > 0 && !slices.Contains(fields, "Cookie") && !rfc9111.AlwaysGuessed(fields) {
 			tell(anyVariant(url))
 		}

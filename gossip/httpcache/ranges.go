@@ -4,18 +4,15 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
-// A range of an object that is not stored is answered in one of two ways. If it begins near the
-// beginning of an object that is not known to be large, the whole object is fetched, as for any
-// other request, and the range is sent as soon as it arrives. Otherwise the range is requested from
-// siblings and the origin, and passed on; an object of moderate size is then fetched completely
-// in the background. So parts of objects are neither stored nor advertised.
+// A range of an object that is not stored is answered by slices (slices.go). If the object can't be sliced,
+// there are two ways. If the range begins near the beginning of an object that is not known to be large, the
+// whole object is fetched, as for any other request, and the range is sent as soon as it arrives. Otherwise
+// the range is requested from siblings and the origin, and passed on.
 const (
 	nearStart = 1 << 20  // bytes before a range that a client waits for, at most
 	maxLarge  = 16 << 10 // URLs of objects known to be large
@@ -28,11 +25,8 @@ var errPart = errors.New("cache: only the range should be requested")
 
 // asPart reports whether only the range should be requested for r, which has one.
 func (c *Cache) asPart(r *request) bool {
-	spec := r.Header.Get("Range")
-	unit, set, _ := strings.Cut(spec, "=")
-	first, _, _ := strings.Cut(strings.TrimSpace(set), "-")
-	n, err := strconv.ParseInt(first, 10, 64)
-	return err != nil || n > nearStart || strings.Contains(set, ",") || !strings.EqualFold(strings.TrimSpace(unit), "bytes") ||
+	first, ok := rangeStart(r.Header)
+	return !ok || first < 0 || first > nearStart ||
 		r.cc.NoStore || r.Header["Authorization"] != nil || c.hitForMiss.has(r.url, r.now) || c.large.has(r.url, r.now)
 }
 
@@ -61,23 +55,6 @@ func (c *Cache) betterInPart(f *fetch, a *answer) bool {
 	}
 	c.large.add(f.r.url, c.now(), largeTime)
 	return true
-}
-
-// complete fetches in the background the object of which the origin's answer is a part, if it may be
-// stored and is of moderate size.
-func (c *Cache) complete(r *request, a *answer) {
-	_, size, _ := strings.Cut(a.header.Get("Content-Range"), "/")
-	n, err := strconv.ParseInt(size, 10, 64)
-	switch whole := rfc9111.NewResponse(http.StatusOK, a.header, a.delay, a.received.wall); {
-	case err != nil:
-		return
-	case n > unattendedRest:
-		c.large.add(r.url, c.now(), largeTime)
-		return
-	case r.obstacle(whole) != 0:
-		return
-	}
-	c.fetchUnasked(r, c.fetchKey(r, nil, nil), nil)
 }
 
 // headElsewhere answers a HEAD for a response that is not stored, by a sibling that has it. It isn't

@@ -9,14 +9,19 @@ import (
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
-// serveStored answers r with a stored response: whole, in part, or by 304. via is the Cache-Status
-// of a sibling that helped. It isn't ok, and nothing was sent, if the response can't be read.
+// serveStored answers r with a stored response, or with a slice and those after it: whole, in part, or by
+// 304. via is the Cache-Status of a sibling that helped. It isn't ok, and nothing was sent, if the response
+// can't be read.
 func (c *Cache) serveStored(w http.ResponseWriter, r *request, f *found, st rfc9111.Status, via []string) (Result, bool) {
-	p := f.entry.PartFor(r.Request, f.obj.Size())
+	p := f.entry.PartFor(r.Request, f.entry.whole(f.obj.Size()))
+	here, ok := c.mayBegin(w, r, f.entry, p, f.obj.Size())
+	if !ok {
+		return Result{}, false
+	}
 	var v bodies.View // nil = no byte of the body is sent
 	var body io.Reader
 	var sums bodies.Sums
-	if p.Length > 0 && r.Method != http.MethodHead {
+	if here.Length > 0 && r.Method != http.MethodHead {
 		access := bodies.Serve
 		if r.cc.OnlyIfCached { // as in requests of siblings
 			access = bodies.Share
@@ -26,7 +31,7 @@ func (c *Cache) serveStored(w http.ResponseWriter, r *request, f *found, st rfc9
 			return Result{}, false
 		}
 		defer v.Close()
-		if body, err = v.Source(p.Offset, p.Length); err != nil {
+		if body, err = v.Source(here.Offset, here.Length); err != nil {
 			return Result{}, false
 		}
 		if access == bodies.Share {
@@ -37,22 +42,25 @@ func (c *Cache) serveStored(w http.ResponseWriter, r *request, f *found, st rfc9
 		c.state(w.Header(), f.entry, sums)
 	}
 	res := Result{Status: p.Status}
-	to := c.answerDirectly(w, r, f.entry, p, st, via, body, &res)
+	to := c.answerDirectly(w, r, f.entry, p, st, via, body, here.Length, &res)
 	if to == nil && atOnce(w) {
 		return Result{}, false
 	}
 	if to == nil {
 		c.writeHeader(w, r, f.entry, p, st, via)
 		if body != nil {
-			res.Bytes, res.Err = c.writeBody(w, r, body, p.Length)
+			res.Bytes, res.Err = c.writeBody(w, r, body, here.Length)
 		}
 	}
+	var rest io.Writer = w
+	if to != nil {
+		rest = direct{to}
+	}
 	if unread(res.Err) {
-		var rest io.Writer = w
-		if to != nil {
-			rest = direct{to}
-		}
-		c.finish(rest, r, cutAnswer{f.obj.Key(), f.entry.representation(f.obj.Size()), v.Sums(), p}, &res)
+		c.finish(rest, r, cutAnswer{f.obj.Key(), f.entry.representation(f.obj.Size()), v.Sums(), here}, &res)
+	}
+	if body != nil && here.Length < p.Length {
+		c.after(rest, r, f.entry, p, &res)
 	}
 	res.Broken = res.Err != nil
 	return res, true
@@ -73,12 +81,16 @@ func (c *Cache) serveArriving(w http.ResponseWriter, r *request, got *result, st
 	if whole := body.Whole(); len(whole) > oneWrite && r.Method == http.MethodGet {
 		p := got.entry.PartFor(r.Request, int64(len(whole)))
 		res := Result{Status: p.Status}
-		if c.answerDirectly(w, r, got.entry, p, st, via, bytes.NewBuffer(whole), &res) != nil {
+		if got.entry.of.size == 0 && c.answerDirectly(w, r, got.entry, p, st, via, bytes.NewBuffer(whole), p.Length, &res) != nil {
 			res.Broken = res.Err != nil
 			return res, true
 		}
 	}
-	p := got.entry.PartFor(r.Request, got.length)
+	p := got.entry.PartFor(r.Request, got.entry.whole(got.length))
+	here, ok := c.mayBegin(w, r, got.entry, p, got.length)
+	if !ok {
+		return Result{}, false
+	}
 	res := Result{Status: p.Status}
 	begun := false
 	begin := func() { begun = true; c.writeHeader(w, r, got.entry, p, st, via) }
@@ -86,11 +98,11 @@ func (c *Cache) serveArriving(w http.ResponseWriter, r *request, got *result, st
 		begin()
 		return res, true
 	}
-	if p.Offset > 0 {
-		_, res.Err = io.CopyN(io.Discard, body, p.Offset)
+	if here.Offset > 0 {
+		_, res.Err = io.CopyN(io.Discard, body, here.Offset)
 	}
 	if res.Err == nil || res.Err == io.EOF {
-		res.Bytes, res.Err = c.copyArriving(w, body, p.Length, begin)
+		res.Bytes, res.Err = c.copyArriving(w, body, here.Length, begin)
 	}
 	switch {
 	case begun:
@@ -103,7 +115,11 @@ func (c *Cache) serveArriving(w http.ResponseWriter, r *request, got *result, st
 		c.forget(got.body.f)
 		sums := body.Sums()
 		body.Close() // so that it keeps no other follower waiting
-		c.finish(w, r, cutAnswer{got.id, got.entry.representation(got.length), sums, p}, &res)
+		c.finish(w, r, cutAnswer{got.id, got.entry.representation(got.length), sums, here}, &res)
+	}
+	if here.Length < p.Length {
+		body.Close()
+		c.after(w, r, got.entry, p, &res)
 	}
 	res.Broken = res.Err != nil
 	return res, true

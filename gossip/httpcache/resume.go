@@ -288,8 +288,18 @@ func (b *body) drop() {
 	b.from.cancel(cause)
 }
 
-// identity returns the identity of the response.
-func (b *body) identity() string { return b.f.r.identity(rfc9111.VaryFields(b.repr.Header)) }
+// identity returns the identity under which a copy of the response may be stored: of a slice, that of the
+// whole if the slice is not.
+func (b *body) identity() string {
+	r, fields := &b.f.r, rfc9111.VaryFields(b.repr.Header)
+	id := r.identity(fields)
+	if r.slice > 0 {
+		if _, ok := b.c.store.Peek(id); !ok {
+			return r.whole().identity(fields)
+		}
+	}
+	return id
+}
 
 // stored reports whether another fetch, whose source was faster, has meanwhile stored what may be
 // the same response. b.mu is held.

@@ -35,11 +35,17 @@ type again struct {
 	origin   bool     // ask no sibling
 	part     bool     // request only the client's range
 	pastDisk bool     // ask the origin, and hand its answer over without storing it
+	first    *answer  // of the origin, which the fetch of the first slice uses; nil = none
 }
 
 // get answers a GET or HEAD.
 func (c *Cache) get(w http.ResponseWriter, r *request) Result {
-	var next again
+	next := again{origin: r.origin}
+	defer func() {
+		if next.first != nil {
+			next.first.close()
+		}
+	}()
 	if planted.Fault != "lagging-sibling" && r.cc.OnlyIfCached && !sibling.UpToDate(r.Header, c.cfg.Cluster) {
 		return c.notCached(w, r.Request)
 	}
@@ -86,15 +92,17 @@ func (c *Cache) get(w http.ResponseWriter, r *request) Result {
 				}
 			}
 			return c.forwardHead(w, r, hit, reason)
-		case r.Header["Range"] != nil && hit == nil && (next.part || c.asPart(r)):
+		case r.Header["Range"] != nil && hit == nil && r.slice == 0 && (next.part || c.asPart(r)):
 			next.part, next.alone, reason = true, true, "partial"
 		}
 		if next.pastDisk {
 			past := *r
 			past.cc.NoStore, past.cc.NoCache = true, true
+			past.slice = 0
 			r, hit = &past, nil
 		}
 		res, more := c.fetch(w, r, hit, reason, next)
+		next.first = nil
 		if more == nil {
 			return res
 		}
@@ -148,6 +156,11 @@ func (c *Cache) fetch(w http.ResponseWriter, r *request, stored *found, reason s
 	}
 	f, joined := c.newFetch(r, key, stored)
 	defer c.leave(f, joined)
+	defer func() {
+		if how.first != nil {
+			how.first.close()
+		}
+	}()
 	if !joined {
 		if key != "" { // another fetch may have ended between the lookup and newFetch
 			if now, _ := c.lookup(r); now != nil && (stored == nil || now.obj != stored.obj) {
@@ -156,7 +169,7 @@ func (c *Cache) fetch(w http.ResponseWriter, r *request, stored *found, reason s
 				return Result{}, &again{}
 			}
 		}
-		f.origin, f.part = how.origin, how.part
+		f.origin, f.part, f.first, how.first = how.origin, how.part, how.first, nil
 		f.interim.begin(w, r.Request)
 		c.lead(f)
 	}
@@ -198,6 +211,8 @@ func (c *Cache) fetchKey(r *request, stored *found, fields []string) string {
 // unfit returns how a follower continues that can't use the result; nil = it can.
 func (c *Cache) unfit(r *request, f *fetch) *again {
 	switch got := f.result; {
+	case got.err == errSliced, got.err == errUnsliced:
+		return &again{}
 	case got.answer != nil, got.alone:
 		return &again{alone: true}
 	case got.err == context.Canceled, IsClients(got.err), got.err == errPart && r.Header["Range"] == nil:
@@ -259,8 +274,11 @@ func (c *Cache) respond(w http.ResponseWriter, r *request, f *fetch, reason stri
 			return Result{}, more
 		}
 	}
-	if got.err == errPart {
+	switch got.err {
+	case errPart:
 		return Result{}, &again{part: true}
+	case errSliced, errUnsliced:
+		return Result{}, &again{first: got.answer}
 	}
 	if in, ok := w.(*inside); ok {
 		in.peer = got.peer

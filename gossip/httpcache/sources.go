@@ -206,7 +206,7 @@ func (s *sources) usable(a *answer, sent http.Header) (resp *rfc9111.Response, o
 	return resp, !c.purged.has(r.url, a.header, generated) && !(a.sibling.Outside && c.invalidated.has(r.url, a.header, generated))
 }
 
-// whole describes the response that an answer is or, for a 304 or a part, the one that it refers to.
+// whole describes the response that an answer is or, for a 304, a part or a slice, the one that it refers to.
 func (s *sources) whole(a *answer) *rfc9111.Response {
 	status := a.status
 	switch {
@@ -214,6 +214,8 @@ func (s *sources) whole(a *answer) *rfc9111.Response {
 		status = s.f.stored.entry.Status
 	case status == http.StatusPartialContent && s.begun != 0:
 		status = s.begun
+	case status == http.StatusPartialContent && s.f.r.slice > 0:
+		status = http.StatusOK
 	}
 	if status == a.status {
 		return a.response()

@@ -112,8 +112,16 @@ func (c *Cache) takeStale(f *fetch, src *sources, status int) bool {
 	default:
 		return false
 	}
-	a := c.staleElsewhere(&f.ctx, src, status, nil)
+	var conditions http.Header
+	if f.r.slice > 0 {
+		conditions = ofSlice(f.r.slice, nil)
+	}
+	a := c.staleElsewhere(&f.ctx, src, status, conditions)
 	if a == nil {
+		return false
+	}
+	if c.misfit(f, a) {
+		a.close()
 		return false
 	}
 	f.stale = true

@@ -26,6 +26,7 @@ const maxStated = 16 << 10
 type statement struct {
 	sums []byte        // 8 bytes for each block
 	left time.Duration // how long a response that a sibling gave may still be served; < 0 = it is the origin's own
+	of   span          // of a slice, whose blocks the sums are of; the zero value = they are of the whole
 }
 
 // append appends the field's value to b.
@@ -36,6 +37,10 @@ func (s statement) append(b []byte) []byte {
 	if s.left >= 0 {
 		b = append(b, ";left="...)
 		b = strconv.AppendInt(b, int64(min(s.left, rfc9111.MaxDelta)/time.Second), 10)
+	}
+	if s.of.size > 0 {
+		b = append(b, ";slice="...)
+		b = strconv.AppendInt(b, s.of.first, 10)
 	}
 	return b
 }
@@ -63,6 +68,13 @@ func parseStatement(h http.Header) (*statement, error) {
 		}
 		s.left = time.Duration(n) * time.Second
 	}
+	if from, stated := item.Params.Get("slice"); stated {
+		n, ok := from.(int64)
+		if !ok || n < 0 || n%SliceSize != 0 {
+			return nil, errStatement
+		}
+		s.of = span{n, n + 1} // the size is that of the answer
+	}
 	return s, nil
 }
 
@@ -72,7 +84,7 @@ func (c *Cache) state(h http.Header, e *entry, sums bodies.Sums) {
 	if sums.Len() > maxStated {
 		return
 	}
-	s := statement{sums: sums.Append(nil), left: -1}
+	s := statement{sums: sums.Append(nil), left: -1, of: e.of}
 	if e.given != nil {
 		s.left = max(0, e.given.remaining(c.now()))
 	}
@@ -99,8 +111,12 @@ func (c *Cache) stated(a *answer) {
 	if size < 0 || a.status == http.StatusNotModified {
 		return
 	}
+	if s.of.size > 0 {
+		size = min(s.of.first+SliceSize, size) - s.of.first
+		from, to = from-s.of.first, to-s.of.first
+	}
 	sums, ok := bodies.SumsOf(s.sums, size)
-	if !ok {
+	if !ok || from < 0 || to > size {
 		a.unusable = true
 		return
 	}

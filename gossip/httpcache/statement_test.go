@@ -21,6 +21,7 @@ func TestStatementVectors(t *testing.T) {
 		Valid []struct {
 			Name, Field, Sums string
 			Left              int64
+			Slice             *int64
 		}
 		Invalid []struct{ Name, Field string }
 	}
@@ -29,7 +30,8 @@ func TestStatementVectors(t *testing.T) {
 	}
 	for _, v := range vectors.Valid {
 		s, err := parseStatement(http.Header{statementField: {v.Field}})
-		if err != nil || hex.EncodeToString(s.sums) != v.Sums || v.Left >= 0 && s.left != time.Duration(v.Left)*time.Second || v.Left < 0 && s.left >= 0 {
+		if err != nil || hex.EncodeToString(s.sums) != v.Sums || v.Left >= 0 && s.left != time.Duration(v.Left)*time.Second || v.Left < 0 && s.left >= 0 ||
+			(s.of.size > 0) != (v.Slice != nil) || v.Slice != nil && s.of.first != *v.Slice {
 			t.Errorf("%s: %q is %+v, %v", v.Name, v.Field, s, err)
 			continue
 		}
@@ -65,7 +67,7 @@ func FuzzStatement(f *testing.F) {
 			t.Fatalf("%q is %d sums, %v left", field, len(s.sums), s.left)
 		}
 		again, err := parseStatement(http.Header{statementField: {string(s.append(nil))}})
-		if err != nil || string(again.sums) != string(s.sums) || again.left != s.left {
+		if err != nil || string(again.sums) != string(s.sums) || again.left != s.left || again.of != s.of {
 			t.Fatalf("%q is %+v, then %+v, %v", field, s, again, err)
 		}
 	})

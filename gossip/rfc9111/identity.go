@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/summarycache/summarycache/gossip/internal/planted"
@@ -61,8 +62,25 @@ func Identity(url string, fields []string, h http.Header) string {
 	return b.String()
 }
 
-// SplitIdentity returns the URL and the Vary fields of an identity.
+// sliceLine begins the last line of the identity of a slice. No field is named so: the names in
+// identities are canonical.
+const sliceLine = "\nslice:"
+
+// SliceIdentity returns the identity of a slice of the response with this identity: the bytes from
+// first to last, inclusive. It is a line more: "slice:", first, "-" and last.
+func SliceIdentity(id string, first, last int64) string {
+	line := append(make([]byte, 0, len(id)+len(sliceLine)+40), id...)
+	line = strconv.AppendInt(append(line, sliceLine...), first, 10)
+	return string(strconv.AppendInt(append(line, '-'), last, 10))
+}
+
+// IsSlice reports whether an identity is that of a slice.
+func IsSlice(id string) bool { return strings.Contains(id, sliceLine) }
+
+// SplitIdentity returns the URL and the Vary fields of an identity. Those of a slice are those of
+// the response.
 func SplitIdentity(id string) (url string, fields []string) {
+	id, _, _ = strings.Cut(id, sliceLine)
 	url, rest, _ := strings.Cut(strings.TrimPrefix(id, "GET "), "\n")
 	for rest != "" {
 		var line string

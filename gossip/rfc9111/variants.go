@@ -8,10 +8,10 @@ import (
 	"sync"
 )
 
-// Variants is an index of the request fields by which the stored responses of a URL vary. A
-// cache needs them to find these responses (RFC 9111 section 4.1). The store reports each
-// response that it adds or removes; those that do not vary take no memory here. Variants is
-// safe for concurrent use.
+// Variants is an index of the request fields by which the stored responses of a URL vary, and of the
+// slices of its responses. A cache needs them to find these responses (RFC 9111 section 4.1). The
+// store reports each response that it adds or removes; those that do not vary and are no slices take
+// no memory here. Variants is safe for concurrent use.
 type Variants struct {
 	seed   maphash.Seed
 	shards [64]variantShard
@@ -22,9 +22,9 @@ type variantShard struct {
 	m  map[string]*varied // by URL
 }
 
-// varied describes the stored responses of a URL that vary.
+// varied describes the stored responses of a URL that vary, and the slices.
 type varied struct {
-	rules [][]string     // the distinct sets of Vary fields; replaced, never changed
+	rules [][]string     // the distinct sets of Vary fields, without the empty set; replaced, never changed
 	ids   map[string]int // number of responses by identity; 2 while one replaces another
 }
 
@@ -64,7 +64,7 @@ func (r *Variants) change(id string, by int) {
 	if v.ids[id] += by; v.ids[id] <= 0 {
 		delete(v.ids, id)
 		v.forget(fields)
-	} else if !slices.ContainsFunc(v.rules, func(x []string) bool { return slices.Equal(x, fields) }) {
+	} else if len(fields) > 0 && !slices.ContainsFunc(v.rules, func(x []string) bool { return slices.Equal(x, fields) }) {
 		v.rules = append(v.rules[:len(v.rules):len(v.rules)], fields)
 	}
 	if len(v.ids) == 0 {
@@ -74,6 +74,9 @@ func (r *Variants) change(id string, by int) {
 
 // forget drops a set of fields by which no stored response varies any more.
 func (v *varied) forget(fields []string) {
+	if len(fields) == 0 {
+		return
+	}
 	for id := range v.ids {
 		if _, f := SplitIdentity(id); slices.Equal(f, fields) {
 			return
@@ -95,7 +98,15 @@ func (r *Variants) Rules(url string) [][]string {
 	return nil
 }
 
-// Identities returns the identities of the stored responses of a canonical URL that vary.
+// Has reports whether a response of a canonical URL is stored that varies or is a slice.
+func (r *Variants) Has(url string) bool {
+	s := r.shard(url)
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.m[url] != nil
+}
+
+// Identities returns the identities of the stored responses of a canonical URL that vary or are slices.
 func (r *Variants) Identities(url string) []string {
 	s := r.shard(url)
 	s.mu.RLock()

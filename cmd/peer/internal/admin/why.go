@@ -37,7 +37,7 @@ func holdersText(all []Holder) string {
 	t := table.New("HELD BY", ">BYTES", ">AGE", "FRESHNESS", "IN DIGEST", "SELECTED", "RESPONSE")
 	held, without, silent := false, []string{}, ""
 	for _, h := range all {
-		for _, s := range h.Stored {
+		for _, s := range inRows(h.Stored) {
 			held = true
 			t.Row(h.Peer, table.Bytes(s.Bytes), seconds(s.Age), freshness(s), yes(s.Listed), yes(s.Selected), response(s))
 		}
@@ -72,10 +72,34 @@ func version(s httpcache.Stored) string {
 // response identifies a response by status, version, and the fields by which it varies.
 func response(s httpcache.Stored) string {
 	text := fmt.Sprintf("%d %s", s.Status, version(s))
-	if v := variant(s.Identity); v != "any" {
+	if v := variant(cutSlice(s.Identity)); v != "any" {
 		text += ", for " + v
 	}
+	if s.Whole > 0 {
+		text += fmt.Sprintf(", bytes %d-%d of %d", s.From, s.From+s.Bytes-1, s.Whole)
+	}
 	return text
+}
+
+// inRows joins slices that follow one another and differ in nothing that is shown. The age is that of the first.
+func inRows(all []httpcache.Stored) (rows []httpcache.Stored) {
+	for _, s := range all {
+		if n := len(rows); n > 0 && s.Whole > 0 {
+			r := &rows[n-1]
+			if r.Whole == s.Whole && r.From+r.Bytes == s.From && version(*r) == version(s) && r.Listed == s.Listed && (r.FreshFor > 0) == (s.FreshFor > 0) {
+				r.Bytes, r.Selected = r.Bytes+s.Bytes, r.Selected || s.Selected
+				continue
+			}
+		}
+		rows = append(rows, s)
+	}
+	return rows
+}
+
+// cutSlice returns the identity of the response of which an identity may be that of a slice.
+func cutSlice(identity string) string {
+	whole, _, _ := strings.Cut(identity, "\nslice:")
+	return whole
 }
 
 // variant returns the part of an identity after its URL.

@@ -28,6 +28,7 @@ type site struct {
 	SNI        string        `name:"sni"`
 	Connect    time.Duration `name:"connect-timeout" type:"time" min:"10ms" max:"24h"`
 	FirstByte  time.Duration `name:"first-byte-timeout" type:"time" min:"10ms" max:"24h"`
+	SliceFrom  int64         `name:"slice-from" type:"size"` // 0 = never; negative = the default
 }
 
 func (c *checker) readSites(items []section) {
@@ -36,7 +37,7 @@ func (c *checker) readSites(items []section) {
 	}
 	places := make(map[string]int)
 	for _, item := range items {
-		var s site
+		s := site{SliceFrom: -1}
 		c.fill(item, &s)
 		taken := func(key, place, value string) {
 			if line, ok := places[place]; ok {
@@ -59,9 +60,16 @@ func (c *checker) readSites(items []section) {
 		if len(item.entries["origins"].values) == 0 {
 			c.errs = append(c.errs, fmt.Errorf("%s:%d: the site has no origins", c.File, item.line))
 		}
+		switch { // here, 0 is the default
+		case s.SliceFrom < 0:
+			s.SliceFrom = 0
+		case s.SliceFrom == 0:
+			s.SliceFrom = -1
+		}
 		c.Sites = append(c.Sites, proxy.Site{
 			Name: s.Name, Hosts: s.Hosts, Path: s.Path, Origins: s.Origins, Balance: s.Balance == "load", Check: s.Check,
 			Host: s.OriginHost, TLS: c.originTLS(item, &s), ConnectTimeout: s.Connect, FirstByteTimeout: s.FirstByte,
+			SliceFrom: s.SliceFrom,
 		})
 	}
 }

@@ -37,8 +37,8 @@ func TestSiteMistakes(t *testing.T) {
 		t.Errorf("a host twice in one site: %+v", c.Sites)
 	}
 	c, _, err = load(t, "--trusted-proxies", "10.0.0.9", "--config", write(t, "peer.yaml",
-		"sites:\n  - hosts: A.test\n    balance: load\n    connect-timeout: 1s\n    origins: [http://x, http://y]\n  - path: /api\n    hosts: a.test\n    origins: http://z\n"))
-	if err != nil || len(c.Sites) != 2 || !c.Sites[0].Balance || c.Sites[0].Hosts[0] != "a.test" || c.Sites[0].ConnectTimeout != time.Second || !c.Reverse() {
+		"sites:\n  - hosts: A.test\n    balance: load\n    connect-timeout: 1s\n    slice-from: 0B\n    origins: [http://x, http://y]\n  - path: /api\n    hosts: a.test\n    origins: http://z\n"))
+	if err != nil || len(c.Sites) != 2 || !c.Sites[0].Balance || c.Sites[0].Hosts[0] != "a.test" || c.Sites[0].ConnectTimeout != time.Second || c.Sites[0].SliceFrom >= 0 || c.Sites[1].SliceFrom != 0 || !c.Reverse() {
 		t.Errorf("%+v, %v", c.Sites, err)
 	}
 }

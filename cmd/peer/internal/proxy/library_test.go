@@ -70,7 +70,8 @@ func (r row) notLibrary() string {
 		return "it sends a request on as it is, and keeps apart what may differ"
 	case "stale-while-revalidate serves at once and validates meanwhile":
 		return "optional: it validates first"
-	case "a range at the beginning of what is not stored fills the cache", "a range in another unit fetches the whole":
+	case "a range at the beginning of what is not stored fills the cache", "a range in another unit fetches the whole",
+		"a part that is all of the response fills the cache", "a suffix that gets an error", "a range that gets 404", "a range that cannot be satisfied":
 		return "optional: it passes ranges on"
 	case "Set-Cookie does not keep a response with a lifetime out if a rule says so":
 		return "an operator's rules are `peer`'s"

@@ -64,7 +64,7 @@ func New(c Config) (_ *Handler, err error) {
 	if own.Open == nil {
 		own.Open = h.openStore
 	}
-	own.Transport, own.Siblings, own.Recode, own.Invalidates = toOrigins{h}, h.siblings, h.recode, h.invalidates
+	own.Transport, own.Siblings, own.Recode, own.Invalidates, own.Large = toOrigins{h}, h.siblings, h.recode, h.invalidates, h.sliceFrom
 	if own.Cluster != nil {
 		own.Cluster = bothSchemes{own.Cluster, h}
 	}

@@ -93,6 +93,9 @@ func (o *faulty) serve(w http.ResponseWriter, r *http.Request, n int) {
 	from = min(max(o.at, first), end)
 	w.Write(body[first:from])
 	w.(http.Flusher).Flush()
+	if first < from && from == end && end < len(body) { // a slice that the fault does not concern
+		return
+	}
 	switch o.fault {
 	case "cut":
 		panic(http.ErrAbortHandler)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/canonical"
 	"github.com/summarycache/summarycache/cmd/peer/internal/planted"
+	"github.com/summarycache/summarycache/gossip/httpcache"
 )
 
 // A Site is what a reverse proxy serves under some hosts and a path. Responses are stored under
@@ -41,6 +42,9 @@ type Site struct {
 	// TLS is for https origins; nil = the system's authorities, and no client certificate.
 	TLS                              *tls.Config
 	ConnectTimeout, FirstByteTimeout time.Duration // 0 = those of [Config]
+	// SliceFrom is the length in bytes from which objects are kept in slices. 0 = [httpcache.DefaultLarge];
+	// negative = none is.
+	SliceFrom int64
 
 	alone bool // it is Config.Origin: it has all hosts, and responses are stored under the origin's URL
 }
@@ -91,6 +95,14 @@ func (v *view) siteOf(u *url.URL) *upstream {
 		return v.sites[0]
 	}
 	return v.find(canonical.Authority(u.Scheme, u.Host), u.Path, true)
+}
+
+// sliceFrom returns the length from which the object that r requests is kept in slices; 0 = never.
+func (h *Handler) sliceFrom(r *http.Request) int64 {
+	if site := h.view.Load().siteOf(r.URL); site != nil && site.SliceFrom != 0 {
+		return max(0, site.SliceFrom)
+	}
+	return httpcache.DefaultLarge
 }
 
 // under puts the path of u below that of an origin.

@@ -1,0 +1,496 @@
+package httpcache
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/summarycache/summarycache/gossip/httpcache/bodies"
+	"github.com/summarycache/summarycache/gossip/httpcache/memstore"
+	"github.com/summarycache/summarycache/gossip/sibling"
+)
+
+// A sliceWorld is an origin with one object, and caches that are siblings of each other.
+type sliceWorld struct {
+	t      *testing.T
+	caches map[string]*Cache
+
+	mu         sync.Mutex
+	body       []byte
+	tag        string
+	ignores    bool // the origin knows no Range
+	down       bool
+	refused    int      // the status of its answers to ranges; 0 = they are answered
+	ranges     []string // of the requests to the origin; "" = none
+	sent       int64    // bytes of bodies that it sent
+	advertised map[string]map[string]int
+	dead       string              // this sibling breaks off each answer after some bytes
+	rewrite    func(h http.Header) // of the origin's answers; nil = none
+}
+
+func newSliceWorld(t *testing.T, size int, names ...string) *sliceWorld {
+	w := &sliceWorld{t: t, caches: map[string]*Cache{}, tag: `"1"`, advertised: map[string]map[string]int{}}
+	w.body = make([]byte, size)
+	rand.NewChaCha8([32]byte{1}).Read(w.body)
+	for _, name := range names {
+		w.advertised[name] = map[string]int{}
+		siblings, err := sibling.New(sibling.Config{Name: name, Locator: &sliceLocator{w, name}, HTTP: siblingOf{w}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		tell := func(by int) func(string) {
+			return func(id string) {
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				if w.advertised[name][id] += by; w.advertised[name][id] == 0 {
+					delete(w.advertised[name], id)
+				}
+			}
+		}
+		c, err := New(Config{Name: name, Transport: w, Siblings: siblings, BetweenBytesTimeout: 20 * time.Second,
+			Advertise: tell(1), Withdraw: tell(-1),
+			Recode:      func(*http.Request, http.Header) func(*http.Response) bool { return nil },
+			Invalidates: func(string, *url.URL, int, http.Header) []string { return nil },
+			Open:        func(h bodies.Hooks) (Store, error) { return memstore.New(256<<20, h), nil },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.caches[name] = c
+	}
+	return w
+}
+
+func (w *sliceWorld) close() {
+	for _, c := range w.caches {
+		if err := c.Close(); err != nil {
+			w.t.Error(err)
+		}
+	}
+}
+
+// RoundTrip is the origin's answer.
+func (w *sliceWorld) RoundTrip(r *http.Request) (*http.Response, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.ranges = append(w.ranges, r.Header.Get("Range"))
+	if w.down {
+		return nil, io.ErrUnexpectedEOF
+	}
+	rec := httptest.NewRecorder()
+	h := rec.Header()
+	h.Set("Cache-Control", "max-age=60")
+	h.Set("Date", time.Now().UTC().Format(http.TimeFormat))
+	if w.tag != "" {
+		h.Set("Etag", w.tag)
+	}
+	if w.rewrite != nil {
+		w.rewrite(h)
+	}
+	q := r.Clone(r.Context())
+	if w.refused > 0 && r.Header["Range"] != nil {
+		rec.WriteHeader(w.refused)
+		resp := rec.Result()
+		resp.Request = r
+		return resp, nil
+	}
+	if w.ignores {
+		q.Header.Del("Range")
+	}
+	http.ServeContent(rec, q, "x", time.Time{}, bytes.NewReader(w.body))
+	resp := rec.Result()
+	resp.Request = r
+	resp.Body = &countedBody{Reader: resp.Body, w: w}
+	return resp, nil
+}
+
+type countedBody struct {
+	io.Reader
+	w *sliceWorld
+}
+
+func (b *countedBody) Read(p []byte) (int, error) {
+	n, err := b.Reader.Read(p)
+	b.w.mu.Lock()
+	b.w.sent += int64(n)
+	b.w.mu.Unlock()
+	return n, err
+}
+
+func (b *countedBody) Close() error { return nil }
+
+type sliceLocator struct {
+	w    *sliceWorld
+	name string
+}
+
+func (l *sliceLocator) Candidates(dst []sibling.Candidate, id string) []sibling.Candidate {
+	l.w.mu.Lock()
+	defer l.w.mu.Unlock()
+	for name, listed := range l.w.advertised {
+		if name != l.name && listed[id] > 0 {
+			dst = append(dst, sibling.Candidate{Peer: name, Service: name + ":1"})
+		}
+	}
+	return dst
+}
+
+func (*sliceLocator) Distrust(string) {}
+
+// siblingOf carries requests from one cache to another.
+type siblingOf struct{ w *sliceWorld }
+
+func (s siblingOf) RoundTrip(r *http.Request) (*http.Response, error) {
+	target, err := url.Parse(r.URL.Opaque)
+	if err != nil {
+		return nil, err
+	}
+	name := strings.TrimSuffix(r.URL.Host, ":1")
+	q := r.Clone(r.Context())
+	q.URL = target
+	rec := httptest.NewRecorder()
+	s.w.caches[name].Serve(rec, q)
+	resp := rec.Result()
+	resp.Request = r
+	if s.w.dead == name && resp.ContentLength > 1000 {
+		resp.Body = io.NopCloser(io.MultiReader(io.LimitReader(resp.Body, 1000), brokenReader{}))
+	}
+	return resp, nil
+}
+
+type brokenReader struct{}
+
+func (brokenReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
+
+// get requests the object from a cache; fields are "Name: value".
+func (w *sliceWorld) get(name string, fields ...string) (*httptest.ResponseRecorder, Result) {
+	return w.do("GET", name, fields...)
+}
+
+func (w *sliceWorld) do(method, name string, fields ...string) (*httptest.ResponseRecorder, Result) {
+	r := httptest.NewRequest(method, "http://origin.test/x", nil)
+	for _, f := range fields {
+		k, v, _ := strings.Cut(f, ": ")
+		r.Header.Set(k, v)
+	}
+	rec := httptest.NewRecorder()
+	res := w.caches[name].Serve(rec, r)
+	return rec, res
+}
+
+// asked returns the ranges of the requests to the origin since the last call.
+func (w *sliceWorld) asked() []string {
+	synctest.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	asked := w.ranges
+	w.ranges = nil
+	return asked
+}
+
+func (w *sliceWorld) wantAsked(what string, want ...string) {
+	w.t.Helper()
+	if got := w.asked(); !slices.Equal(got, want) {
+		w.t.Errorf("%s: the origin was asked for %q, want %q", what, got, want)
+	}
+}
+
+func (w *sliceWorld) wantPart(rec *httptest.ResponseRecorder, res Result, first, end int) {
+	w.t.Helper()
+	status, length := 206, end-first
+	if end-first == len(w.body) && rec.Header().Get("Content-Range") == "" {
+		status = 200
+	}
+	want := ""
+	if status == 206 {
+		want = fmt.Sprintf("bytes %d-%d/%d", first, end-1, len(w.body))
+	}
+	if rec.Code != status || res.Err != nil || res.Bytes != int64(length) || !bytes.Equal(rec.Body.Bytes(), w.body[first:end]) ||
+		rec.Header().Get("Content-Range") != want || rec.Header().Get("Content-Length") != fmt.Sprint(length) {
+		w.t.Errorf("%d, %d bytes (%d counted), %v, %v; want %d and %d bytes", rec.Code, rec.Body.Len(), res.Bytes, res.Err, rec.Header(), status, length)
+	}
+}
+
+const sliceLength = SliceSize
+
+// A range of what nobody has is one request for a slice. What is stored, here or at a sibling, is not
+// requested again, whatever ranges clients want and wherever they begin and end.
+func TestSlicesByRange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const size = 10*sliceLength + 12345
+		w := newSliceWorld(t, size, "a", "b")
+		defer w.close()
+		part := func(name string, first, end int) {
+			t.Helper()
+			rec, res := w.get(name, fmt.Sprintf("Range: bytes=%d-%d", first, end-1))
+			w.wantPart(rec, res, first, end)
+			synctest.Wait()
+		}
+		part("a", 0, 1)
+		w.wantAsked("the first byte", "bytes=0-1048575")
+		part("a", sliceLength-1, sliceLength)
+		w.wantAsked("the last byte of the slice")
+		part("a", sliceLength-1, sliceLength+1)
+		w.wantAsked("over the edge", "bytes=1048576-2097151")
+		part("b", 5, 2*sliceLength)
+		w.wantAsked("what the sibling has")
+		part("b", size-1, size)
+		w.wantAsked("the last byte", "bytes=10485760-11534335")
+		rec, res := w.get("b", "Range: bytes=-5")
+		w.wantPart(rec, res, size-5, size)
+		w.wantAsked("the end")
+		rec, res = w.get("a", "Range: bytes=-5")
+		w.wantPart(rec, res, size-5, size)
+		w.wantAsked("the end, from the sibling")
+		for range 200 {
+			first := rand.IntN(size)
+			part([]string{"a", "b"}[rand.IntN(2)], first, first+1+rand.IntN(size-first))
+		}
+		if w.asked(); w.sent > size {
+			t.Errorf("the origin sent %d bytes of %d", w.sent, size)
+		}
+		rec, res = w.get("a")
+		w.wantPart(rec, res, 0, size)
+		w.wantAsked("the whole")
+		rec, _ = w.do("HEAD", "a")
+		if rec.Code != 200 || rec.Header().Get("Content-Length") != fmt.Sprint(size) || rec.Header().Get("Content-Range") != "" {
+			t.Errorf("HEAD: %d, %v", rec.Code, rec.Header())
+		}
+		rec, _ = w.get("a", `If-None-Match: "1"`)
+		if rec.Code != 304 {
+			t.Errorf("If-None-Match: %d", rec.Code)
+		}
+		rec, res = w.get("a", `If-Range: "1"`, fmt.Sprintf("Range: bytes=%d-", 5*sliceLength+5))
+		w.wantPart(rec, res, 5*sliceLength+5, size)
+		rec, res = w.get("a", `If-Range: "0"`, fmt.Sprintf("Range: bytes=%d-", 5*sliceLength+5))
+		w.wantPart(rec, res, 0, size)
+		rec, res = w.get("a", "Range: bytes=0-1,5-6")
+		w.wantPart(rec, res, 0, size)
+		rec, _ = w.get("a", fmt.Sprintf("Range: bytes=%d-", size))
+		if rec.Code != 416 || rec.Header().Get("Content-Range") != fmt.Sprintf("bytes */%d", size) {
+			t.Errorf("beyond the end: %d, %v", rec.Code, rec.Header())
+		}
+		rec, res = w.get("a", "Cache-Control: only-if-cached")
+		w.wantPart(rec, res, 0, size)
+		w.wantAsked("these")
+	})
+}
+
+// A whole that turns out to be large is kept in slices from its first answer on.
+func TestSlicesOfWhole(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const size = 9 * sliceLength
+		w := newSliceWorld(t, size, "a", "b", "c")
+		defer w.close()
+		rec, res := w.get("a")
+		w.wantPart(rec, res, 0, size)
+		asked := w.asked()
+		if len(asked) != 9 || asked[0] != "" || slices.Contains(asked, "bytes=0-1048575") {
+			t.Errorf("the origin was asked for %q", asked)
+		}
+		rec, res = w.get("b")
+		w.wantPart(rec, res, 0, size)
+		if w.wantAsked("the whole at a sibling", ""); w.sent > size+sliceLength/4 {
+			t.Errorf("the origin sent %d bytes of %d", w.sent, size)
+		}
+		w.down = true
+		rec, res = w.get("c")
+		w.wantPart(rec, res, 0, size)
+		w.wantAsked("the whole while the origin is down", "")
+		rec, res = w.get("c")
+		w.wantPart(rec, res, 0, size)
+		w.wantAsked("and again")
+		if rec, _ := w.get("a", "Cache-Control: only-if-cached", "Range: bytes=5-8000000"); rec.Code != 206 {
+			t.Errorf("only-if-cached: %d", rec.Code)
+		}
+	})
+}
+
+// What cannot be sliced is requested as a whole, or in the part that the client wants, and this is remembered.
+func TestUnsliced(t *testing.T) {
+	for name, c := range map[string]struct {
+		tune  func(*sliceWorld)
+		asked []string
+	}{
+		"no Range":            {func(w *sliceWorld) { w.ignores = true }, []string{"bytes=0-1048575"}},
+		"a weak validator":    {func(w *sliceWorld) { w.tag = `W/"1"` }, []string{"bytes=0-1048575", ""}},
+		"no validator":        {func(w *sliceWorld) { w.tag = "" }, []string{"bytes=0-1048575", ""}},
+		"a lie about lengths": {func(w *sliceWorld) { w.rewrite = func(h http.Header) { h.Set("Content-Range", "bytes 0-99/100") } }, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const size = 9 * sliceLength
+				w := newSliceWorld(t, size, "a")
+				defer w.close()
+				c.tune(w)
+				rec, res := w.get("a", "Range: bytes=5-6")
+				if name == "a lie about lengths" {
+					return // the answer is the origin's affair
+				}
+				w.wantPart(rec, res, 5, 7)
+				w.wantAsked("a range", c.asked...)
+				rec, res = w.get("a")
+				w.wantPart(rec, res, 0, size)
+				rec, res = w.get("a", "Range: bytes=5000000-9000000")
+				w.wantPart(rec, res, 5000000, 9000001)
+				w.wantAsked("the whole, and a range of it")
+			})
+		})
+	}
+}
+
+// What an origin answers to the request for a slice is stored only if it is the slice or the whole.
+func TestErrorToSlice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newSliceWorld(t, 3*sliceLength, "a")
+		defer w.close()
+		w.refused = 404
+		for range 2 {
+			if rec, _ := w.get("a", "Range: bytes=2000000-2000001"); rec.Code != 404 {
+				t.Errorf("%d, want the origin's 404", rec.Code)
+			}
+		}
+		w.wantAsked("what is refused", "bytes=1048576-2097151", "bytes=1048576-2097151")
+		w.refused = 0
+		rec, res := w.get("a", "Range: bytes=2000000-2000001")
+		w.wantPart(rec, res, 2000000, 2000002)
+	})
+}
+
+// Versions never mix. If the origin has another version, an answer that has begun is broken off, and
+// the next one is of the new version.
+func TestSlicesOfVersions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const size = 9 * sliceLength
+		w := newSliceWorld(t, size, "a", "b")
+		defer w.close()
+		w.get("a", "Range: bytes=0-3000000")
+		w.asked()
+		old := w.body
+		w.mu.Lock()
+		w.tag, w.body = `"2"`, bytes.Repeat([]byte{7}, size+5)
+		w.mu.Unlock()
+		rec, res := w.get("a")
+		if res.Err == nil || !res.Broken || !bytes.HasPrefix(old, rec.Body.Bytes()) {
+			t.Errorf("an answer of which the origin has another version: %d bytes, %v", rec.Body.Len(), res.Err)
+		}
+		rec, res = w.get("a")
+		w.wantPart(rec, res, 0, size+5)
+		// b gets the new version, though a sibling still lists a slice of the old one.
+		w.get("b", "Range: bytes=5000000-5000001")
+		w.mu.Lock()
+		w.tag, w.body = `"3"`, bytes.Repeat([]byte{8}, size+9)
+		w.mu.Unlock()
+		w.caches["a"].Purge(TargetOf("http://origin.test/x", false))
+		rec, res = w.get("a")
+		w.wantPart(rec, res, 0, size+9)
+	})
+}
+
+// Stale slices are validated by the first of them; a soft purge makes all stale, and a purge removes all.
+func TestSlicesStale(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const size = 9 * sliceLength
+		w := newSliceWorld(t, size, "a")
+		defer w.close()
+		w.get("a", "Range: bytes=0-")
+		w.asked()
+		e := w.caches["a"].Explain(httptest.NewRequest("GET", "http://origin.test/x", nil))
+		if e.Verdict != WouldHit || len(e.Stored) != 9 || !e.Stored[0].Selected || e.Stored[1].Selected || e.Stored[8].From != 8*sliceLength || e.Stored[8].Whole != size || !e.Stored[8].Listed {
+			t.Errorf("explained by %+v", e)
+		}
+		time.Sleep(2 * time.Minute)
+		rec, res := w.get("a")
+		w.wantPart(rec, res, 0, size)
+		w.wantAsked("stale", "bytes=0-1048575")
+		soft := TargetOf("http://origin.test/x", false)
+		soft.Soft = true
+		if n := w.caches["a"].Purge(soft); n != 9 {
+			t.Errorf("a soft purge made %d slices stale", n)
+		}
+		rec, res = w.get("a")
+		w.wantPart(rec, res, 0, size)
+		w.wantAsked("after a soft purge", "bytes=0-1048575")
+		time.Sleep(2 * time.Minute)
+		w.down = true
+		rec, res = w.get("a")
+		w.wantPart(rec, res, 0, size)
+		if !res.Stale {
+			t.Error("the answer is not marked as stale")
+		}
+		w.down = false
+		if n := w.caches["a"].Purge(TargetOf("http://origin.test/", true)); n != 9 {
+			t.Errorf("a purge removed %d slices", n)
+		}
+		if w.mu.Lock(); len(w.advertised["a"]) > 0 {
+			t.Errorf("advertised after a purge: %v", w.advertised["a"])
+		}
+		w.mu.Unlock()
+		w.asked()
+		w.get("a", "Range: bytes=0-5")
+		w.wantAsked("after a purge", "bytes=0-1048575")
+	})
+}
+
+// A sibling that breaks off each slice costs no client a byte.
+func TestSlicesOfBrokenSibling(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const size = 9 * sliceLength
+		w := newSliceWorld(t, size, "a", "b")
+		defer w.close()
+		w.get("a", "Range: bytes=0-")
+		synctest.Wait()
+		w.dead = "a"
+		for _, fields := range [][]string{{"Range: bytes=100-"}, nil} {
+			rec, res := w.get("b", fields...)
+			if len(fields) > 0 {
+				w.wantPart(rec, res, 100, size)
+			} else {
+				w.wantPart(rec, res, 0, size)
+			}
+		}
+	})
+}
+
+// A client that leaves costs no more than what is read ahead.
+func TestSlicesOfGoneClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newSliceWorld(t, 30*sliceLength, "a")
+		defer w.close()
+		ctx, cancel := context.WithCancel(t.Context())
+		r := httptest.NewRequest("GET", "http://origin.test/x", nil).WithContext(ctx)
+		r.Header.Set("Range", "bytes=0-")
+		rec := &leavingClient{ResponseRecorder: httptest.NewRecorder(), after: 3 * sliceLength / 2, leave: cancel}
+		if res := w.caches["a"].Serve(rec, r); res.Err == nil {
+			t.Error("no error")
+		}
+		if asked := w.asked(); len(asked) > 2+readAhead {
+			t.Errorf("the origin was asked for %q", asked)
+		}
+	})
+}
+
+type leavingClient struct {
+	*httptest.ResponseRecorder
+	after int
+	leave func()
+}
+
+func (c *leavingClient) Write(p []byte) (int, error) {
+	if c.after -= len(p); c.after < 0 {
+		c.leave()
+		return 0, io.ErrClosedPipe
+	}
+	return c.ResponseRecorder.Write(p)
+}
