@@ -28,13 +28,13 @@ func (s *schedule) adversary() {
 	slices.SortStableFunc(s.Requests, func(a, b request) int { return a.At - b.At })
 }
 
-// shortages adds what runs short, what is damaged, and mutated requests. Its source is another again.
+// shortages adds what runs short, what is damaged, mutated requests, and large pages. Its source is another again.
 func (s *schedule) shortages() {
 	rng := rand.New(rand.NewPCG(s.Seed, 0x73686f))
 	for _, add := range []struct {
 		one int // in so many seeds
 		of  func(*rand.Rand)
-	}{{6, s.shortOfMemory}, {5, s.changingRoom}, {5, s.noise}, {4, s.mutatedRequests}} {
+	}{{6, s.shortOfMemory}, {5, s.changingRoom}, {5, s.noise}, {4, s.mutatedRequests}, {6, s.slicedPages}} {
 		if rng.IntN(add.one) == 0 {
 			add.of(rng)
 		}

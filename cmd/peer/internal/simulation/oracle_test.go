@@ -385,7 +385,7 @@ func (w *world) digests() (wrong []string) {
 		// know how. What is published has the number of keys as of the last change of a position.
 		keys := len(listed)
 		for _, id := range listed {
-			if _, fields := rfc9111.SplitIdentity(id); len(fields) > 0 && !rfc9111.AlwaysGuessed(fields) {
+			if _, fields := rfc9111.SplitIdentity(id); len(fields) > 0 && !rfc9111.AlwaysGuessed(fields) && !rfc9111.IsSlice(id) {
 				keys++
 			}
 		}

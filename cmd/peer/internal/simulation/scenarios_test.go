@@ -127,3 +127,27 @@ func (s *schedule) partsOfLarge(rng *rand.Rand) {
 		s.Faults = append(s.Faults, f)
 	}
 }
+
+// slicedPages adds large pages, which are kept in slices also when they are requested whole. Several peers are
+// asked for them and for parts over the edge of a slice, while the pages change, are purged, and sources break off.
+func (s *schedule) slicedPages(rng *rand.Rand) {
+	s.Sites, s.Slices, s.Store = true, 1<<20+1, max(s.Store, 8<<20)
+	for i := range 2 {
+		url := deepURL + s.First + 1 + i
+		s.Extra = append(s.Extra, url)
+		at := rng.IntN(s.Seconds * 1000)
+		for range 4 + rng.IntN(6) {
+			r := request{At: at, Node: rng.IntN(s.Peers), URL: url, Kind: "get"}
+			if rng.IntN(2) == 0 {
+				r.Kind, r.N, r.Last = "part", rng.Int64N(1<<20), 1<<20-1+rng.Int64N(600_000)
+			}
+			s.Requests = append(s.Requests, r)
+			if rng.IntN(2) == 0 {
+				f := fault{At: at - 50, URL: url, To: theOrigin, Node: r.Node, N: rng.Int64N(700_000), For: 500 + rng.IntN(5000)}
+				f.Kind = []string{"cut", "origin-reset", "stall", "slow", "late", "change-one", "purge", "purge-everywhere"}[rng.IntN(8)]
+				s.Faults = append(s.Faults, f)
+			}
+			at += rng.IntN(3000)
+		}
+	}
+}

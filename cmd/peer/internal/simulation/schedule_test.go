@@ -19,6 +19,7 @@ type schedule struct {
 
 	Limit   int64 `json:"limit,omitempty"`   // bytes of memory that each peer's process may take; 0 = without limit
 	Sites   bool  `json:"sites,omitempty"`   // there are two origins, each of its own host
+	Slices  int64 `json:"slices,omitempty"`  // bytes from which pages are kept in slices; 0 = the default
 	Given   int   `json:"given,omitempty"`   // seconds for which what a sibling gave is served; 0 = without limit
 	Compare int   `json:"compare,omitempty"` // one in so many answers of siblings is compared with the origin's; 0 = none
 

@@ -177,6 +177,9 @@ func (p *page) header(v version, now time.Time) string {
 	if p.rule.mod {
 		b.WriteString("Last-Modified: " + v.modified().Format(http.TimeFormat) + "\r\n")
 	}
+	if p.ranges && p.url >= deepURL && p.url < dullURL {
+		b.WriteString("Accept-Ranges: bytes\r\n")
+	}
 	b.WriteString(p.tagField())
 	b.WriteString(p.connectionFields())
 	return b.String()

@@ -79,8 +79,14 @@ func (s *schedule) lateWindows(rng *rand.Rand) {
 	}
 }
 
-// coverPlaces notes the kind of an answer for a page of a cold origin, or from the smallest store.
+// coverPlaces notes the kind of an answer for a large page, for one of a cold origin, or from the smallest store.
 func (w *world) coverPlaces(r *result, status string) {
+	if r.URL >= deepURL && r.URL < dullURL && r.complete && pageOf(r.URL).ranges && pageOf(r.URL).rule.tag && (r.Kind == "get" || r.N < 1<<20 && r.Last >= 1<<20) {
+		w.sometimes("an answer over the edge of a slice")
+		if strings.Contains(status, "detail=sibling") {
+			w.sometimes("an answer that begins with a sibling's slice")
+		}
+	}
 	if r.URL >= coldURL && r.URL < walkURL && r.status == 200 {
 		if strings.Contains(status, "detail=sibling") {
 			w.sometimes("a page of a cold origin from a sibling")

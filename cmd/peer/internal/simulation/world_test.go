@@ -191,7 +191,7 @@ func (p *peer) start() error {
 	}
 	if p.w.s.Sites {
 		cold, _ := url.Parse("http://" + coldIP + ":8080")
-		cfg.Origin, cfg.Sites = nil, []proxy.Site{{Origins: []*url.URL{base}}, {Hosts: []string{"cold"}, Origins: []*url.URL{cold}}}
+		cfg.Origin, cfg.Sites = nil, []proxy.Site{{Origins: []*url.URL{base}, SliceFrom: p.w.s.Slices}, {Hosts: []string{"cold"}, Origins: []*url.URL{cold}}}
 	}
 	for i := range p.w.s.Peers {
 		if i != p.index {
