@@ -1090,11 +1090,12 @@ static char *token(void) {
 
 static u64 number(void) { return strtoull(token(), NULL, 10); }
 
+static int digit(char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1; }
+
 static Bytes hex(void) {
   const char *t = token();
   Bytes b = {0};
-  unsigned v;
-  for (; *t && *t != '-' && sscanf(t, "%2x", &v) == 1; t += 2) put1(&b, (u8)v);
+  for (; digit(t[0]) >= 0 && digit(t[1]) >= 0; t += 2) put1(&b, (u8)(digit(t[0]) << 4 | digit(t[1])));
   return b;
 }
 
