@@ -66,7 +66,7 @@ func (x *Index) SetMemoryLimit(bytes int) {
 func (x *Index) Set(peer string, f *digest.Filter) error { return x.Apply(peer, nil, f) }
 
 // Expect says that the index will have this many peers. A table that grows then has room for those that are
-// missing, as large as those that it has on average, but for eight times what it has at most. So a peer
+// missing, as large as those that it has on average, but for three times what it has at most. So a peer
 // that starts moves most codes once and not several times. Zero, the default, means that nothing is known.
 func (x *Index) Expect(peers int) {
 	x.begun().write.Lock()

@@ -27,7 +27,7 @@ func TestExpect(t *testing.T) {
 		audit(t, x, filters)
 		work[expect], memory[expect] = x.table.work, x.MemoryBytes()
 	}
-	if work[peers] > work[0]*3/4 || work[3] > work[0]*5/4 {
+	if work[peers] > work[0]*4/5 || work[3] > work[0]*5/4 {
 		t.Errorf("the work is %v", work)
 	}
 	if memory[peers] > memory[0]*13/10 {

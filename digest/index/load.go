@@ -102,7 +102,7 @@ const insertFrom = 2
 
 // ahead returns how many more codes are expected, as a multiple of those in the table.
 func (t *table) ahead() float64 {
-	const most = 8              // times what there is: a few peers of many may be large
+	const most = 3              // times what there is: what is expected may not come, and its room is memory
 	now := len(t.present()) - 1 // without the one that is being loaded
 	if now < 1 || t.expect <= now {
 		return 0
