@@ -57,7 +57,7 @@ func newLife(most int, interval time.Duration) *life {
 }
 
 // spare reports whether a probe of a peer need not be sent. others is how many peers there are.
-func (l *life) spare(to netip.AddrPort, others int, now time.Time) bool {
+func (l *life) spare(to netip.AddrPort, others int32, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	p := l.peers[to]

@@ -83,14 +83,16 @@ func (n *Node) watched() (current func() *digest.Filter) {
 	return m.inUse.Load
 }
 
-// sumMembers updates the hash of the names and metadata of all live members, including this one. It
+// sumMembers counts the live members, and updates the hash of their names and metadata and this one's. It
 // runs in the node's loop, or before the loop starts.
 func (n *Node) sumMembers() {
 	sum := memberSum(n.cfg.Name, delegate{n}.NodeMeta(0))
-	for _, m := range n.liveMembers() {
+	live := n.liveMembers()
+	for _, m := range live {
 		sum += memberSum(m.name, m.info.Load().metadata)
 	}
 	n.memberSum.Store(sum)
+	n.others.Store(int32(len(live)))
 }
 
 func memberSum(name string, meta []byte) uint64 {

@@ -63,6 +63,7 @@ type Node struct {
 	datagrams chan []byte
 	sum       atomic.Uint32 // of the digests and members that this peer knows
 	memberSum atomic.Uint64 // of the names and metadata of live members
+	others    atomic.Int32  // live members
 	woken     chan struct{}
 	calls     chan func() // for loop
 	publisher chan func() // for publishLoop

@@ -184,7 +184,7 @@ func (t *transport) WriteTo(b []byte, addr string) (time.Time, error) {
 // short returns the short form of a packet of memberlist's, if it has one, or answers it itself.
 func (t *transport) short(b []byte, to netip.AddrPort) (short []byte, spared bool) {
 	short, now := shorten(b), time.Now()
-	switch others := len(t.n.liveMembers()); {
+	switch others := t.n.others.Load(); {
 	case kindOf(short) != ofProbe:
 	case short[0] == shortAck && others == 1:
 		short = t.life.answers(short, to, now)
