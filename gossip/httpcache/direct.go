@@ -37,12 +37,12 @@ func atOnce(w http.ResponseWriter) bool {
 	return ok && now.AtOnce()
 }
 
-// answerDirectly writes the header and the body of a whole answer to the client's connection at
+// answerDirectly writes the header and the body of an answer to the client's connection at
 // once. Most answers of a busy cache are of this kind. It returns the connection; nil = nothing was
-// sent: the answer is not whole, the connection is not plain HTTP/1.1, or w is [Refusable] and must
+// sent: the answer is neither whole nor a part, the connection is not plain HTTP/1.1, or w is [Refusable] and must
 // see what is sent. n is the length of body, which may be the beginning of what the answer has.
 func (c *Cache) answerDirectly(w http.ResponseWriter, r *request, e *entry, p rfc9111.Part, st rfc9111.Status, via []string, body io.Reader, n int64, res *Result) Conn {
-	if p.Status != e.Status || p.ContentRange != "" || noBody(p.Status) || r.ProtoMajor != 1 || r.ProtoMinor != 1 || r.Close ||
+	if p.Status != e.Status && p.Status != http.StatusPartialContent || noBody(p.Status) || r.ProtoMajor != 1 || r.ProtoMinor != 1 || r.Close ||
 		!st.Hit && !st.Collapsed && e.Control.NoCacheFields != nil { // these were validated, see Fill
 		return nil
 	}
@@ -50,7 +50,7 @@ func (c *Cache) answerDirectly(w http.ResponseWriter, r *request, e *entry, p rf
 	if _, watched := w.(Refusable); watched || to == nil {
 		return nil
 	}
-	h := e.appendHit(to.Buffer())
+	h := e.appendHit(to.Buffer(), p.Status)
 	h = append(h, "Age: "...)
 	now := c.now()
 	if planted.Fault == "age-of-arrival" {
@@ -70,6 +70,9 @@ func (c *Cache) answerDirectly(w http.ResponseWriter, r *request, e *entry, p rf
 		for _, line := range e.Header[rfc9111.ClusterControl] {
 			h = append(append(h, "\r\n"+rfc9111.ClusterControl+": "...), line...)
 		}
+	}
+	if p.ContentRange != "" {
+		h = append(append(h, "\r\nContent-Range: "...), p.ContentRange...)
 	}
 	h = append(h, "\r\nContent-Length: "...)
 	h = strconv.AppendInt(h, p.Length, 10)

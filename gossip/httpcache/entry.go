@@ -166,10 +166,10 @@ func parseFields(s string) (h http.Header, text string, ok bool) {
 
 // appendHit appends to b the status line and the fields of a hit, except those that depend
 // on the time or the request.
-func (e *entry) appendHit(b []byte) []byte {
+func (e *entry) appendHit(b []byte, status int) []byte {
 	b = append(b, "HTTP/1.1 "...)
-	b = strconv.AppendInt(b, int64(e.Status), 10)
-	b = append(append(append(b, ' '), http.StatusText(e.Status)...), "\r\n"...)
+	b = strconv.AppendInt(b, int64(status), 10)
+	b = append(append(append(b, ' '), http.StatusText(status)...), "\r\n"...)
 	served := e.served
 	if served == nil { // the entry was not read from the store
 		var text strings.Builder

@@ -37,7 +37,7 @@ func TestEntryFields(t *testing.T) {
 			want["Via"] = e.via
 			var text bytes.Buffer
 			want.Write(&text)
-			status, got, _ := strings.Cut(string(e.appendHit(nil)), "\r\n")
+			status, got, _ := strings.Cut(string(e.appendHit(nil, e.Status)), "\r\n")
 			if status != "HTTP/1.1 203 Non-Authoritative Information" {
 				t.Errorf("%s, %s: %q", name, kind, status)
 			}

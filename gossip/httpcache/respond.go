@@ -81,7 +81,7 @@ func (c *Cache) serveArriving(w http.ResponseWriter, r *request, got *result, st
 	if whole := body.Whole(); len(whole) > oneWrite && r.Method == http.MethodGet {
 		p := got.entry.PartFor(r.Request, int64(len(whole)))
 		res := Result{Status: p.Status}
-		if got.entry.of.size == 0 && c.answerDirectly(w, r, got.entry, p, st, via, bytes.NewBuffer(whole), p.Length, &res) != nil {
+		if got.entry.of.size == 0 && c.answerDirectly(w, r, got.entry, p, st, via, bytes.NewBuffer(whole[p.Offset:p.Offset+p.Length]), p.Length, &res) != nil {
 			res.Broken = res.Err != nil
 			return res, true
 		}

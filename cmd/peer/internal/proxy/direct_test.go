@@ -32,11 +32,15 @@ func TestDirectAnswers(t *testing.T) {
 			}, "a")
 			defer w.close()
 			for _, path := range []string{"/x", "/typed", "/teapot"} {
-				for _, method := range []string{"GET", "HEAD"} {
+				for _, method := range []string{"GET", "HEAD", "PART"} {
 					w.get("a", path)
 					time.Sleep(7 * time.Second)
-					direct := w.do("a", method, path, "")
-					usual := w.do("a", method, path, "", "Connection: close")
+					fields := "Range: none"
+					if method == "PART" {
+						method, fields = "GET", "Range: bytes=1-70000"
+					}
+					direct := w.do("a", method, path, "", fields)
+					usual := w.do("a", method, path, "", fields, "Connection: close")
 					if usual.Close && usual.Header.Get("Connection") == "close" {
 						usual.Header.Del("Connection")
 					}
