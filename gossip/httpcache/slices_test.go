@@ -463,6 +463,63 @@ func TestSlicesOfBrokenSibling(t *testing.T) {
 	})
 }
 
+// A slice that a sibling gave is compared with the origin's, at its place in the whole.
+func TestSlicesCompared(t *testing.T) {
+	for _, lies := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			const size = 9*sliceLength + 100
+			w := newSliceWorld(t, size, "a", "b")
+			defer w.close()
+			b := w.caches["b"]
+			b.cfg.Compare = 1
+			w.get("a", "Range: bytes=3000000-")
+			w.asked()
+			if lies {
+				w.mu.Lock()
+				w.body = bytes.Repeat([]byte{7}, size)
+				w.mu.Unlock()
+			}
+			w.get("b", "Range: bytes=3200000-3200001")
+			w.get("b", fmt.Sprintf("Range: bytes=%d-", size-5))
+			asked := w.asked()
+			for _, part := range asked {
+				var first, last int
+				if n, _ := fmt.Sscanf(part, "bytes=%d-%d", &first, &last); n != 2 || last-first >= comparedPart || first < 2*sliceLength || last >= size {
+					t.Errorf("the origin was asked for %q", asked)
+				}
+			}
+			want := uint64(len(asked))
+			if compared, refuted := b.SiblingsCompared.Load(), b.SiblingsRefuted.Load(); want == 0 || compared != want || (refuted > 0) != lies {
+				t.Errorf("lies %v: %d comparisons, %d different; the origin was asked %d times", lies, compared, refuted, want)
+			}
+		})
+	}
+}
+
+// Slices of a response that varies are those of the variant that the client selects, and siblings find them.
+func TestSlicesVary(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const size = 3 * sliceLength
+		w := newSliceWorld(t, size, "a", "b")
+		defer w.close()
+		w.rewrite = func(h http.Header) { h.Set("Vary", "Accept-Encoding") }
+		for _, step := range []struct {
+			peer, coding string
+			asked        []string
+		}{
+			{"a", "gzip", []string{"bytes=0-1048575", "bytes=1048576-2097151"}},
+			{"a", "gzip", nil},
+			{"a", "br", []string{"bytes=0-1048575", "bytes=1048576-2097151"}},
+			{"b", "br", nil},
+			{"b", "gzip", nil},
+		} {
+			rec, res := w.get(step.peer, "Range: bytes=1000000-1100000", "Accept-Encoding: "+step.coding)
+			w.wantPart(rec, res, 1000000, 1100001)
+			w.wantAsked(step.peer+" for "+step.coding, step.asked...)
+		}
+	})
+}
+
 // A client that leaves costs no more than what is read ahead.
 func TestSlicesOfGoneClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
