@@ -21,6 +21,8 @@ type grammar struct {
 	Status   statusCommand   `cmd:"" help:"Show the state of a running peer."`
 	Members  membersCommand  `cmd:"" help:"Show the cluster as a running peer sees it."`
 	Why      whyCommand      `cmd:"" help:"Show what a running peer would do with a request, and why."`
+	Log      logCommand      `cmd:"" help:"Show the last requests that peers did not answer from their stores, and why."`
+	Top      topCommand      `cmd:"" help:"Show for which URLs, sites or reasons most requests are no hits."`
 	Reload   reloadCommand   `cmd:"" help:"Have a running peer read its configuration again."`
 	Purge    purgeCommand    `cmd:"" help:"Remove a URL from the store of a running peer, or of all peers."`
 	Inspect  inspectCommand  `cmd:"" help:"Decode a digest from a file or a running peer."`

@@ -1,8 +1,13 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -176,5 +181,73 @@ func TestPlan(t *testing.T) {
 				t.Errorf("%s: no %q in\n%s", name, want, text)
 			}
 		}
+	}
+}
+
+// Why requests were no hits is remembered by each peer, and shown for all: by log, top and why.
+func TestPastReasons(t *testing.T) {
+	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header()["Date"] = nil
+		switch r.URL.Path {
+		case "/private":
+			w.Header().Set("Cache-Control", "private")
+		case "/kept":
+			w.Header().Set("Cache-Control", "max-age=60")
+		}
+		io.WriteString(w, "body")
+	}))
+	defer app.Close()
+	a := inProcess(t, local(t, "a", "--origin", app.URL))
+	b := inProcess(t, local(t, "b", "--origin", app.URL, "--join", a.gossip))
+	for _, path := range []string{"/private", "/private", "/private", "/kept", "/kept", "/plain?token=secret"} {
+		ask(t, a.listen, path, "")
+	}
+	eventually(t, time.Minute, "b gets it from a", func() bool {
+		r, _ := ask(t, b.listen, "/kept", "")
+		return strings.Contains(r.Header.Get("Cache-Status"), "hit")
+	})
+	command := func(args ...string) string {
+		t.Helper()
+		var out, errs bytes.Buffer
+		if err := run(t.Context(), append(args, "--admin", b.admin), &out, &errs); err != nil {
+			t.Fatalf("%v: %v", args, err)
+		}
+		return out.String()
+	}
+	for _, c := range []struct {
+		args      []string
+		want, not []string
+	}{
+		{[]string{"log"}, []string{"a GET 200 " + app.URL + "/private", "nothing stored; the answer is private", "no lifetime is stated", "/plain?…", "b GET 200 " + app.URL + "/kept"}, []string{"secret"}},
+		{[]string{"log", "--queries", "--reason", "no-lifetime"}, []string{"token=secret"}, []string{"/private", "/kept"}},
+		{[]string{"log", "--here"}, []string{"/kept"}, []string{"/private"}},
+		{[]string{"top", "--by", "reason"}, []string{"the answer is private", "MISSES"}, nil},
+		{[]string{"top", "--by", "url", "--most", "1"}, []string{"/private"}, []string{"/plain"}},
+	} {
+		out := command(c.args...)
+		for _, want := range c.want {
+			if !strings.Contains(out, want) {
+				t.Errorf("peer %v lacks %q:\n%s", c.args, want, out)
+			}
+		}
+		for _, not := range c.not {
+			if strings.Contains(out, not) {
+				t.Errorf("peer %v has %q:\n%s", c.args, not, out)
+			}
+		}
+	}
+	var out bytes.Buffer
+	if err := run(t.Context(), []string{"why", "/private", "--admin", a.admin}, &out, &out); err != nil || !strings.Contains(out.String(), "The last times that it was no hit:") {
+		t.Errorf("why: %v\n%s", err, out.String())
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	var followed lockedBuffer
+	go func() {
+		time.Sleep(time.Second)
+		ask(t, a.listen, "/new", "")
+	}()
+	if err := run(ctx, []string{"log", "--follow", "--last", "1", "--admin", b.admin}, &followed, &followed); err != nil || !strings.Contains(followed.String(), "/new") {
+		t.Errorf("log --follow: %v\n%s", err, followed.String())
 	}
 }

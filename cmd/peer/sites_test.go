@@ -323,10 +323,10 @@ func TestAccessLog(t *testing.T) {
 		t.Errorf("the peer ended with %d", code)
 	}
 	for name, want := range map[string]string{
-		path + ".1": `^192\.0\.2\.7 - - \[\S+ \S+\] "GET /x\?a HTTP/1\.1" 200 5 "-" "test" origin-fetch - 0\.\d{6} 4bf92f3577b34da6a3ce929d0e0e4736
-127\.0\.0\.1 - - \[.*\] "GET /x\?a HTTP/1\.1" 200 5 "-" "Go-http-client/1\.1" local-hit - 0\.\d{6} -
+		path + ".1": `^192\.0\.2\.7 - - \[\S+ \S+\] "GET /x\?a HTTP/1\.1" 200 5 "-" "test" origin-fetch - 0\.\d{6} 4bf92f3577b34da6a3ce929d0e0e4736 "fwd=uri-miss; fwd-status=200.*"
+127\.0\.0\.1 - - \[.*\] "GET /x\?a HTTP/1\.1" 200 5 "-" "Go-http-client/1\.1" local-hit - 0\.\d{6} - "-"
 $`,
-		path: `^127\.0\.0\.1 - - \[.*\] "GET /y HTTP/1\.1" 206 2 "-" ".*" origin-fetch - 0\.\d{6} -
+		path: `^127\.0\.0\.1 - - \[.*\] "GET /y HTTP/1\.1" 206 2 "-" ".*" origin-fetch - 0\.\d{6} - "fwd=uri-miss.*"
 $`,
 	} {
 		if got := read(name); !regexp.MustCompile(want).MatchString(got) {

@@ -121,5 +121,5 @@ func (c *Cache) refuse(w http.ResponseWriter, r *http.Request, code int, st rfc9
 	if r.Method != http.MethodHead && !late {
 		n, _ = w.Write([]byte(body))
 	}
-	return Result{Status: code, Bytes: int64(n)}
+	return Result{Status: code, Bytes: int64(n), Said: st}
 }

@@ -79,7 +79,7 @@ func (c *Cache) pass(w http.ResponseWriter, r *http.Request, reason string, see 
 	if !ok {
 		return fail(res.Err)
 	}
-	res.Outcome = Bypass
+	res.Outcome, res.Said = Bypass, st
 	if reason != "method" && reason != "bypass" {
 		res.Outcome = OriginFetch
 	}

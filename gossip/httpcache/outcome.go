@@ -35,16 +35,17 @@ func (o Outcome) String() string {
 
 // A Result is the result of one request.
 type Result struct {
-	Status        int     // sent to the client; 0 if none was
-	Outcome       Outcome //
-	Peer          string  // the sibling that answered, for SiblingHit
-	Asked         int     // siblings asked
-	FalseHits     int     // of those, how many had no fresh copy
-	SiblingErrors int     // of those, how many failed or were too slow
-	Stale         bool    // the answer was stale
-	Bytes         int64   // body bytes sent
-	Broken        bool    // the answer was cut short: the connection must be closed
-	Err           error   // why a request failed or was cut short; nil = it didn't
+	Status        int            // sent to the client; 0 if none was
+	Outcome       Outcome        //
+	Peer          string         // the sibling that answered, for SiblingHit
+	Asked         int            // siblings asked
+	FalseHits     int            // of those, how many had no fresh copy
+	SiblingErrors int            // of those, how many failed or were too slow
+	Stale         bool           // the answer was stale
+	Bytes         int64          // body bytes sent
+	Broken        bool           // the answer was cut short: the connection must be closed
+	Said          rfc9111.Status // what Cache-Status says of an answer that was no hit, without the cache's name
+	Err           error          // why a request failed or was cut short; nil = it didn't
 }
 
 // Counters count what a [Cache] does beyond single requests.

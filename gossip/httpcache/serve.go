@@ -248,6 +248,7 @@ func (got *result) describe(r *request, reason string, joined, late bool) (Resul
 		}
 	}
 	staleHere := got.stale && got.obj != nil
+	res.Said = st
 	switch {
 	case !joined:
 		res.Asked, res.FalseHits, res.SiblingErrors = got.asked, got.falseHits, got.siblingErrors
@@ -342,6 +343,6 @@ func (c *Cache) unanswered(w http.ResponseWriter, r *request, res Result, st rfc
 	fail := c.failure(err)
 	st.Detail, st.Stored = fail.detail, false
 	sent := c.refuse(w, r.Request, fail.status, st, fail.text)
-	res.Status, res.Bytes = sent.Status, sent.Bytes
+	res.Status, res.Bytes, res.Said = sent.Status, sent.Bytes, st
 	return failed(res, err)
 }

@@ -164,10 +164,10 @@ func (l *Log) Observe(e proxy.Event) {
 
 // appendCombined appends a line such as
 //
-//	192.0.2.7 - - [01/Jan/2027:12:00:00 +0000] "GET /x HTTP/1.1" 200 5 "-" "curl/8" local-hit - 0.000213 -
+//	192.0.2.7 - - [01/Jan/2027:12:00:00 +0000] "GET /x HTTP/1.1" 200 5 "-" "curl/8" local-hit - 0.000213 - "-"
 //
 // whose usual fields are followed by the outcome, the sibling that answered, the duration
-// in seconds, and the trace.
+// in seconds, the trace, and what Cache-Status says if it was no hit.
 func appendCombined(b, stamp []byte, e *proxy.Event) []byte {
 	r := e.Request
 	b = orDash(b, e.Client)
@@ -182,7 +182,8 @@ func appendCombined(b, stamp []byte, e *proxy.Event) []byte {
 	b = append(append(b, e.Outcome.String()...), ' ')
 	b = append(orDash(b, e.Peer), ' ')
 	b = append(seconds(b, e.Duration), ' ')
-	return append(orDash(b, e.Trace), '\n')
+	b = append(orDash(b, e.Trace), " \""...)
+	return append(said(b, e), "\"\n"...)
 }
 
 func orDash(b []byte, s string) []byte {
@@ -204,6 +205,9 @@ func appendJSON(b, stamp []byte, e *proxy.Event) []byte {
 			b = append(escape(append(b, f.name...), f.value, true), '"')
 		}
 	}
+	if e.Said.Fwd != "" || e.Said.Detail != "" {
+		b = append(said(append(b, `,"cache_status":"`...), e), '"')
+	}
 	b = strconv.AppendInt(append(b, `,"status":`...), int64(e.Status), 10)
 	b = strconv.AppendInt(append(b, `,"bytes":`...), e.Bytes, 10)
 	b = seconds(append(b, `,"seconds":`...), e.Duration)
@@ -214,6 +218,16 @@ func appendJSON(b, stamp []byte, e *proxy.Event) []byte {
 		b = append(b, `,"broken":true`...)
 	}
 	return append(b, "}\n"...)
+}
+
+// said appends what Cache-Status says of an answer that was no hit. It consists of tokens and numbers.
+func said(b []byte, e *proxy.Event) []byte {
+	from, st := len(b), e.Said
+	st.Cache = "x"
+	if b = st.Append(b); len(b) == from+len("x") {
+		return append(b[:from], '-')
+	}
+	return append(b[:from], b[from+len("x; "):]...)
 }
 
 // seconds appends a duration with six decimals. strconv.AppendFloat takes three times as long.

@@ -23,6 +23,7 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
 	"github.com/summarycache/summarycache/gossip/httpcache"
 	"github.com/summarycache/summarycache/gossip/httpcache/diskstore"
+	"github.com/summarycache/summarycache/gossip/rfc9111"
 	"github.com/summarycache/summarycache/sim/cputime"
 )
 
@@ -30,6 +31,7 @@ func event() proxy.Event {
 	e := proxy.Event{Request: &http.Request{Method: "GET", RequestURI: "/a?b=\"c\"", Proto: "HTTP/1.1", Host: "shop.example",
 		Header: http.Header{"User-Agent": {"ä\nb\xff"}}}, Client: "192.0.2.7", Trace: "4bf92f", Duration: 1500 * time.Microsecond}
 	e.Status, e.Bytes, e.Outcome, e.Peer = 200, 5, httpcache.SiblingHit, "cache-2"
+	e.Said = rfc9111.Status{Fwd: "uri-miss", Detail: "sibling"}
 	return e
 }
 
@@ -48,8 +50,8 @@ func TestLines(t *testing.T) {
 	l.Observe(event())
 	l.Observe(proxy.Event{Request: &http.Request{Method: "POST", RequestURI: "/", Proto: "HTTP/1.0"}})
 	l.Close()
-	want := regexp.MustCompile(`^192\.0\.2\.7 - - \[\d\d/\w{3}/\d{4}:\d\d:\d\d:\d\d [+-]\d{4}\] "GET /a\?b=\\"c\\" HTTP/1\.1" 200 5 "-" "ä\\x0ab\\xff" sibling-hit cache-2 0\.001500 4bf92f
-- - - \[.*\] "POST / HTTP/1\.0" 0 0 "-" "-" none - 0\.000000 -
+	want := regexp.MustCompile(`^192\.0\.2\.7 - - \[\d\d/\w{3}/\d{4}:\d\d:\d\d:\d\d [+-]\d{4}\] "GET /a\?b=\\"c\\" HTTP/1\.1" 200 5 "-" "ä\\x0ab\\xff" sibling-hit cache-2 0\.001500 4bf92f "fwd=uri-miss; detail=sibling"
+- - - \[.*\] "POST / HTTP/1\.0" 0 0 "-" "-" none - 0\.000000 - "-"
 $`)
 	if !want.MatchString(b.String()) {
 		t.Errorf("combined: %q", b.String())

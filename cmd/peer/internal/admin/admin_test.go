@@ -83,6 +83,10 @@ func (s source) Purge(_ context.Context, o PurgeRequest) (PurgeReport, error) {
 	return PurgeReport{Peers: []Purged{{Peer: "peer-1", Removed: 3}, {Peer: o.URL, Error: fmt.Sprint(o.Prefix, o.Everywhere)}}}, nil
 }
 
+func (s source) Misses(_ context.Context, q PastRequest) Misses {
+	return Misses{Misses: []Miss{{At: s.status.Now, Peer: "peer-1", Method: "GET", URL: "http://a.test/" + q.URL + "|" + q.Site, Outcome: "origin-fetch", Reason: "uri-miss"}}, Silent: []Holder{}}
+}
+
 func (s source) Reload(in ReloadRequest) (ReloadReport, error) {
 	if !in.DryRun {
 		return ReloadReport{}, errors.New("peer.yaml:3: drain \"soon\" is not a time")

@@ -32,6 +32,11 @@ func (c Client) Cluster(ctx context.Context) (all Cluster, err error) {
 	return all, c.get(ctx, "/cluster.json", &all)
 }
 
+// Misses fetches the last requests that were not answered from the store.
+func (c Client) Misses(ctx context.Context, q PastRequest) (all Misses, err error) {
+	return all, c.get(ctx, "/misses.json?"+q.values().Encode(), &all)
+}
+
 // Why fetches an explanation of how a request would be answered; see [HeaderOf] for the lines of
 // its header.
 func (c Client) Why(ctx context.Context, method, target string, header []string) (e Explanation, err error) {

@@ -30,6 +30,12 @@ var operations = map[string]object{
 		answers{"200": text(), "503": text()}),
 	"GET /status":      described("The status, as a text", "What `peer status` prints.", nil, answers{"200": text()}),
 	"GET /status.json": described("The status", "Everything about the peer as it is now.", nil, answers{"200": jsonOf[Status]()}),
+	"GET /misses.json": described("Recent misses", "The last requests of clients that were not answered from the store, and why. Each peer remembers 4,096.", []object{
+		query("url", false, "A part of the URL.", object{"type": "string"}), query("site", false, "Its host.", object{"type": "string"}),
+		query("reason", false, "After fwd or detail in Cache-Status.", object{"type": "string"}), query("outcome", false, "As in the metric peer_requests_total.", object{"type": "string"}),
+		query("since", false, "Only later ones, RFC 3339.", object{"type": "string", "format": "date-time"}), query("last", false, "So many.", object{"type": "integer"}),
+		query("queries", false, "1 = URLs with their queries.", object{"type": "string"}), query("everywhere", false, "1 = of all peers.", object{"type": "string"}),
+	}, answers{"200": jsonOf[Misses](), "400": text()}),
 	"GET /cluster.json": described("The status of the whole cluster", "What every peer says of itself, this one first. Those that do not answer within a second have an error in their row.", nil,
 		answers{"200": jsonOf[Cluster]()}),
 	"GET /history.json": described("The last hour and day", "Samples, the oldest first; the last is of now and is always there.", []object{

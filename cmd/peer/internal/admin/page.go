@@ -35,7 +35,7 @@ func hashOf(open, end string) string {
 func servePage(mux *http.ServeMux, s Source) {
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) {
 		if !strings.Contains(r.Header.Get("Accept"), "text/html") {
-			plain(w, http.StatusOK, "/healthz /readyz /metrics /status /status.json /history.json /events.json /cluster.json /why?url= /digest?peer= /openapi.json /debug/pprof/\n")
+			plain(w, http.StatusOK, "/healthz /readyz /metrics /status /status.json /history.json /events.json /misses.json /cluster.json /why?url= /digest?peer= /openapi.json /debug/pprof/\n")
 			return
 		}
 		h := w.Header()
@@ -64,5 +64,13 @@ func servePage(mux *http.ServeMux, s Source) {
 		writeJSON(w, all[first:])
 	})
 	mux.HandleFunc("GET /events.json", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, s.Events()) })
+	mux.HandleFunc("GET /misses.json", func(w http.ResponseWriter, r *http.Request) {
+		q, err := pastRequest(r.URL.Query())
+		if err != nil {
+			plain(w, http.StatusBadRequest, err.Error()+"\n")
+			return
+		}
+		writeJSON(w, s.Misses(r.Context(), q))
+	})
 	mux.HandleFunc("GET /cluster.json", func(w http.ResponseWriter, r *http.Request) { writeJSON(w, s.Cluster(r.Context())) })
 }

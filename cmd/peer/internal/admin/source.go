@@ -23,6 +23,9 @@ type Source interface {
 	// Cluster returns the rows of all peers, this one first. Each peer reports its own row.
 	// A peer that is dead or does not answer within a second has a row that says so.
 	Cluster(context.Context) Cluster
+	// Misses returns the last requests of clients that were not answered from the store, and why,
+	// here or, within a second, everywhere.
+	Misses(context.Context, PastRequest) Misses
 	// Why explains how a request would be answered. It returns an error for an invalid request.
 	Why(WhyRequest) (Explanation, error)
 	// Holders returns what each other peer stores for the URL of a request, within a second.
@@ -59,6 +62,7 @@ type Explanation struct {
 	Rules   []rules.Decision `json:"rules,omitempty"` // the decisions of rules about the request
 	Matches []Match          `json:"matches"`         // the result of each lookup in a digest: for each digest and each identity of the request
 	Others  []Holder         `json:"others"`          // what the other peers store
+	Past    []Miss           `json:"past"`            // the last requests for the URL that the peer did not answer from its store, the latest first
 }
 
 // A Holder lists the responses that a peer stores for a URL.

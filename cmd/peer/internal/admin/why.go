@@ -16,6 +16,12 @@ func ExplanationText(e Explanation) string {
 	for _, d := range e.Rules {
 		fmt.Fprintf(&b, "Rule %s: %s\n", d.Rule, d.What)
 	}
+	if len(e.Past) > 0 {
+		b.WriteString("\nThe last times that it was no hit:\n")
+		for _, m := range e.Past {
+			b.WriteString(m.Line())
+		}
+	}
 	b.WriteString(holdersText(append([]Holder{{Peer: e.Peer, Stored: e.Stored}}, e.Others...)))
 	if len(e.Matches) > 0 {
 		t := table.New("PEER", "STATE", "VARIANT", "DIGEST SAYS", ">WRONG ODDS", "DIGEST AGE", ">ROUND TRIP", ">ODDS", ">COST", "ASKED")

@@ -154,12 +154,12 @@ func (n *Node) proxyConfig(o Options) proxy.Config {
 		Late:    n.lateness.Now,
 		Own:     n.ownPaths(),
 		Admit:   n.roster.admit,
-		Observe: n.durations.Observe,
 		Tracing: n.tracing,
 	}
-	if n.access != nil {
-		c.Observe = func(e proxy.Event) {
-			n.durations.Observe(e)
+	c.Observe = func(e proxy.Event) {
+		n.durations.Observe(e)
+		n.past.Observe(&e)
+		if n.access != nil {
 			n.access.Observe(e)
 		}
 	}

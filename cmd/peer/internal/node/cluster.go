@@ -94,6 +94,22 @@ func (n *Node) askCluster() admin.Cluster {
 	return n.cluster.Cluster
 }
 
+// Misses returns the last misses; see [admin.Source].
+func (n *Node) Misses(ctx context.Context, q admin.PastRequest) admin.Misses {
+	all := admin.Misses{Silent: []admin.Holder{}}
+	own, others := n.past.Latest(n.config().Name, q), [][]admin.Miss(nil)
+	if q.Everywhere {
+		for _, a := range askAll[[]admin.Miss](ctx, n, commandPast, q) {
+			if a.err != "" {
+				all.Silent = append(all.Silent, admin.Holder{Peer: a.member.Name, Error: a.err, Stored: []httpcache.Stored{}})
+			}
+			others = append(others, a.said)
+		}
+	}
+	all.Misses = admin.MissesOf(own, others, q.Last)
+	return all
+}
+
 // Holders returns what each other peer stores; see [admin.Source]. Like a request to a sibling,
 // it passes on neither cookies nor credentials.
 func (n *Node) Holders(ctx context.Context, in admin.WhyRequest) []admin.Holder {

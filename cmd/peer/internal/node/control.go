@@ -21,6 +21,7 @@ const purgeWait = 800 * time.Millisecond
 
 const (
 	commandRow  = "row"  // returns an [admin.ClusterRow]
+	commandPast = "past" // returns the misses that an [admin.PastRequest] selects, as []admin.Miss
 	commandHeld = "held" // returns the responses stored for the URL of an [admin.WhyRequest], as []cache.Stored
 )
 
@@ -29,6 +30,12 @@ func (n *Node) handleCommand(_ context.Context, _, operation string, body []byte
 	switch operation {
 	case commandRow:
 		return admin.RowOf(n.Status()), nil
+	case commandPast:
+		var in admin.PastRequest
+		if err := json.Unmarshal(body, &in); err != nil {
+			return nil, err
+		}
+		return n.past.Latest(n.config().Name, in), nil
 	case commandHeld:
 		var in admin.WhyRequest
 		if err := json.Unmarshal(body, &in); err != nil {

@@ -91,6 +91,7 @@ type Node struct {
 	tracing     *tracing.Tracer // nil = off
 	access      *accesslog.Log  // nil = none
 	durations   *admin.Durations
+	past        admin.Past
 	history     admin.History
 	events      *admin.Events // the last lines of the log
 	watchdog    *health.Watchdog

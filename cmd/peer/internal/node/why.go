@@ -11,6 +11,9 @@ import (
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
+// pastShown is how many misses an explanation has.
+const pastShown = 3
+
 // Why explains what the peer would do with a request; see [admin.Source].
 func (n *Node) Why(in admin.WhyRequest) (admin.Explanation, error) {
 	method := cmp.Or(in.Method, http.MethodGet)
@@ -18,7 +21,7 @@ func (n *Node) Why(in admin.WhyRequest) (admin.Explanation, error) {
 	if err != nil {
 		return admin.Explanation{}, err
 	}
-	out := admin.Explanation{Peer: n.config().Name, Method: method, Explanation: e, Rules: decided, Matches: []admin.Match{}, Others: []admin.Holder{}}
+	out := admin.Explanation{Peer: n.config().Name, Method: method, Explanation: e, Rules: decided, Matches: []admin.Match{}, Others: []admin.Holder{}, Past: n.past.Latest(n.config().Name, admin.PastRequest{Last: pastShown, Exact: e.URL, Queries: true})}
 	asked := n.matches(e.Identities, in.Header, &out)
 	out.Text = sentence(e, asked)
 	if strings.HasPrefix(in.URL, "/") && len(n.config().TrustedProxies) > 0 && len(e.Stored) == 0 {

@@ -1,0 +1,190 @@
+package admin
+
+import (
+	"cmp"
+	"errors"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
+	"github.com/summarycache/summarycache/gossip/httpcache"
+	"github.com/summarycache/summarycache/gossip/rfc9111"
+)
+
+const (
+	keptMisses = 4096 // how many misses a peer remembers
+	longestURL = 512  // bytes of each
+)
+
+// A Miss is a request of a client that was not answered from the store of its peer, or not wholly.
+type Miss struct {
+	At      time.Time `json:"at"` // when the answer ended
+	Peer    string    `json:"peer"`
+	Method  string    `json:"method"`
+	URL     string    `json:"url"`     // at most 512 bytes of it; ending in "?…" if its query is left out
+	Outcome string    `json:"outcome"` // as in the metric peer_requests_total
+	Reason  string    `json:"reason"`  // as in Cache-Status after fwd, why it was no hit; "" = unknown
+	Detail  string    `json:"detail"`  // as in Cache-Status after detail: why the answer was not stored, or what else there is to say
+	Status  int       `json:"status"`
+	Stored  bool      `json:"stored"`  // the answer was, or was being
+	Sibling string    `json:"sibling"` // that answered; "" = none
+	Asked   int       `json:"asked"`   // siblings
+	Bytes   int64     `json:"bytes"`
+	Seconds float64   `json:"seconds"`
+	Why     string    `json:"why"`   // in words
+	Error   string    `json:"error"` // why it failed or was cut short; "" = it was not
+}
+
+// A PastRequest selects misses. Empty fields select all.
+type PastRequest struct {
+	URL        string    `json:"url,omitempty"`  // a part of the URL
+	Site       string    `json:"site,omitempty"` // its host
+	Reason     string    `json:"reason,omitempty"`
+	Outcome    string    `json:"outcome,omitempty"`
+	Since      time.Time `json:"since,omitzero"`
+	Last       int       `json:"last,omitempty"`    // of them; 0 = all that there are
+	Exact      string    `json:"exact,omitempty"`   // the whole URL
+	Queries    bool      `json:"queries,omitempty"` // URLs with their queries
+	Everywhere bool      `json:"everywhere,omitempty"`
+}
+
+// Misses are those of one peer or of all.
+type Misses struct {
+	Misses []Miss   `json:"misses"` // the latest first
+	Silent []Holder `json:"silent"` // peers that do not answer, and why
+}
+
+// Past remembers the last misses. The zero Past is ready for use. It is safe for concurrent use.
+type Past struct {
+	mu   sync.Mutex
+	ring []pastMiss
+	next int
+}
+
+// A pastMiss is a Miss before anybody asks for it.
+type pastMiss struct {
+	at                        time.Time
+	method, url, sibling, err string
+	said                      rfc9111.Status
+	outcome                   httpcache.Outcome
+	status, asked             int
+	bytes                     int64
+	took                      time.Duration
+}
+
+// Observe remembers a request if it is a client's, and no whole hit.
+func (p *Past) Observe(e *proxy.Event) { p.observe(e, (*proxy.Event).URL) }
+
+func (p *Past) observe(e *proxy.Event, urlOf func(*proxy.Event) string) {
+	if e.Sibling || e.Refused || e.Outcome == httpcache.LocalHit && !e.Broken {
+		return
+	}
+	m := pastMiss{at: time.Now(), method: e.Request.Method, url: urlOf(e), said: e.Said, sibling: e.Peer,
+		outcome: e.Outcome, status: e.Status, asked: e.Asked, bytes: e.Bytes, took: e.Duration}
+	if len(m.url) > longestURL {
+		m.url = strings.ToValidUTF8(m.url[:longestURL-3], "") + "…"
+	}
+	m.url = strings.Clone(m.url) // it must not keep the request
+	if e.Err != nil {
+		m.err = e.Err.Error()
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.ring) < keptMisses {
+		p.ring = append(p.ring, m)
+		return
+	}
+	p.ring[p.next] = m
+	p.next = (p.next + 1) % keptMisses
+}
+
+// Latest returns the misses that q selects, the latest first.
+func (p *Past) Latest(peer string, q PastRequest) []Miss {
+	p.mu.Lock()
+	all := slices.Concat(p.ring[p.next:], p.ring[:p.next])
+	p.mu.Unlock()
+	list := []Miss{}
+	for _, m := range slices.Backward(all) {
+		if q.Last > 0 && len(list) == q.Last || !q.Since.IsZero() && !m.at.After(q.Since) {
+			break
+		}
+		if miss := m.told(peer); q.selects(&miss) {
+			miss.URL = shown(miss.URL, q.Queries)
+			list = append(list, miss)
+		}
+	}
+	return list
+}
+
+func (m *pastMiss) told(peer string) Miss {
+	told := Miss{At: m.at, Peer: peer, Method: m.method, URL: m.url, Outcome: m.outcome.String(), Reason: m.said.Fwd, Detail: m.said.Detail,
+		Status: m.status, Stored: m.said.Stored, Sibling: m.sibling, Asked: m.asked, Bytes: m.bytes, Seconds: m.took.Seconds(), Error: m.err}
+	told.Why = told.words()
+	return told
+}
+
+// pastRequest reads a PastRequest from the query of a URL.
+func pastRequest(v url.Values) (q PastRequest, err error) {
+	q = PastRequest{URL: v.Get("url"), Site: v.Get("site"), Reason: v.Get("reason"), Outcome: v.Get("outcome"), Queries: v.Get("queries") == "1", Everywhere: v.Get("everywhere") == "1"}
+	if text := v.Get("since"); text != "" {
+		if q.Since, err = time.Parse(time.RFC3339, text); err != nil {
+			return q, errors.New("since is not a time such as 2026-01-02T03:04:05Z (RFC 3339)")
+		}
+	}
+	if text := v.Get("last"); text != "" {
+		if q.Last, err = strconv.Atoi(text); err != nil || q.Last < 0 {
+			return q, errors.New("last is not a count")
+		}
+	}
+	return q, nil
+}
+
+// values returns the query from which pastRequest reads q.
+func (q PastRequest) values() url.Values {
+	v := url.Values{"url": {q.URL}, "site": {q.Site}, "reason": {q.Reason}, "outcome": {q.Outcome}, "last": {strconv.Itoa(q.Last)}}
+	if !q.Since.IsZero() {
+		v.Set("since", q.Since.UTC().Format(time.RFC3339Nano))
+	}
+	for name, set := range map[string]bool{"queries": q.Queries, "everywhere": q.Everywhere} {
+		if set {
+			v.Set(name, "1")
+		}
+	}
+	return v
+}
+
+func (q *PastRequest) selects(m *Miss) bool {
+	return strings.Contains(m.URL, q.URL) && (q.Exact == "" || m.URL == q.Exact) && (q.Site == "" || siteOf(m.URL) == q.Site) && (q.Reason == "" || m.Reason == q.Reason || m.Detail == q.Reason) &&
+		(q.Outcome == "" || m.Outcome == q.Outcome)
+}
+
+// shown returns a URL, without its query unless that is wanted: it may have names and tokens of people.
+func shown(text string, query bool) string {
+	if before, _, ok := strings.Cut(text, "?"); ok && !query {
+		return before + "?…"
+	}
+	return text
+}
+
+// siteOf returns the host of a URL, and of the target of a CONNECT.
+func siteOf(text string) string {
+	u, err := url.Parse(text)
+	if err != nil {
+		return ""
+	}
+	return cmp.Or(u.Host, text)
+}
+
+// MissesOf puts the misses of several peers in order.
+func MissesOf(own []Miss, others [][]Miss, last int) []Miss {
+	all := slices.Concat(append([][]Miss{own}, others...)...)
+	slices.SortStableFunc(all, func(a, b Miss) int { return b.At.Compare(a.At) })
+	if last > 0 {
+		all = all[:min(len(all), last)]
+	}
+	return all
+}

@@ -1,0 +1,94 @@
+package admin
+
+import (
+	"errors"
+	"fmt"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
+	"github.com/summarycache/summarycache/gossip/httpcache"
+	"github.com/summarycache/summarycache/gossip/rfc9111"
+)
+
+func miss(o httpcache.Outcome, said rfc9111.Status, change ...func(*proxy.Event)) *proxy.Event {
+	e := &proxy.Event{Request: httptest.NewRequest("GET", "/", nil), Duration: 3 * time.Millisecond}
+	e.Outcome, e.Said, e.Status, e.Bytes = o, said, 200, 7
+	for _, f := range change {
+		f(e)
+	}
+	return e
+}
+
+func (p *Past) seen(target string, e *proxy.Event) {
+	p.observe(e, func(*proxy.Event) string { return target })
+}
+
+// Past has clients' requests that were no whole hits, with the reasons that Cache-Status gives.
+func TestPast(t *testing.T) {
+	var p Past
+	at := func(n int) string { return fmt.Sprintf("http://a.test/%d", n) }
+	p.seen(at(1)+"?token=x", miss(httpcache.OriginFetch, rfc9111.Status{Fwd: "uri-miss", FwdStatus: 200, Detail: "private"}))
+	p.seen(at(2), miss(httpcache.LocalHit, rfc9111.Status{}))
+	p.seen(at(3), miss(httpcache.OriginFetch, rfc9111.Status{Fwd: "uri-miss"}, func(e *proxy.Event) { e.Sibling = true }))
+	p.seen("http://b.test/4", miss(httpcache.SiblingHit, rfc9111.Status{Fwd: "stale", Stored: true, Detail: "sibling"}, func(e *proxy.Event) { e.Peer = "p2" }))
+	p.seen(at(5), miss(httpcache.GatewayError, rfc9111.Status{Fwd: "uri-miss", Detail: "origin-unreachable"}, func(e *proxy.Event) { e.Err = errors.New("no route") }))
+	for _, c := range []struct {
+		q    PastRequest
+		want string
+	}{
+		{PastRequest{}, "http://a.test/5 http://b.test/4 http://a.test/1?…"},
+		{PastRequest{Queries: true, Last: 9}, "http://a.test/5 http://b.test/4 http://a.test/1?token=x"},
+		{PastRequest{Last: 2}, "http://a.test/5 http://b.test/4"},
+		{PastRequest{Site: "b.test"}, "http://b.test/4"},
+		{PastRequest{Reason: "private"}, "http://a.test/1?…"},
+		{PastRequest{Reason: "stale"}, "http://b.test/4"},
+		{PastRequest{Outcome: "gateway-error"}, "http://a.test/5"},
+		{PastRequest{URL: "test/4"}, "http://b.test/4"},
+		{PastRequest{Exact: "http://a.test/5"}, "http://a.test/5"},
+		{PastRequest{Since: time.Now()}, ""},
+	} {
+		var got []string
+		for _, m := range p.Latest("p", c.q) {
+			got = append(got, m.URL)
+		}
+		if strings.Join(got, " ") != c.want {
+			t.Errorf("%+v: %s, want %s", c.q, got, c.want)
+		}
+		if back, err := pastRequest(c.q.values()); c.q.Exact == "" && (err != nil || !back.Since.Equal(c.q.Since)) {
+			t.Errorf("%+v comes back as %+v, %v", c.q, back, err)
+		}
+	}
+	all := p.Latest("p", PastRequest{})
+	for i, want := range []string{"nothing stored; no route", "it was stale", "nothing stored; the answer is private"} {
+		if got := all[i].Why; got != want {
+			t.Errorf("%s: %q, want %q", all[i].URL, got, want)
+		}
+	}
+	text := TopText(Misses{Misses: all, Silent: []Holder{{Peer: "p3", Error: "dead for 3 s"}}}, "site", 1)
+	for _, want := range []string{"3 requests that were no hits since", "in 2 groups", "a.test", "66.7 %", "p3: dead for 3 s"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the largest group lacks %q:\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "b.test") {
+		t.Errorf("more groups than wanted:\n%s", text)
+	}
+}
+
+// Past is bounded, in misses and in bytes of each.
+func TestPastIsBounded(t *testing.T) {
+	var p Past
+	for i := range keptMisses + 10 {
+		p.seen(fmt.Sprintf("http://a.test/%d/%s", i, strings.Repeat("é", 1000)), miss(httpcache.OriginFetch, rfc9111.Status{}))
+	}
+	all := p.Latest("p", PastRequest{})
+	if len(all) != keptMisses || !strings.HasPrefix(all[0].URL, fmt.Sprintf("http://a.test/%d/", keptMisses+9)) || !strings.HasPrefix(all[keptMisses-1].URL, "http://a.test/10/") {
+		t.Errorf("%d misses, the latest %.40q, the oldest %.40q", len(all), all[0].URL, all[len(all)-1].URL)
+	}
+	if n := len(all[0].URL); n > longestURL+len("…") {
+		t.Errorf("a URL of %d bytes", n)
+	}
+}
