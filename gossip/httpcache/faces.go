@@ -13,8 +13,11 @@ import (
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
-// Wrap is [Member.Serve] as middleware around a handler.
+// Wrap is [Member.Serve] as middleware around a handler, which must not be nil.
 func (m *Member) Wrap(next http.Handler) http.Handler {
+	if next == nil {
+		panic("cache: Wrap needs the handler that answers what is not cached")
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_ = m.Serve(w, r, func(w http.ResponseWriter, r *http.Request) error {
 			next.ServeHTTP(w, r)
@@ -102,11 +105,13 @@ func (m *Member) bypass(r *http.Request, u *url.URL) string {
 	case r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != "":
 		return "method"
 	case hasBody(r), r.Header["Upgrade"] != nil, r.Header["If-Match"] != nil, r.Header["If-Unmodified-Since"] != nil,
-		strings.HasPrefix(rfc9111.CanonicalURL(u), valueURL): // no client names a value
+		isValue(u): // which no client names
 		return "bypass"
 	}
 	return ""
 }
+
+func isValue(u *url.URL) bool { return strings.HasPrefix(rfc9111.CanonicalURL(u), valueURL) }
 
 // hasBody reports whether a request may have a body. The Body of a server's request is never nil,
 // and handlers may have wrapped it.
@@ -158,7 +163,11 @@ func (m *Member) answer(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	m.lookups.Add(1)
-	res := m.Cache.Serve(w, m.request(r, m.served(r), nil))
+	u := m.served(r)
+	if isValue(u) {
+		w = terse{w}
+	}
+	res := m.Cache.Serve(w, m.request(r, u, nil))
 	if res.Outcome == LocalHit {
 		m.answered.Add(1)
 	}
@@ -166,6 +175,18 @@ func (m *Member) answer(w http.ResponseWriter, r *http.Request) {
 		panic(http.ErrAbortHandler)
 	}
 }
+
+// A terse answer is one to a sibling, without what says nothing of a value: a third of a short one.
+type terse struct{ http.ResponseWriter }
+
+func (w terse) WriteHeader(status int) {
+	h := w.Header()
+	h["Content-Type"], h["Date"] = nil, nil // which the server would add
+	delete(h, "Via")
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w terse) Flush() { _ = http.NewResponseController(w.ResponseWriter).Flush() } // if that fails, the data is sent later
 
 // A refusable answer is none if the cache would refuse the request.
 type refusable struct {

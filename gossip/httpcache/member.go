@@ -54,6 +54,7 @@ type MemberConfig struct {
 type Member struct {
 	Cache    *Cache          // for its Counters, Explain and Purge
 	Siblings *sibling.Client // asks the siblings that the node's digests name
+	Health   *sibling.Health // how these behave
 
 	url       func(*http.Request) *url.URL
 	log       *slog.Logger
@@ -78,7 +79,7 @@ func NewMember(cfg MemberConfig) (*Member, error) {
 	if transport == nil {
 		transport = sibling.NewHTTPTransport(nil)
 	}
-	health := new(sibling.Health)
+	health := &sibling.Health{OnFailure: node.Doubt}
 	client, err := sibling.New(sibling.Config{Name: node.Name(), Locator: node, HTTP: transport, Health: health})
 	if err != nil {
 		return nil, err
@@ -102,7 +103,7 @@ func NewMember(cfg MemberConfig) (*Member, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.coalescer = coalescer
+	m.coalescer, m.Health = coalescer, health
 	node.OnInvalidation(func(t invalidation.Target) {
 		m.removals.Add(1)
 		m.Cache.Invalidated(t)
@@ -192,7 +193,7 @@ func (o bySource) RoundTrip(r *http.Request) (resp *http.Response, err error) {
 		own := *r
 		out = &own
 		out.URL, out.Host, out.RequestURI = of.URL, of.Host, of.RequestURI
-		if of.Header["User-Agent"] == nil {
+		if _, stated := of.Header["User-Agent"]; !stated { // the cache has kept net/http from adding one
 			delete(out.Header, "User-Agent")
 		}
 	}

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/gossip/httpcache/memstore"
+	"github.com/summarycache/summarycache/gossip/invalidation"
+	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
 // stored is an origin that answers with a response, given as text.
@@ -259,6 +261,51 @@ func TestWritesThroughTransports(t *testing.T) {
 		get(1, "v4")
 		time.Sleep(20 * time.Second)
 		get(2, "v4")
+	})
+}
+
+// TestWritesThroughOtherCaches: the same for caches of other programs, between a Transport and a
+// Handler.
+func TestWritesThroughOtherCaches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newMembers(t, 2)
+		defer w.close()
+		old := stored("Cache-Control: max-age=1000\nCache-Status: other; hit", "old")
+		question := httptest.NewRequest("GET", "http://site.test/x", nil)
+		question.Header.Set("Cache-Control", "only-if-cached")
+		asked := func(i int) int {
+			rec := httptest.NewRecorder()
+			(&sibling.Handler{Name: "p", Cache: old, Cluster: w.nodes[i]}).ServeHTTP(rec, question)
+			return rec.Code
+		}
+		if sibling.NameInvalidations(question.Header, w.nodes[0], "GET http://site.test/x"); asked(1) != 200 {
+			t.Errorf("before the write: %d", asked(1))
+		}
+		removed := 0
+		w.nodes[1].OnInvalidation(func(target invalidation.Target) {
+			if target.Name == "GET http://site.test/x" {
+				removed++
+			}
+		})
+		other := &sibling.Transport{Siblings: w.all[0].Siblings, Origin: stored("", "written"), Cluster: w.nodes[0]}
+		write := func() {
+			if _, err := other.RoundTrip(httptest.NewRequest("PUT", "http://site.test/x", nil)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if write(); removed != 1 {
+			t.Errorf("the other cache was told %d times", removed)
+		}
+		w.net.Partition([]string{"10.0.0.1"}, []string{"10.0.0.2"})
+		write()
+		w.net.Heal()
+		if sibling.NameInvalidations(question.Header, w.nodes[0], "GET http://site.test/x"); asked(1) != 504 || asked(0) != 200 {
+			t.Errorf("one that has not heard of it answers %d, one that has %d", asked(1), asked(0))
+		}
+		time.Sleep(20 * time.Second)
+		if asked(1) != 200 || removed != 2 {
+			t.Errorf("later: %d, told %d times", asked(1), removed)
+		}
 	})
 }
 

@@ -101,7 +101,7 @@ func valueHeader(began, expires time.Time) http.Header {
 	if !expires.IsZero() {
 		lifetime = max(0, min(lifetime, expires.Sub(began)))
 	}
-	return http.Header{"Content-Type": {"application/octet-stream"}, "Cache-Control": {"must-revalidate, max-age=" + strconv.FormatInt(int64(lifetime/time.Second), 10)}}
+	return http.Header{"Content-Type": {"application/octet-stream"}, "Cache-Control": {"s-maxage=" + strconv.FormatInt(int64(lifetime/time.Second), 10)}}
 }
 
 type roundTripFunc func(*http.Request) (*http.Response, error)

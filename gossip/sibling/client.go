@@ -44,8 +44,8 @@ type Client struct {
 	hedge    budget
 }
 
-// errZero is the error of a type that only a constructor makes usable.
-var errZero = errors.New("sibling: a Client or a Cache that was not made by New or NewCache")
+// errZero is the error of a Client that is not usable.
+var errZero = errors.New("sibling: a Client that was not made by New")
 
 // New returns a Client, or an error that names every mistake in c.
 func New(c Config) (*Client, error) {

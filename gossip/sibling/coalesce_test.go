@@ -343,3 +343,48 @@ func TestCoalescerIsBounded(t *testing.T) {
 		}
 	})
 }
+
+// Owners are asked only while that pays. It pays again when others turn out to fetch the same
+// objects.
+func TestOwnersAreAskedWhileItPays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrew(2).coalescers["p0:80"]
+		advertised := false
+		c.cfg.Advertised = func(string) bool { return advertised }
+		const rounds = 1000
+		asks := func(pause time.Duration) (n uint64) {
+			before := c.Asked.Load()
+			for i := range rounds {
+				key := uint64(i) * 0x9e3779b97f4a7c15
+				c.cfg.Key = func(string) uint64 { return key }
+				if owner, _ := c.owner(key); owner.Name == "p0" {
+					continue // costs no message
+				}
+				c.InFlight(t.Context(), fmt.Sprint(i), 20*time.Millisecond)
+				time.Sleep(pause)
+			}
+			return c.Asked.Load() - before
+		}
+		if n := asks(0); n < 32 || n > maxOpen+100 {
+			t.Errorf("asked %d owners of which none knew of anybody", n)
+		}
+		if n := asks(0); n != 0 {
+			t.Errorf("then still asked %d", n)
+		}
+		everything := invalidation.Target{Kind: invalidation.Everything}
+		c.Invalidated(everything, 100)
+		c.Invalidated(everything, 50)
+		if n := asks(0); n != 150 {
+			t.Errorf("asked %d after 150 objects were removed everywhere, want 150", n)
+		}
+		c.Invalidated(everything, 150)
+		time.Sleep(removedFor)
+		if n := asks(0); n != 0 {
+			t.Errorf("asked %d after 150 objects were removed a minute ago, want 0", n)
+		}
+		advertised = true
+		if n := asks(time.Second); n < rounds/4 {
+			t.Errorf("asked %d after others had fetched the same", n)
+		}
+	})
+}

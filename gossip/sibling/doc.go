@@ -1,16 +1,11 @@
 // Package sibling finds objects at the other caches of a cluster: it asks those whose digests
 // advertise an object before the origin, and it answers such requests.
 //
-// A program without a cache of its own starts with [NewCache]. A [Cache] takes objects from
-// siblings, and otherwise from a handler ([Cache.Wrap]), an origin ([Cache.Transport]) or a
-// function ([Cache.Get], or [Get] for values of a type), and stores them in a [Store] such as
-// [Memory]. For HTTP it is a shared cache by the rules of RFC 9111. [Cache.Remove] removes
-// an object at all siblings, and [Cache.Set] replaces it.
-//
 // A program that already has an HTTP cache puts a [Transport], an [http.RoundTripper], under
 // it: the Transport asks siblings and falls back to the origin. Programs that use an
 // [http.Client] without a cache can use it as well. A [Handler] answers siblings from the cache. A
-// cache that checks the answers of siblings itself uses [New], [Client.Lookup] and [IsLookup].
+// cache that checks the answers of siblings itself uses [New], [Client.Lookup] and [IsLookup]. A program
+// without a cache of its own uses package httpcache.
 //
 // # Lookup requests
 //
@@ -84,7 +79,7 @@
 //
 // # Sharing
 //
-// A [Client], a [Transport], a [Handler] and a [Cache] are safe for concurrent use, and have no
+// A [Client], a [Transport] and a [Handler] are safe for concurrent use, and have no
 // global state. A [Lookup] and its answers belong to one goroutine. The header of a
 // [LookupRequest] is read until the lookup ends, and never changed.
 package sibling

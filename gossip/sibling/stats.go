@@ -42,23 +42,3 @@ type Stats struct {
 func (c *Client) Stats() Stats { return c.stats.read() }
 
 func (c *Client) count(n *uint64) { c.stats.add(n, 1) }
-
-// CacheStats counts the requests to a [Cache]. All counters start at 0 and only grow. Requests to
-// siblings are counted by [Client.Stats].
-type CacheStats struct {
-	Gets     uint64 // calls of Get, and requests to Serve that may be answered from the store
-	Hits     uint64 // of those, answered from the store
-	Joined   uint64 // of those, that joined another's load
-	Siblings uint64 // objects from siblings
-	Loads    uint64 // calls of load functions, of the origin, and of the handler for GET
-	Errors   uint64 // of those, failed
-
-	Lookups       uint64 // requests of siblings
-	Answered      uint64 // of those, with an object
-	Invalidations uint64 // by this peer and by others
-}
-
-// Stats returns the current counters.
-func (c *Cache) Stats() CacheStats { return c.stats.read() }
-
-func (c *Cache) count(n *uint64) { c.stats.add(n, 1) }

@@ -1,16 +1,17 @@
-// Package caddy is a handler for Caddy. It is a shared HTTP cache for the handlers behind it, and
-// gets objects from the caches of other Caddies.
+// Package caddy is a handler for Caddy: a shared HTTP cache that gets objects from the caches of other Caddies.
 package caddy
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"net/http"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-
 	"github.com/summarycache/summarycache/gossip"
-	"github.com/summarycache/summarycache/gossip/sibling"
+	"github.com/summarycache/summarycache/gossip/httpcache"
+	"github.com/summarycache/summarycache/gossip/httpcache/memstore"
 )
 
 func init() { caddy.RegisterModule(new(Handler)) }
@@ -22,23 +23,17 @@ type Handler struct {
 	Service string   `json:"service"` // host:port where this Caddy answers the others
 	Join    []string `json:"join"`    // gossip addresses of others
 	Secret  string   `json:"secret"`  // of the cluster, such as {env.SECRET} or {file./etc/secret}; "" = none
-	Objects int      `json:"objects"` // stored at most; 0 = 10,000
-
-	*cache // of this name, as long as any configuration has it
+	Bytes   int64    `json:"bytes"`   // of memory for objects; 0 = 256 MiB
+	*cache           // of this name, as long as any configuration has it
 }
 
-// CaddyModule implements caddy.Module.
 func (*Handler) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "http.handlers.summarycache", New: func() caddy.Module { return new(Handler) }}
 }
 
-// Provision implements caddy.Provisioner.
 func (h *Handler) Provision(ctx caddy.Context) error {
-	if h.Objects == 0 {
-		h.Objects = 10_000
-	}
 	c, _, err := caches.LoadOrNew(h.Name, func() (caddy.Destructor, error) {
-		return newCache(gossip.Config{Name: h.Name, Bind: h.Gossip, Service: h.Service, Join: h.Join, Objects: h.Objects,
+		return newCache(cmp.Or(h.Bytes, 256<<20), gossip.Config{Name: h.Name, Bind: h.Gossip, Service: h.Service, Join: h.Join, Objects: 10_000,
 			Secret: []byte(caddy.NewReplacer().ReplaceAll(h.Secret, "")), Logger: ctx.Slogger()})
 	})
 	if err == nil {
@@ -47,7 +42,6 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	return err
 }
 
-// Cleanup implements caddy.CleanerUpper.
 func (h *Handler) Cleanup() error {
 	if h.cache == nil {
 		return nil
@@ -56,26 +50,24 @@ func (h *Handler) Cleanup() error {
 	return err
 }
 
-// ServeHTTP answers from the store, from a sibling, or by the next handler. Siblings are answered
-// from the store only, so requests cannot go in circles.
+// ServeHTTP answers from the store, from a sibling, or by the next handler; siblings from the store only.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	return h.Serve(w, r, next.ServeHTTP)
 }
 
 var caches = caddy.NewUsagePool() // by name
 
-// A cache lives as long as a configuration uses it.
 type cache struct {
-	*sibling.Cache
+	*httpcache.Member
 	node *gossip.Node
 }
 
-func newCache(cfg gossip.Config) (*cache, error) {
+func newCache(bytes int64, cfg gossip.Config) (*cache, error) {
 	node, err := gossip.New(cfg)
 	if err != nil {
 		return nil, err
 	}
-	c, err := sibling.NewCache(node, sibling.NewMemory(node.Holdings(), int64(cfg.Objects), 0), nil)
+	c, err := httpcache.NewMember(httpcache.MemberConfig{Node: node, Open: memstore.Open(bytes), Logger: cfg.Logger})
 	if err != nil {
 		node.Close()
 		return nil, err
@@ -85,7 +77,4 @@ func newCache(cfg gossip.Config) (*cache, error) {
 }
 
 // Destruct is called when no configuration uses the cache any more.
-func (c *cache) Destruct() error {
-	c.Siblings.CloseIdleConnections()
-	return c.node.Close()
-}
+func (c *cache) Destruct() error { return errors.Join(c.node.Close(), c.Close()) }

@@ -1,89 +1,80 @@
-// Package mapcache shows a cache made of a map and a lock, with only the standard library and
-// summarycache. A miss is answered by the process that has the value.
+// Package mapcache shows a cache of its own, a map and a lock, whose misses are answered by the process that has the value.
 package mapcache
 
 import (
-	"iter"
-	"maps"
-	"slices"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
 	"sync"
 
 	"github.com/summarycache/summarycache/gossip"
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
-// A Cache gets values from its store, from other processes, or by loading them: see its Get.
-// Its ServeHTTP answers the other processes.
+// A Cache has Most values at most. Serve it at the Node's Service, and join the Node.
 type Cache struct {
-	*sibling.Cache
-	Node *gossip.Node // this process's place in the cluster
+	Node     *gossip.Node    // advertises the values
+	Siblings *sibling.Client // asks the processes that advertise one; the Node is its Locator
+	Most     int
+	Values   map[string][]byte // by identity; empty at first
+	mu       sync.Mutex        // keeps Values and digest in step
 }
 
-// New makes a cache of up to cfg.Objects values. Serve it at cfg.Service, and join its
-// Node.
-func New(cfg gossip.Config) (*Cache, error) {
-	node, err := gossip.New(cfg)
+// Get returns the value of a name from the map, from the process that has it, or from load.
+func (c *Cache) Get(ctx context.Context, name string, load func(context.Context) ([]byte, error)) ([]byte, error) {
+	u := &url.URL{Scheme: "http", Host: "value.invalid", Path: "/", RawQuery: url.QueryEscape(name)}
+	r := (&http.Request{URL: u, Header: http.Header{}}).WithContext(ctx)
+	if value, err := c.find(r); err == nil {
+		return value, nil
+	}
+	origin := source(func(r *http.Request) ([]byte, error) { return load(r.Context()) })
+	resp, err := (&sibling.Transport{Siblings: c.Siblings, Origin: origin}).RoundTrip(r)
 	if err != nil {
 		return nil, err
 	}
-	cache, err := sibling.NewCache(node, &store{values: map[string]*sibling.Object{}, most: cfg.Objects, held: node.Holdings()}, nil)
-	if err != nil {
-		node.Close()
-		return nil, err
+	defer resp.Body.Close()
+	value, err := io.ReadAll(resp.Body)
+	if err == nil {
+		c.put(sibling.Identity(r), value)
 	}
-	return &Cache{cache, node}, nil
+	return value, err
 }
 
-// A store keeps up to a number of values. Its lock keeps map and digest in step.
-type store struct {
-	mu     sync.Mutex
-	values map[string]*sibling.Object
-	most   int
-	held   *gossip.Holdings // advertises the same names
+// ServeHTTP answers the other processes, from the map alone.
+func (c *Cache) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	(&sibling.Handler{Name: c.Node.Name(), Cache: source(c.find)}).ServeHTTP(w, r)
 }
 
-// Get implements sibling.Store.
-func (s *store) Get(name string) (*sibling.Object, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	value, ok := s.values[name]
-	return value, ok
+func (c *Cache) find(r *http.Request) ([]byte, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if value, ok := c.Values[sibling.Identity(r)]; ok {
+		return value, nil
+	}
+	return nil, errors.New("it is not here")
 }
 
-// Put implements sibling.Store. It adds the name to the digest before the value can be found. The
-// name of a value that is replaced is already there.
-func (s *store) Put(name string, value *sibling.Object) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, had := s.values[name]; !had {
-		for old := range s.values { // any one, since maps have no order
-			if len(s.values) < s.most {
-				break
-			}
-			s.drop(old)
+// put stores a value. Its identity is in the digest before it can be found, and until it is gone.
+func (c *Cache) put(identity string, value []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for old := range c.Values { // any, since maps have no order
+		if len(c.Values) < c.Most {
+			break
 		}
-		s.held.Add(name)
+		delete(c.Values, old)
+		c.Node.Holdings().Remove(old)
 	}
-	s.values[name] = value
+	c.Node.Holdings().Add(identity)
+	c.Values[identity] = value
 }
 
-// Drop implements sibling.Store.
-func (s *store) Drop(name string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.drop(name)
-}
+type source func(*http.Request) ([]byte, error)
 
-// Identities implements sibling.Store.
-func (s *store) Identities() iter.Seq[string] {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Values(slices.Collect(maps.Keys(s.values)))
-}
-
-func (s *store) drop(name string) {
-	if _, had := s.values[name]; had {
-		delete(s.values, name)
-		s.held.Remove(name)
-	}
+func (s source) RoundTrip(r *http.Request) (*http.Response, error) {
+	value, err := s(r)
+	return &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(value)), ContentLength: -1}, err
 }

@@ -18,11 +18,16 @@ import (
 func start(t *testing.T, name string, most int, join ...string) *Cache {
 	t.Helper()
 	server := httptest.NewUnstartedServer(nil)
-	c, err := New(gossip.Config{Name: name, Bind: "127.0.0.1:0", Join: join, Secret: []byte("at least 16 bytes, better random"),
+	node, err := gossip.New(gossip.Config{Name: name, Bind: "127.0.0.1:0", Join: join, Secret: []byte("at least 16 bytes, better random"),
 		Service: server.Listener.Addr().String(), Logger: slog.New(slog.DiscardHandler), Objects: most})
 	if err != nil {
 		t.Fatal(err)
 	}
+	siblings, err := sibling.New(sibling.Config{Name: name, Locator: node})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &Cache{Node: node, Siblings: siblings, Most: most, Values: map[string][]byte{}}
 	server.Config.Handler = c
 	server.Start()
 	t.Cleanup(func() { c.Node.Close(); server.Close() })
@@ -32,23 +37,23 @@ func start(t *testing.T, name string, most int, join ...string) *Cache {
 	return c
 }
 
-func never(context.Context) ([]byte, time.Time, error) {
-	return nil, time.Time{}, errors.New("loaded, though a sibling has it")
+func never(context.Context) ([]byte, error) {
+	return nil, errors.New("loaded, though a sibling has it")
 }
 
 func TestSiblingHit(t *testing.T) {
 	a := start(t, "a", 100)
 	b := start(t, "b", 100, a.Node.Addr())
 	for i := range 50 {
-		value, err := a.Get(t.Context(), fmt.Sprint(i), func(context.Context) ([]byte, time.Time, error) {
-			return fmt.Append(nil, "value ", i), time.Time{}, nil
+		value, err := a.Get(t.Context(), fmt.Sprint(i), func(context.Context) ([]byte, error) {
+			return fmt.Append(nil, "value ", i), nil
 		})
 		if err != nil || string(value) != fmt.Sprint("value ", i) {
 			t.Fatalf("Get(%d) = %q, %v", i, value, err)
 		}
 	}
 	until := time.After(20 * time.Second)
-	for tick := time.Tick(10 * time.Millisecond); len(b.Node.Candidates(nil, "49")) == 0; {
+	for tick := time.Tick(10 * time.Millisecond); len(b.Node.Candidates(nil, "GET http://value.invalid/?49")) == 0; {
 		select {
 		case <-tick:
 		case <-until:
@@ -65,7 +70,7 @@ func TestSiblingHit(t *testing.T) {
 		t.Errorf("members: %+v", m)
 	}
 	broken := errors.New("broken")
-	if _, err := b.Get(t.Context(), "nobody's", func(context.Context) ([]byte, time.Time, error) { return nil, time.Time{}, broken }); err != broken {
+	if _, err := b.Get(t.Context(), "nobody's", func(context.Context) ([]byte, error) { return nil, broken }); err != broken {
 		t.Errorf("Get of what cannot be loaded: %v", err)
 	}
 }
@@ -77,20 +82,17 @@ func TestFilterFollowsMap(t *testing.T) {
 		all.Go(func() {
 			for i := range 1000 {
 				name := fmt.Sprint((i*7 + worker) % 300)
-				c.Store.Put(name, &sibling.Object{})
-				if i%5 == 0 {
-					c.Store.Drop(name)
-				}
+				c.put(name, nil)
 			}
 		})
 	}
 	all.Wait()
-	s := c.Store.(*store)
-	if n := len(s.values); n == 0 || n > 100 || s.held.Filter().Len() != n {
-		t.Errorf("%d values, %d keys in the filter", n, s.held.Filter().Len())
+	held := c.Node.Holdings()
+	if n := len(c.Values); n == 0 || n > 100 || held.Filter().Len() != n {
+		t.Errorf("%d values, %d keys in the filter", n, held.Filter().Len())
 	}
-	for name := range s.values {
-		if !s.held.Has(name) {
+	for name := range c.Values {
+		if !held.Has(name) {
 			t.Errorf("%s is held, and the filter denies it", name)
 		}
 	}

@@ -1,79 +1,80 @@
-// Package otter shows an otter cache that advertises its contents to the other processes of a
-// cluster. A miss is answered by the process that has the value.
+// Package otter shows an otter cache whose misses are answered by the process that has the value.
 package otter
 
 import (
-	"iter"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
 
 	"github.com/maypok86/otter/v2"
-
 	"github.com/summarycache/summarycache/gossip"
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
-// A Cache gets values from its store, from other processes, or by loading them: see its Get.
-// Its ServeHTTP answers the other processes.
+// A Cache is an otter cache of values. Serve it at the Node's Service, and join the Node.
 type Cache struct {
-	*sibling.Cache
-	Node *gossip.Node // this process's place in the cluster
+	Node     *gossip.Node                 // advertises the values
+	Siblings *sibling.Client              // asks the processes that advertise one; the Node is its Locator
+	Values   *otter.Cache[string, []byte] // by identity; of [Options]
 }
 
-// New makes a cache of values that may have that many bytes together, keys included: about
-// cfg.Objects of them. Serve it at cfg.Service, and join its Node.
-func New(cfg gossip.Config, bytes uint64) (*Cache, error) {
-	node, err := gossip.New(cfg)
-	if err != nil {
-		return nil, err
-	}
-	s, err := newStore(node.Holdings(), bytes)
-	if err != nil {
-		node.Close()
-		return nil, err
-	}
-	cache, err := sibling.NewCache(node, s, nil)
-	if err != nil {
-		node.Close()
-		return nil, err
-	}
-	return &Cache{cache, node}, nil
-}
-
-// A store is an otter cache that keeps a digest in step.
-type store struct {
-	values *otter.Cache[string, *sibling.Object]
-	held   *gossip.Holdings
-}
-
-func newStore(held *gossip.Holdings, bytes uint64) (*store, error) {
-	values, err := otter.New(&otter.Options[string, *sibling.Object]{
+// Options returns the options of a cache of so many bytes, identities included, that keeps the digest in step.
+func Options(held *gossip.Holdings, bytes uint64) *otter.Options[string, []byte] {
+	return &otter.Options[string, []byte]{
 		MaximumWeight: bytes,
-		Weigher:       func(key string, value *sibling.Object) uint32 { return uint32(1 + len(key) + len(value.Body)) }, // an entry of weight 0 would never be evicted
-		// Like the function in Put, this runs under the lock of the key's bucket. So
-		// a key is never removed from the digest before it has been added.
-		OnAtomicDeletion: func(e otter.DeletionEvent[string, *sibling.Object]) {
-			if e.Cause != otter.CauseReplacement {
-				held.Remove(e.Key)
-			}
+		Weigher:       func(identity string, value []byte) uint32 { return uint32(len(identity) + len(value)) },
+		// Like the function in put, this runs under the lock of the key's bucket, so it never overtakes an Add.
+		OnAtomicDeletion: func(e otter.DeletionEvent[string, []byte]) {
+			_ = e.Cause == otter.CauseReplacement || held.Remove(e.Key)
 		},
-	})
-	return &store{values, held}, err
+	}
 }
 
-// Get implements sibling.Store.
-func (s *store) Get(key string) (*sibling.Object, bool) { return s.values.GetIfPresent(key) }
+// Get returns the value of a name from the map, from the process that has it, or from load.
+func (c *Cache) Get(ctx context.Context, name string, load func(context.Context) ([]byte, error)) ([]byte, error) {
+	u := &url.URL{Scheme: "http", Host: "value.invalid", Path: "/", RawQuery: url.QueryEscape(name)}
+	r := (&http.Request{URL: u, Header: http.Header{}}).WithContext(ctx)
+	if value, err := c.find(r); err == nil {
+		return value, nil
+	}
+	origin := source(func(r *http.Request) ([]byte, error) { return load(r.Context()) })
+	resp, err := (&sibling.Transport{Siblings: c.Siblings, Origin: origin}).RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	value, err := io.ReadAll(resp.Body)
+	if err == nil {
+		c.put(sibling.Identity(r), value)
+	}
+	return value, err
+}
 
-// Put implements sibling.Store.
-func (s *store) Put(key string, value *sibling.Object) {
-	s.values.Compute(key, func(_ *sibling.Object, present bool) (*sibling.Object, otter.ComputeOp) {
-		if !present {
-			s.held.Add(key)
-		}
+// ServeHTTP answers the other processes, from the map alone.
+func (c *Cache) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	(&sibling.Handler{Name: c.Node.Name(), Cache: source(c.find)}).ServeHTTP(w, r)
+}
+
+func (c *Cache) find(r *http.Request) ([]byte, error) {
+	if value, ok := c.Values.GetIfPresent(sibling.Identity(r)); ok {
+		return value, nil
+	}
+	return nil, errors.New("it is not here")
+}
+
+func (c *Cache) put(identity string, value []byte) {
+	c.Values.Compute(identity, func([]byte, bool) ([]byte, otter.ComputeOp) {
+		c.Node.Holdings().Add(identity)
 		return value, otter.WriteOp
 	})
 }
 
-// Drop implements sibling.Store.
-func (s *store) Drop(key string) { s.values.Invalidate(key) }
+type source func(*http.Request) ([]byte, error)
 
-// Identities implements sibling.Store.
-func (s *store) Identities() iter.Seq[string] { return s.values.Keys() }
+func (s source) RoundTrip(r *http.Request) (*http.Response, error) {
+	value, err := s(r)
+	return &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(value)), ContentLength: -1}, err
+}

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/maypok86/otter/v2"
+
 	"github.com/summarycache/summarycache/gossip"
 	"github.com/summarycache/summarycache/gossip/exchange"
 	"github.com/summarycache/summarycache/gossip/sibling"
@@ -24,17 +26,26 @@ func start(t *testing.T, bytes uint64) (a, b *Cache, heard chan struct{}) {
 			Service: server.Listener.Addr().String(), Objects: 1000, Logger: slog.New(slog.DiscardHandler)}
 		if len(caches) > 0 {
 			cfg.Join = []string{caches[0].Node.Addr()}
-			cfg.Hooks.Event = func(exchange.Event) {
+			cfg.Advanced.Hooks.Event = func(exchange.Event) {
 				select {
 				case heard <- struct{}{}:
 				default: // it is told already
 				}
 			}
 		}
-		c, err := New(cfg, bytes)
+		node, err := gossip.New(cfg)
 		if err != nil {
 			t.Fatal(err)
 		}
+		siblings, err := sibling.New(sibling.Config{Name: name, Locator: node})
+		if err != nil {
+			t.Fatal(err)
+		}
+		values, err := otter.New(Options(node.Holdings(), bytes))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := &Cache{Node: node, Siblings: siblings, Values: values}
 		server.Config.Handler = c
 		server.Start()
 		t.Cleanup(func() { c.Node.Close(); server.Close() })
@@ -49,14 +60,14 @@ func start(t *testing.T, bytes uint64) (a, b *Cache, heard chan struct{}) {
 func TestSiblingHit(t *testing.T) {
 	a, b, heard := start(t, 1<<20)
 	loads := 0
-	load := func(context.Context) ([]byte, time.Time, error) {
+	load := func(context.Context) ([]byte, error) {
 		loads++
-		return []byte("value of x"), time.Time{}, nil
+		return []byte("value of x"), nil
 	}
 	if _, err := a.Get(t.Context(), "x", load); err != nil {
 		t.Fatal(err)
 	}
-	for timeout := time.After(10 * time.Second); len(b.Node.Candidates(nil, "x")) == 0; {
+	for timeout := time.After(10 * time.Second); len(b.Node.Candidates(nil, "GET http://value.invalid/?x")) == 0; {
 		select {
 		case <-heard:
 		case <-timeout:
@@ -82,24 +93,24 @@ func TestFilterFollowsCache(t *testing.T) {
 		wg.Go(func() {
 			for i := range 2000 {
 				key := fmt.Sprint((i*7 + worker) % 300)
-				a.Store.Put(key, &sibling.Object{Body: []byte("value of " + key)})
+				a.put(key, []byte("value of "+key))
 				if i%5 == 0 {
-					a.Store.Drop(key)
+					a.Values.Invalidate(key)
 				}
 			}
 		})
 	}
 	wg.Wait()
-	s := a.Store.(*store)
-	s.values.CleanUp()
+	held := a.Node.Holdings()
+	a.Values.CleanUp()
 	n := 0
-	for key := range s.values.Keys() {
+	for key := range a.Values.Keys() {
 		n++
-		if !s.held.Has(key) {
+		if !held.Has(key) {
 			t.Errorf("%s is cached, and the filter denies it", key)
 		}
 	}
-	if n == 0 || s.held.Filter().Len() != n {
-		t.Errorf("%d keys cached, %d in the filter", n, s.held.Filter().Len())
+	if n == 0 || held.Filter().Len() != n {
+		t.Errorf("%d keys cached, %d in the filter", n, held.Filter().Len())
 	}
 }

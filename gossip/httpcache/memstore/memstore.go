@@ -50,8 +50,10 @@ func (s *Store) Get(key string) (bodies.Object, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	o, ok := s.objects[key]
-	if ok {
-		o.in.MoveToFront(o.place)
+	if ok { // a copy that is requested again is worth as much as any object
+		o.in.drop(o)
+		o.in = &s.own
+		o.in.add(o)
 	}
 	return o, ok
 }
@@ -238,7 +240,7 @@ func (s *Store) leaveLocked(o *object) {
 func (s *Store) makeRoomLocked() {
 	for s.bytesLocked() > s.max && len(s.objects) > 0 {
 		from := &s.own
-		if s.copies.bytes > s.max/copiesShare || from.Len() == 0 {
+		if s.copies.Len() > 1 || from.Len() == 0 {
 			from = &s.copies
 		}
 		s.removeLocked(from.Back().Value.(*object))

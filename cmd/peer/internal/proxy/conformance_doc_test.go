@@ -57,7 +57,7 @@ func conformanceTable() string {
 			others = append(others, r)
 		}
 	}
-	fmt.Fprintf(&b, "\n%d requirements. Modes: f forward, r reverse, s through a sibling, each with a store on disk and one in memory; l the library's cache (`sibling.Cache`), in %d of them. "+
+	fmt.Fprintf(&b, "\n%d requirements. Modes: f forward, r reverse, s through a sibling, l the library's cache (`httpcache.Member`), in %d of them; each with a store on disk and one in memory. "+
 		"The others:\n\n| requirement | why it is not run against the library's cache |\n|---|---|\n", len(rows), len(rows)-len(others))
 	for _, r := range others {
 		fmt.Fprintf(&b, "| %s | %s |\n", r.name, r.notLibrary())

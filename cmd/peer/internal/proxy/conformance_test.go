@@ -14,6 +14,7 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/rules"
 	"github.com/summarycache/summarycache/gossip/httpcache"
 	"github.com/summarycache/summarycache/gossip/httpcache/bodies"
+	"github.com/summarycache/summarycache/gossip/httpcache/diskstore"
 	"github.com/summarycache/summarycache/gossip/httpcache/memstore"
 	"github.com/summarycache/summarycache/gossip/invalidation"
 )
@@ -21,8 +22,8 @@ import (
 // A row is one requirement on a shared cache, with the section that states it. It runs in a forward
 // and a reverse proxy and, unless it says local, with its first request sent to another peer, so
 // that the others are answered through a sibling with the same requests to the origin. It also runs
-// with the cache of package sibling in place of the peer, unless notLibrary says why not. Peers keep
-// their responses on disk, and once more in memory.
+// with an httpcache.Member in place of the peer, unless notLibrary says why not. Both keep
+// responses on disk, and once more in memory.
 type row struct {
 	section string
 	name    string
@@ -75,7 +76,11 @@ func (r row) run(t *testing.T, mode string, inMemory bool) {
 		w.start(name, t.TempDir())
 	}
 	if mode == "library" {
-		defer w.startLibrary("a")()
+		open := diskstore.Options{Dir: t.TempDir(), MaxBytes: 64 << 20, MemoryBytes: 4 << 20}.Open
+		if inMemory {
+			open = memstore.Open(64 << 20)
+		}
+		defer w.startLibrary("a", open)()
 	}
 	for i, s := range r.steps {
 		time.Sleep(s.after)
@@ -213,9 +218,6 @@ func TestConformance(t *testing.T) {
 					t.Parallel()
 					synctest.Test(t, func(t *testing.T) { r.run(t, mode, over == "memory") })
 				})
-				if mode == "library" {
-					break // which has no store
-				}
 			}
 		}
 	}

@@ -6,15 +6,20 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/gossip"
+	"github.com/summarycache/summarycache/gossip/httpcache"
+	"github.com/summarycache/summarycache/gossip/httpcache/memstore"
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
-// ours is sibling.Cache on each node.
+// bytesOfValue is what a store in memory takes for one of the values, its header and what describes both.
+const bytesOfValue = 2500
+
+// ours is httpcache.Member on each node.
 type ours struct {
 	w      *world
 	room   int // objects a node
 	nodes  []*gossip.Node
-	caches []*sibling.Cache
+	caches []*httpcache.Member
 	http   []*http.Transport
 	served []*http.Server
 }
@@ -38,7 +43,7 @@ func (s *ours) join() {
 		panic(err)
 	}
 	transport := sibling.NewHTTPTransport(h.dial)
-	cache, err := sibling.NewCache(node, sibling.NewMemory(node.Holdings(), int64(s.room), 0), transport)
+	cache, err := httpcache.NewMember(httpcache.MemberConfig{Node: node, Open: memstore.Open(int64(s.room) * bytesOfValue), Transport: transport})
 	if err != nil {
 		panic(err)
 	}
@@ -62,7 +67,7 @@ func (s *ours) gone(int) {} // it detects that
 func (s *ours) close() {
 	for i := range s.nodes {
 		s.nodes[i].Close()
-		s.http[i].CloseIdleConnections()
 		s.served[i].Close()
+		s.caches[i].Close()
 	}
 }

@@ -1,4 +1,4 @@
-package sibling_test
+package httpcache_test
 
 import (
 	"context"
@@ -8,11 +8,15 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"strings"
 	"time"
 
 	"github.com/summarycache/summarycache/gossip"
 	"github.com/summarycache/summarycache/gossip/exchange"
-	"github.com/summarycache/summarycache/gossip/sibling"
+	"github.com/summarycache/summarycache/gossip/httpcache"
+	"github.com/summarycache/summarycache/gossip/httpcache/diskstore"
+	"github.com/summarycache/summarycache/gossip/httpcache/memstore"
 )
 
 // shared puts a cache in front of handler. It advertises its objects to its siblings, and finds
@@ -22,7 +26,7 @@ func shared(ctx context.Context, cfg gossip.Config, handler http.Handler) (http.
 	if err != nil {
 		return nil, nil, err
 	}
-	cache, err := sibling.NewCache(node, sibling.NewMemory(node.Holdings(), int64(cfg.Objects), 1<<30), nil)
+	cache, err := httpcache.NewMember(httpcache.MemberConfig{Node: node, Open: memstore.Open(1 << 30)})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -34,7 +38,7 @@ func shared(ctx context.Context, cfg gossip.Config, handler http.Handler) (http.
 }
 
 // Two servers of one site. A page that the first one has made is not made again by the second.
-func ExampleCache_Wrap() {
+func ExampleMember_Wrap() {
 	heard := make(chan exchange.Event, 10)
 	site := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Println("making", r.URL.Path)
@@ -46,7 +50,7 @@ func ExampleCache_Wrap() {
 	for _, name := range []string{"a", "b"} {
 		server := httptest.NewUnstartedServer(nil)
 		cfg := gossip.Config{
-			Name: name, Bind: "127.0.0.1:0", Secret: secret, Service: server.Listener.Addr().String(), Objects: 10_000,
+			Name: name, Bind: "127.0.0.1:0", Secret: []byte("at least 16 bytes, better random"), Service: server.Listener.Addr().String(), Objects: 10_000,
 			Join:     []string{"127.0.0.1:1"}, // nobody is there yet
 			Advanced: gossip.Advanced{Hooks: gossip.Hooks{Event: func(e exchange.Event) { heard <- e }}}, Logger: slog.New(slog.DiscardHandler),
 		}
@@ -69,7 +73,17 @@ func ExampleCache_Wrap() {
 			panic(err)
 		}
 		r.Host = "site.example"
-		show(server.Client().Do(r))
+		resp, err := server.Client().Do(r)
+		if err != nil {
+			panic(err)
+		}
+		defer resp.Body.Close()
+		body, _ := io.ReadAll(resp.Body)
+		lines := resp.Header["Cache-Status"]
+		for i := range lines {
+			lines[i], _, _ = strings.Cut(lines[i], "; ttl=") // which depends on the time
+		}
+		fmt.Printf("%q, Cache-Status: %q\n", body, lines)
 	}
 
 	visit(servers[0])
@@ -81,12 +95,12 @@ func ExampleCache_Wrap() {
 	// Output:
 	// making /news
 	// "a page", Cache-Status: ["a; fwd=uri-miss; fwd-status=200; stored"]
-	// "a page", Cache-Status: ["a; hit" "b; fwd=uri-miss; stored; detail=sibling"]
+	// "a page", Cache-Status: ["a; hit" "b; fwd=uri-miss; fwd-status=200; stored; detail=sibling"]
 	// "a page", Cache-Status: ["b; hit"]
 }
 
 // Values that are not HTTP responses. The first Get of a value that no cache has loads it.
-func ExampleCache_Get() {
+func ExampleMember_Get() {
 	node, err := gossip.New(gossip.Config{
 		Name: "a", Bind: "127.0.0.1:0", Service: "127.0.0.1:8080", Objects: 10_000, Logger: slog.New(slog.DiscardHandler),
 	})
@@ -94,7 +108,7 @@ func ExampleCache_Get() {
 		panic(err)
 	}
 	defer node.Close()
-	cache, err := sibling.NewCache(node, sibling.NewMemory(node.Holdings(), 10_000, 1<<30), nil)
+	cache, err := httpcache.NewMember(httpcache.MemberConfig{Node: node, Open: memstore.Open(1 << 30)})
 	if err != nil {
 		panic(err)
 	}
@@ -114,4 +128,39 @@ func ExampleCache_Get() {
 	// loading
 	// Ada
 	// Ada
+}
+
+// What never changes, such as the output of a build under the hash of its inputs, on disk. It is read as it arrives.
+func ExampleMember_Put() {
+	node, err := gossip.New(gossip.Config{
+		Name: "a", Bind: "127.0.0.1:0", Service: "127.0.0.1:8080", Objects: 10_000, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		panic(err)
+	}
+	defer node.Close()
+	dir, err := os.MkdirTemp("", "builds")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	disk := diskstore.Options{Dir: dir, MaxBytes: 1 << 30, MemoryBytes: 64 << 20}
+	cache, err := httpcache.NewMember(httpcache.MemberConfig{Node: node, Open: disk.Open})
+	if err != nil {
+		panic(err)
+	}
+	defer cache.Close()
+
+	if err := cache.Put(context.Background(), "build 5f3c", strings.NewReader("a binary")); err != nil {
+		panic(err)
+	}
+	build, err := cache.Open(context.Background(), "build 5f3c", func(context.Context) (io.ReadCloser, time.Time, error) {
+		return nil, time.Time{}, errors.New("it is not there")
+	})
+	if err != nil {
+		panic(err)
+	}
+	defer build.Close()
+	io.Copy(os.Stdout, build)
+	// Output: a binary
 }

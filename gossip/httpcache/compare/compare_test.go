@@ -1,4 +1,4 @@
-// Package compare compares sibling.Cache with groupcache-go: the same requests, the
+// Package compare compares httpcache.Member with groupcache-go: the same requests, the
 // same network in memory and the same origin, in virtual time. It is a module of its own so
 // that no other module inherits the dependencies of groupcache-go.
 //
@@ -19,7 +19,7 @@ import (
 var systems = []struct {
 	name string
 	make func(w *world, room int) system
-}{{"sibling.Cache", newOurs}, {"groupcache-go", newTheirs}}
+}{{"httpcache.Member", newOurs}, {"groupcache-go", newTheirs}}
 
 // A scenario is a sequence of requests. Halfway there may be an event.
 type scenario struct {
@@ -104,7 +104,7 @@ func TestTable(t *testing.T) {
 		t.Skip("needs some minutes: see -full")
 	}
 	defer debug.SetGCPercent(debug.SetGCPercent(400))
-	fmt.Println("| | sibling.Cache | groupcache-go |\n|---|--:|--:|")
+	fmt.Println("| | httpcache.Member | groupcache-go |\n|---|--:|--:|")
 	for _, sc := range scenarios {
 		t.Run(sc.name, func(t *testing.T) {
 			ours, theirs := measure(t, sc, 0, 1).rows(sc), measure(t, sc, 1, 1).rows(sc)

@@ -1,4 +1,4 @@
-module github.com/summarycache/summarycache/gossip/sibling/compare
+module github.com/summarycache/summarycache/gossip/httpcache/compare
 
 go 1.26.0
 
@@ -33,6 +33,7 @@ require (
 	go.opentelemetry.io/otel/trace v1.47.0 // indirect
 	golang.org/x/net v0.59.0 // indirect
 	golang.org/x/sys v0.48.0 // indirect
+	golang.org/x/text v0.42.0 // indirect
 	google.golang.org/protobuf v1.36.12 // indirect
 )
 
