@@ -33,7 +33,7 @@ func overStores(t *testing.T, f func(t *testing.T, s httpcache.Store, held func(
 			if err != nil {
 				t.Fatal(err)
 			}
-			return diskstore.Door{Store: s}
+			return s
 		},
 		"memory": func(_ *testing.T, h bodies.Hooks) httpcache.Store { return memstore.New(room, h) },
 	}

@@ -31,7 +31,7 @@ func BenchmarkSend(b *testing.B) {
 				b.Fatal(err)
 			}
 			defer v.Close()
-			views = append(views, v)
+			views = append(views, v.(*View))
 		}
 		buf := make([]byte, blockSize)
 		for _, way := range []struct {

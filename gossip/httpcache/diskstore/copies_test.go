@@ -22,7 +22,7 @@ func TestCopiesLeaveFirst(t *testing.T) {
 			}
 			held := func(name string, n int) (list []int) {
 				for i := range n {
-					if _, ok := s.Peek(fmt.Sprint(name, i)); ok {
+					if _, ok := s.peek(fmt.Sprint(name, i)); ok {
 						list = append(list, i)
 					}
 				}
@@ -38,9 +38,9 @@ func TestCopiesLeaveFirst(t *testing.T) {
 				o.Hooks = bodies.Hooks{}
 				s = open(t, o)
 			}
-			if old, _ := s.Peek("copy 1"); !old.Copied() {
+			if old, _ := s.peek("copy 1"); !old.Copied() {
 				t.Error("a copy is none")
-			} else if now, err := s.Update(old, bodies.Meta{}); err != nil || !now.Copied() {
+			} else if now, err := s.Update(old, bodies.Meta{}); err != nil || !now.(*Object).Copied() {
 				t.Errorf("a copy described anew = %+v, %v", now, err)
 			}
 			for i := range 64 { // 8 fit, and for 56 copies leave: all but their share, 4

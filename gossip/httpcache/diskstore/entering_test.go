@@ -73,7 +73,7 @@ func TestFollowUntilFound(t *testing.T) {
 	}}})
 	for _, size := range []int64{4, -1} {
 		var err error
-		if w, err = s.Create("k", size); err != nil {
+		if w, err = s.create("k", size); err != nil {
 			t.Fatal(err)
 		}
 		if err := w.Write(t.Context(), []byte("body")); err != nil {

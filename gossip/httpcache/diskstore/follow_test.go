@@ -23,7 +23,7 @@ func TestFollow(t *testing.T) {
 				if announced {
 					size = int64(n)
 				}
-				w, err := s.Create("k", size)
+				w, err := s.create("k", size)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -92,7 +92,7 @@ func TestFollowEnds(t *testing.T) {
 			defer s.Close()
 			ctx, cancel := context.WithCancelCause(t.Context())
 			defer cancel(nil)
-			w, _ := s.Create("k", 100)
+			w, _ := s.create("k", 100)
 			f, _ := w.Follow(ctx)
 			defer f.Close()
 			w.Write(t.Context(), []byte("begun"))

@@ -148,12 +148,12 @@ func read(s *Store, key string) (data, b []byte, err error) {
 	}
 	defer v.Close()
 	var buf bytes.Buffer
-	_, err = writeRange(v, &buf, 0, v.Size())
-	return v.Value().([]byte), buf.Bytes(), err
+	_, err = writeRange(v, &buf, 0, o.Size())
+	return v.(*View).Value().([]byte), buf.Bytes(), err
 }
 
 // writeRange writes a part of a body, as it comes from Source.
-func writeRange(v *View, w io.Writer, off, n int64) (int64, error) {
+func writeRange(v bodies.View, w io.Writer, off, n int64) (int64, error) {
 	src, err := v.Source(off, n)
 	if err != nil {
 		return 0, err

@@ -14,7 +14,7 @@ func TestHotTakesWhatComesAgain(t *testing.T) {
 	s := open(t, Options{MemoryBytes: 256 << 10})
 	load := func(name string) *Object {
 		t.Helper()
-		o, ok := s.Peek(name)
+		o, ok := s.peek(name)
 		if !ok {
 			o = put(t, s, name, body(1, 1000), bodies.Meta{})
 		}
@@ -60,21 +60,22 @@ func TestViewAgain(t *testing.T) {
 		s := open(t, Options{MemoryBytes: memory})
 		for _, n := range []int{0, 1, 1000, blockSize, blockSize + 1} {
 			o := put(t, s, fmt.Sprint(n), body(1, n), bodies.Meta{Data: []byte("about")})
-			about, err := s.Describe(o)
+			described, err := s.Describe(o)
 			if err != nil {
 				t.Fatal(err)
 			}
+			about := described.(*hotObject)
 			for _, a := range []bodies.Access{bodies.Serve, bodies.Share} {
 				v, err := s.Open(o, about, a)
 				if err != nil {
 					t.Fatal(err)
 				}
-				if want := o.is(objSmall) || memory > 0 && n <= blockSize; want && v.hot != about {
+				if want := o.is(objSmall) || memory > 0 && n <= blockSize; want && v.(*View).hot != about {
 					t.Fatalf("%d bytes: Open(%d) read the body again", n, a)
 				}
 				var got bytes.Buffer
-				if _, err := writeRange(v, &got, 0, int64(n)); err != nil || !bytes.Equal(got.Bytes(), body(1, n)) || string(v.Value().([]byte)) != "about" {
-					t.Errorf("%d bytes: Open(%d) gave %d, of %q, %v", n, a, got.Len(), v.Value(), err)
+				if _, err := writeRange(v, &got, 0, int64(n)); err != nil || !bytes.Equal(got.Bytes(), body(1, n)) || string(v.(*View).Value().([]byte)) != "about" {
+					t.Errorf("%d bytes: Open(%d) gave %d, of %q, %v", n, a, got.Len(), v.(*View).Value(), err)
 				}
 				v.Close()
 			}
@@ -82,7 +83,7 @@ func TestViewAgain(t *testing.T) {
 				continue
 			}
 			about.body[n/2] ^= 1
-			if v, err := s.Open(o, about, bodies.Share); (err == nil) != (memory == 0) || err == nil && v.hot == about {
+			if v, err := s.Open(o, about, bodies.Share); (err == nil) != (memory == 0) || err == nil && v.(*View).hot == about {
 				t.Errorf("%d bytes: gave another cache a byte that had turned, %v", n, err)
 			}
 		}

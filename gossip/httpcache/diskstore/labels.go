@@ -2,6 +2,7 @@ package diskstore
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 	"sort"
 	"sync"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
+	"github.com/summarycache/summarycache/gossip/httpcache/bodies"
 	"github.com/summarycache/summarycache/gossip/httpcache/budget"
 )
 
@@ -199,4 +201,12 @@ func (s *Store) labelsOf(data []byte) (hashes []uint64) {
 
 // Labelled returns the objects that have a label, in no order. One that is being stored
 // may be among them before [Store.Get] finds it.
-func (s *Store) Labelled(name string) []*Object { return s.labels.find(xxhash.Sum64String(name)) }
+func (s *Store) Labelled(name string) iter.Seq[bodies.Object] {
+	return func(yield func(bodies.Object) bool) {
+		for _, o := range s.labels.find(xxhash.Sum64String(name)) {
+			if !yield(o) {
+				return
+			}
+		}
+	}
+}

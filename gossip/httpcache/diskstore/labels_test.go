@@ -40,7 +40,7 @@ func TestLabelsAgainstMap(t *testing.T) {
 	check := func(label string) {
 		t.Helper()
 		var got, wanted []string
-		for _, o := range s.Labelled(label) {
+		for o := range s.Labelled(label) {
 			got = append(got, o.Key())
 		}
 		for key, labels := range want {

@@ -59,7 +59,8 @@ func TestListed(t *testing.T) {
 	check := func(s *Store) {
 		t.Helper()
 		n := 0
-		for o := range s.Listed() {
+		for listed := range s.Listed() {
+			o := listed.(*Object)
 			if n++; o.Key() != "listed" || !o.ListUntil().Equal(until) || !o.Generated().Equal(since) {
 				t.Errorf("%s, until %v, generated %v", o.Key(), o.ListUntil(), o.Generated())
 			}

@@ -238,7 +238,8 @@ func (s *Store) unlist(o *Object) {
 // Update replaces the description of o's body and returns the new Object. This one is marked as a
 // copy if o is. Update returns [bodies.ErrGone] if o is no longer in the store. After any other error o
 // is removed; [bodies.ErrTooLarge] means that the description and the body don't fit into a segment.
-func (s *Store) Update(o *Object, m bodies.Meta) (*Object, error) {
+func (s *Store) Update(old bodies.Object, m bodies.Meta) (bodies.Object, error) {
+	o := old.(*Object)
 	if len(m.Data) > maxData {
 		return nil, bodies.ErrTooLarge
 	}
@@ -247,7 +248,7 @@ func (s *Store) Update(o *Object, m bodies.Meta) (*Object, error) {
 	if s.closed {
 		return nil, bodies.ErrClosed
 	}
-	if cur, ok := s.Peek(o.key); !ok || cur != o {
+	if cur, ok := s.peek(o.key); !ok || cur != o {
 		return nil, bodies.ErrGone
 	}
 	m.Copied = o.Copied()

@@ -95,7 +95,7 @@ func TestUpdateReplaced(t *testing.T) {
 	)
 	disk := hooked{system{}, func(name string) {
 		if armed && strings.HasSuffix(name, ".data") && begun.CompareAndSwap(false, true) {
-			o, _ := s.Peek("key")
+			o, _ := s.peek("key")
 			go func() {
 				_, err := s.Update(o, bodies.Meta{Data: []byte("anew")})
 				updated <- err
@@ -145,7 +145,7 @@ func TestUpdateReplaced(t *testing.T) {
 func TestUpdateKept(t *testing.T) {
 	s := open(t, Options{})
 	put(t, s, "key", body(1, 1000), bodies.Meta{Data: []byte("old")})
-	o, _ := s.Peek("key")
+	o, _ := s.peek("key")
 	if _, err := s.Update(o, bodies.Meta{Data: []byte("anew")}); err != nil {
 		t.Fatal(err)
 	}
@@ -159,13 +159,13 @@ func TestUpdateKept(t *testing.T) {
 func TestDeleteEvicted(t *testing.T) {
 	s := open(t, Options{})
 	s.trash.close() // no removals in the background
-	for _, remove := range []func(*Object) bool{s.DeleteObject, func(o *Object) bool { return s.Delete(o.Key()) }} {
+	for _, remove := range []func(bodies.Object) bool{s.DeleteObject, func(o bodies.Object) bool { return s.Delete(o.Key()) }} {
 		put(t, s, "key", body(1, 1000), bodies.Meta{})
-		o, _ := s.Peek("key")
+		o, _ := s.peek("key")
 		if !s.removeObject(o) || remove(o) {
 			t.Fatal("the object should have been there once")
 		}
-		if _, ok := killed(t, s).Peek("key"); ok {
+		if _, ok := killed(t, s).peek("key"); ok {
 			t.Error("it is back")
 		}
 	}

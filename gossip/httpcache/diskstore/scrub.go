@@ -117,7 +117,7 @@ func (c *scrubber) segment(sg *segment) bool {
 		if err != nil {
 			return true // the end, or an entry that can't be read: its object may still be readable
 		}
-		o, ok := c.store.Peek(string(e.key))
+		o, ok := c.store.peek(string(e.key))
 		if !ok || !g.holds(sg, o, e.at) {
 			continue
 		}

@@ -79,7 +79,7 @@ func TestScrub(t *testing.T) {
 			t.Errorf("%d bytes read, %d are there", st.ScrubbedBytes, total)
 		}
 		for i := range 60 {
-			if _, ok := s.Peek(fmt.Sprint(i)); ok == bad[fmt.Sprint(i)] {
+			if _, ok := s.peek(fmt.Sprint(i)); ok == bad[fmt.Sprint(i)] {
 				t.Errorf("object %d: bad %v, held %v", i, !ok, ok)
 			}
 		}

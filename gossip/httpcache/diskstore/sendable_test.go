@@ -34,7 +34,7 @@ func source(t *testing.T, s *Store, o *Object, a bodies.Access, off, n int64) (*
 			t.Fatal(err)
 		}
 		if part, ok := b.(spans); ok {
-			return v, part
+			return v.(*View), part
 		}
 		v.Close()
 	}

@@ -139,7 +139,7 @@ func TestFlips(t *testing.T) {
 					for range 2 { // its file is open, or it is in memory, and blocks were checked
 						v, err := s.Open(o, nil, access)
 						check(t, err)
-						if got, err := read(v, 0, v.Size()); err != nil || !bytes.Equal(got, m[key]) {
+						if got, err := read(v.(*View), 0, o.Size()); err != nil || !bytes.Equal(got, m[key]) {
 							t.Fatalf("%s: %d bytes, %v", name, len(got), err)
 						}
 						v.Close()
@@ -148,7 +148,7 @@ func TestFlips(t *testing.T) {
 				r := rand.New(rand.NewPCG(1, 2))
 				found := 0
 				for key, want := range m {
-					o, _ := s.Get(key)
+					o, _ := s.peek(key)
 					at := r.Int64N(int64(len(want)))
 					path, from := bodyOf(s, o)
 					flip(t, path, from+at)
@@ -161,7 +161,7 @@ func TestFlips(t *testing.T) {
 					v, err := s.Open(o, nil, access)
 					var got []byte
 					if err == nil {
-						got, err = read(v, off, n)
+						got, err = read(v.(*View), off, n)
 						v.Close()
 					}
 					bad := max(0, at/blockSize*blockSize-off)
@@ -176,7 +176,7 @@ func TestFlips(t *testing.T) {
 						t.Errorf("%s: %s: %d bytes before the error, want %d right ones", name, key, len(got), bad)
 					}
 					found++
-					if _, ok := s.Peek(key); ok {
+					if _, ok := s.peek(key); ok {
 						t.Errorf("%s: %s is in the store still", name, key)
 					}
 				}
@@ -247,7 +247,7 @@ func TestSpoiledUnderOther(t *testing.T) {
 	}
 	flip(t, s.path(o.file.id), 200_000)
 	n, err := writeRange(v, io.Discard, 0, 300_000)
-	if _, ok := s.Peek("k"); n != 200_000/blockSize*blockSize || !errors.Is(err, bodies.ErrCorrupt) || ok || s.Stats().Corrupt != 1 {
+	if _, ok := s.peek("k"); n != 200_000/blockSize*blockSize || !errors.Is(err, bodies.ErrCorrupt) || ok || s.Stats().Corrupt != 1 {
 		t.Errorf("WriteRange() = %d, %v, still there: %v, %+v", n, err, ok, s.Stats())
 	}
 }
@@ -272,7 +272,7 @@ func TestSharedMemory(t *testing.T) {
 		if _, err := s.Open(o, nil, bodies.Share); !errors.Is(err, bodies.ErrCorrupt) {
 			t.Errorf("%d bytes: Open() = %v", n, err)
 		}
-		if _, ok := s.Peek(fmt.Sprint(n)); ok {
+		if _, ok := s.peek(fmt.Sprint(n)); ok {
 			t.Errorf("%d bytes: in the store still", n)
 		}
 	}
@@ -283,7 +283,7 @@ func TestSharedMemory(t *testing.T) {
 func TestFollowSpoiled(t *testing.T) {
 	s := open(t, Options{})
 	b := body(1, 1<<20)
-	w, err := s.Create("k", int64(len(b)))
+	w, err := s.create("k", int64(len(b)))
 	check(t, err)
 	f, _ := w.Follow(t.Context())
 	check(t, w.Write(t.Context(), b[:900_000]))
@@ -376,14 +376,15 @@ func testTrust(t *testing.T, n int64) {
 		v, err := s.Open(o, nil, bodies.Serve)
 		check(t, err)
 		defer v.Close()
-		was := v.f.trust.file
-		v.f.trust.file, v.f.trust.changed = unchanged{was}, 1
+		f := v.(*View).f
+		was := f.trust.file
+		f.trust.file, f.trust.changed = unchanged{was}, 1
 		flip(t, s.path(o.file.id), n-1)
 		if got := spans(bodies.Serve); got != want {
 			t.Errorf("%d bytes were trusted beside a bad page, want %d", got, want)
 		}
 		flip(t, s.path(o.file.id), n-1)
-		v.f.trust.file = was
+		f.trust.file = was
 	}
 	flip(t, s.path(o.file.id), n-1)
 	flip(t, s.path(o.file.id), n-1)

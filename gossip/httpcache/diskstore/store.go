@@ -221,7 +221,7 @@ func (s *Store) rename(tmp, id uint64) error {
 }
 
 // Get returns the object under key; finding it counts as a use.
-func (s *Store) Get(key string) (*Object, bool) {
+func (s *Store) Get(key string) (bodies.Object, bool) {
 	o, ok := s.index.GetIfPresent(s.hash(key))
 	if !ok || o.key != key {
 		return nil, false
@@ -233,7 +233,12 @@ func (s *Store) Get(key string) (*Object, bool) {
 }
 
 // Peek is like Get, but does not count as a use.
-func (s *Store) Peek(key string) (*Object, bool) {
+func (s *Store) Peek(key string) (bodies.Object, bool) {
+	o, ok := s.peek(key)
+	return o, ok
+}
+
+func (s *Store) peek(key string) (*Object, bool) {
 	e, ok := s.index.GetEntryQuietly(s.hash(key))
 	if !ok || e.Value.key != key {
 		return nil, false
@@ -251,8 +256,8 @@ func (s *Store) Delete(key string) bool {
 
 // DeleteObject removes o if it is still the object under its key, and reports
 // whether it was. The next Open will not find it, even if it was evicted before.
-func (s *Store) DeleteObject(o *Object) bool {
-	done := s.removeObject(o)
+func (s *Store) DeleteObject(o bodies.Object) bool {
+	done := s.removeObject(o.(*Object))
 	s.trash.drain()
 	return done
 }
@@ -296,8 +301,8 @@ func (s *Store) Keys() iter.Seq[string] {
 // Listed iterates over the objects that are listed, in no order. It may miss objects that are
 // stored or removed meanwhile, but none for which Hooks.Listed was called before: it waits until
 // these can be found. It does not count as a use.
-func (s *Store) Listed() iter.Seq[*Object] {
-	return func(yield func(*Object) bool) {
+func (s *Store) Listed() iter.Seq[bodies.Object] {
+	return func(yield func(bodies.Object) bool) {
 		s.entered()
 		for o := range s.index.Values() {
 			if o.Listed() && !yield(o) {

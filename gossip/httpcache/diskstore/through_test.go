@@ -75,7 +75,7 @@ func TestPassThrough(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					s := open(t, Options{})
 					b := body(uint64(n), n)
-					w, err := s.Create("k", int64(n))
+					w, err := s.create("k", int64(n))
 					check(t, err)
 					results := make(chan error, 10)
 					started := 0
@@ -133,7 +133,7 @@ func TestPassThroughTooLarge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, Options{MaxBytes: 4 << 20})
 		b := body(1, 6<<20)
-		w, err := s.Create("k", -1)
+		w, err := s.create("k", -1)
 		check(t, err)
 		f, _ := w.Follow(t.Context())
 		slow, _ := w.Follow(t.Context())
@@ -190,7 +190,7 @@ func TestPassThroughWaits(t *testing.T) {
 			for _, another := range []bool{true, false} {
 				synctest.Test(t, func(t *testing.T) {
 					s := open(t, Options{})
-					w, err := s.Create("k", -1)
+					w, err := s.create("k", -1)
 					check(t, err)
 					defer w.Abort()
 					check(t, os.RemoveAll(filepath.Join(s.opt.Dir, "tmp")))
@@ -249,14 +249,14 @@ func TestPassThroughAlone(t *testing.T) {
 		s := open(t, Options{})
 		check(t, os.RemoveAll(filepath.Join(s.opt.Dir, "tmp")))
 		b := body(1, 3*maxWindow)
-		w, _ := s.Create("k", -1)
+		w, _ := s.create("k", -1)
 		check(t, w.Write(t.Context(), b[:maxWindow]))
 		if err := w.Write(t.Context(), b[maxWindow:]); err != bodies.ErrNoFollower {
 			t.Errorf("Write() to nobody = %v, want %v", err, bodies.ErrNoFollower)
 		}
 		w.Abort()
 
-		w, _ = s.Create("k", -1)
+		w, _ = s.create("k", -1)
 		w.Hold()
 		go func() {
 			time.Sleep(time.Second)
@@ -274,7 +274,7 @@ func TestPassThroughAlone(t *testing.T) {
 		w.Commit(bodies.Meta{})
 		time.Sleep(time.Minute)
 
-		w, _ = s.Create("k", -1)
+		w, _ = s.create("k", -1)
 		w.Hold()
 		go func() { time.Sleep(time.Second); w.Release(); w.Release() }()
 		if err := w.Write(t.Context(), b); err != bodies.ErrNoFollower {
@@ -304,7 +304,7 @@ func TestCompare(t *testing.T) {
 				if wrong >= at {
 					continue
 				}
-				w, err := s.Create("k", n)
+				w, err := s.create("k", n)
 				check(t, err)
 				f, _ := w.Follow(t.Context())
 				check(t, w.Write(t.Context(), b[:at]))
@@ -351,7 +351,7 @@ func TestCompare(t *testing.T) {
 
 func TestWriteTooLong(t *testing.T) {
 	s := open(t, Options{})
-	w, _ := s.Create("k", 10)
+	w, _ := s.create("k", 10)
 	if err := w.Write(t.Context(), make([]byte, 11)); err != bodies.ErrTooLong {
 		t.Errorf("Write() = %v, want %v", err, bodies.ErrTooLong)
 	}

@@ -178,7 +178,7 @@ func (g *segments) empty(sg *segment, move bool, buf []byte) {
 		if move && g.closing() {
 			return
 		}
-		o, ok := s.Peek(string(e.key)) // e.held doesn't tell: a mark may be on its way to the disk
+		o, ok := s.peek(string(e.key)) // e.held doesn't tell: a mark may be on its way to the disk
 		if !ok || !g.holds(sg, o, e.at) {
 			continue
 		}

@@ -43,7 +43,7 @@ func TestTurnover(t *testing.T) {
 	gone := map[string]bool{} // removed, and not stored again
 	length := func(v uint64) int { return []int{300, 1000, 3000, 9000, 30_000}[v%5] + int(v%97) }
 	right := func(s *Store, key string) error {
-		o, ok := s.Peek(key)
+		o, ok := s.peek(key)
 		if !ok {
 			return nil
 		}
@@ -55,7 +55,7 @@ func TestTurnover(t *testing.T) {
 		}
 		defer v.Close()
 		var b bytes.Buffer
-		if _, err := writeRange(v, &b, 0, v.Size()); err != nil {
+		if _, err := writeRange(v, &b, 0, o.Size()); err != nil {
 			return err
 		}
 		if want := version[key]; !bytes.Equal(b.Bytes(), body(want, length(want))) {
@@ -242,7 +242,7 @@ func TestMovedAndRemoved(t *testing.T) {
 	for i := range 6 {
 		e, b, _, err := r.next()
 		check(t, err)
-		o, _ := s.Peek(string(e.key))
+		o, _ := s.peek(string(e.key))
 		if !g.move(from, o, b) || o.file == &from.file {
 			t.Fatalf("object %d was not moved", i)
 		}
@@ -320,7 +320,7 @@ func TestInspect(t *testing.T) {
 		t.Errorf("%d objects, want %d", len(got), len(sizes)-1)
 	}
 	for key, h := range got {
-		o, ok := s.Peek(key)
+		o, ok := s.peek(key)
 		if !ok || h.Bytes != o.Size() || !h.ListUntil.Equal(until) || h.Copied != o.Copied() || time.Since(h.Written) > time.Hour {
 			t.Errorf("%+v, the store has %v", h, ok)
 		}

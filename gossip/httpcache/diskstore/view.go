@@ -31,7 +31,8 @@ type View struct {
 // Describe reads the description of o. It makes no system call for a hot object. It returns
 // [bodies.ErrGone] if the object left the store meanwhile. If the object differs from what was
 // stored or can't be read, it is removed, and the error wraps [bodies.ErrCorrupt].
-func (s *Store) Describe(o *Object) (*hotObject, error) {
+func (s *Store) Describe(obj bodies.Object) (bodies.Described, error) {
+	o := obj.(*Object)
 	if h, ok := s.hot.get(o); ok {
 		return h, nil
 	}
@@ -47,10 +48,12 @@ func (s *Store) Describe(o *Object) (*hotObject, error) {
 
 // Open opens the body of o. about is the result of Describe, from which a body in memory is taken,
 // unless it is damaged; nil = none. Errors are those of Describe.
-func (s *Store) Open(o *Object, about *hotObject, a bodies.Access) (*View, error) {
+func (s *Store) Open(obj bodies.Object, about bodies.Described, a bodies.Access) (bodies.View, error) {
+	o := obj.(*Object)
+	hot, _ := about.(*hotObject)
 	v := s.views.Get().(*View)
-	*v = View{store: s, obj: o, hot: about, share: a == bodies.Share}
-	if about == nil {
+	*v = View{store: s, obj: o, hot: hot, share: a == bodies.Share}
+	if hot == nil {
 		v.hot, _ = s.hot.get(o)
 	}
 	switch h := v.hot; {
@@ -58,7 +61,7 @@ func (s *Store) Open(o *Object, about *hotObject, a bodies.Access) (*View, error
 	case h.hasBody && (!v.share || xxhash.Sum64(h.body) == h.sum):
 		v.useSendable(a)
 		return v, nil
-	case h.hasBody && about == nil:
+	case h.hasBody && hot == nil:
 		v.Close()
 		return nil, s.dropCorrupt(o, fmt.Errorf("%w: checksum of a body in memory", errBroken))
 	case h.hasBody:

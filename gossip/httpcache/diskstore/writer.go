@@ -26,7 +26,15 @@ type Writer struct {
 
 // Create starts an object; size is the length of the body in bytes, -1 if it
 // isn't known. It returns [bodies.ErrTooLarge] for more than the store takes.
-func (s *Store) Create(key string, size int64) (*Writer, error) {
+func (s *Store) Create(key string, size int64) (*bodies.Stream, error) {
+	w, err := s.create(key, size)
+	if err != nil {
+		return nil, err
+	}
+	return &w.Stream, nil
+}
+
+func (s *Store) create(key string, size int64) (*Writer, error) {
 	if size > s.maxObject() || len(key) > maxKey {
 		return nil, bodies.ErrTooLarge
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
 	"github.com/summarycache/summarycache/cmd/peer/internal/squid"
+	"github.com/summarycache/summarycache/gossip/httpcache/diskstore"
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
@@ -38,7 +39,8 @@ func (n *Node) ownPaths() map[string]http.Handler {
 // listed yields the stored objects that are advertised to siblings.
 func (n *Node) listed() iter.Seq[squid.Object] {
 	return func(yield func(squid.Object) bool) {
-		for o := range n.proxy.Store().Listed() {
+		for listed := range n.proxy.Store().Listed() {
+			o := listed.(*diskstore.Object)
 			if !yield(squid.Object{Identity: o.Key(), FreshUntil: o.ListUntil(), Generated: o.Generated()}) {
 				return
 			}

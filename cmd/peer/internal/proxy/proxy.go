@@ -82,7 +82,7 @@ func (h *Handler) openStore(hooks bodies.Hooks) (httpcache.Store, error) {
 	o.Hooks, o.Logger = hooks, cmp.Or(o.Logger, h.cfg.Logger)
 	var err error
 	h.store, err = diskstore.Open(o)
-	return diskstore.Door{Store: h.store}, err
+	return h.store, err
 }
 
 // connOf is [conn.Of], for the cache.

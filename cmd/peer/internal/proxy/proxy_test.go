@@ -70,8 +70,8 @@ func TestSiblingHit(t *testing.T) {
 			}
 			synctest.Wait()
 			for peer, copied := range map[string]bool{"a": true, "b": false} {
-				if o, ok := w.peers[peer].Store().Peek("GET http://" + originHost + "/x"); !ok || o.Copied() != copied {
-					t.Errorf("%s has it: %v; as a copy: %v, want %v", peer, ok, ok && o.Copied(), copied)
+				if o, ok := w.peers[peer].Store().Peek("GET http://" + originHost + "/x"); !ok || o.(*diskstore.Object).Copied() != copied {
+					t.Errorf("%s has it: %v; as a copy: %v, want %v", peer, ok, ok && o.(*diskstore.Object).Copied(), copied)
 				}
 			}
 			if r := w.get("a", "/x"); r.status() != "a; hit; ttl=50" {

@@ -171,12 +171,12 @@ func (s ours) get(key string) ([]byte, error) {
 		return nil, err
 	}
 	defer v.Close()
-	src, err := v.Source(0, v.Size())
+	src, err := v.Source(0, o.Size())
 	if err != nil {
 		return nil, err
 	}
 	body, err := io.ReadAll(src)
-	return append(body, v.Value().([]byte)...), err
+	return append(body, v.(*diskstore.View).Value().([]byte)...), err
 }
 
 func (s ours) remove(string) error { return nil }

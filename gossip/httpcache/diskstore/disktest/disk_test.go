@@ -74,9 +74,9 @@ func get(t *testing.T, s *diskstore.Store, key string) int {
 	}
 	defer v.Close()
 	version := -1
-	fmt.Sscan(string(v.Value().([]byte)), &version)
+	fmt.Sscan(string(v.(*diskstore.View).Value().([]byte)), &version)
 	var got bytes.Buffer
-	src, err := v.Source(0, v.Size())
+	src, err := v.Source(0, o.Size())
 	if err == nil {
 		_, err = io.Copy(&got, src)
 	}
