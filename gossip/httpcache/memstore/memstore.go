@@ -1,5 +1,5 @@
-// Package memstore keeps objects in memory, bounded in bytes: what was used last stays. It keeps
-// nothing over a restart. See [bodies.Store] for its methods.
+// Package memstore keeps objects in memory, bounded in bytes: what was used last stays, and copies of what another
+// cache has go first until they are requested again. It keeps nothing over a restart. See [bodies.Store] for its methods.
 package memstore
 
 import (
@@ -14,9 +14,8 @@ import (
 )
 
 const (
-	overhead    = 1 << 10 // bytes that an object takes beside its body and description, about: decoded header, indexes
-	copiesShare = 32      // copies may take this part of a full store, as on disk
-	maxData     = 1 << 20
+	overhead = 1 << 10 // bytes that an object takes beside its body and description, about: decoded header, indexes
+	maxData  = 1 << 20
 )
 
 // A Store keeps objects in memory. It is safe for concurrent use.
@@ -27,7 +26,7 @@ type Store struct {
 	mu      sync.Mutex
 	objects map[string]*object
 	labels  map[string]map[*object]bool
-	own     order // the objects that no other cache has
+	own     order // the objects that no other cache has, or that were requested again
 	copies  order // the others
 	writing int64 // bytes of bodies that are arriving
 	closed  bool
@@ -235,8 +234,8 @@ func (s *Store) leaveLocked(o *object) {
 	s.hooks.Evicted(o.key)
 }
 
-// makeRoomLocked removes objects until the store is within its bound: copies first, while they take more than
-// their share, since another cache has them.
+// makeRoomLocked removes objects until the store is within its bound: first the copies that were not requested again,
+// but for the last one, since another cache has them.
 func (s *Store) makeRoomLocked() {
 	for s.bytesLocked() > s.max && len(s.objects) > 0 {
 		from := &s.own
