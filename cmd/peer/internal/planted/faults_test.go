@@ -76,7 +76,7 @@ var faults = []fault{
 	{name: "arriving-pace", kind: "wrong measure", what: "a sibling that passes on what a slow origin sends is not asked any longer", from: history, found: seed(3371, "loads")},
 
 	{name: "part-stored", kind: "skipped check", what: "a part of a page is stored as the page", places: 2, from: attack, found: request(130, `range: status 206`)},
-	{name: "error-to-range-stored", kind: "skipped check", what: "what an origin answers to a range is stored for all", from: attack, found: request(85, `an origin's answer to any range`)},
+	{name: "error-to-range-stored", kind: "skipped check", what: "what an origin answers to a range is stored for all", from: attack, found: test("TestConformance").of("cmd/peer/internal/proxy")},
 	{name: "error-to-slice-stored", kind: "skipped check", what: "what an origin answers to a slice is stored for all who want that", from: attack, found: test("TestErrorToSlice")},
 	{name: "complaint-stored", kind: "skipped check", what: "an error that a request provoked is stored", from: attack, found: request(71, `an error to (a range|large fields)`)},
 	{name: "expectation-stored", kind: "skipped check", what: "an error to Expect is stored", places: 2, from: attack, found: request(39, `an error to Expect`)},
