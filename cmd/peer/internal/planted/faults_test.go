@@ -98,7 +98,7 @@ var faults = []fault{
 	{name: "upload-counts", kind: "wrong counter", what: "requests with a body do not give their memory back", from: chosen, found: seed(72, "leak")},
 	{name: "room-stays-small", kind: "stale state", what: "a store does not grow again with the room of its disk", from: chosen, found: seed(16, "room")},
 	{name: "former-mark", kind: "stale state", what: "invalidations of a member's former life are pushed from that life's mark", from: chosen, found: added("TestRestart")},
-	{name: "any-variant", kind: "skipped check", what: "a request in flight is answered by another variant", from: drawn, found: added("TestServeCollapsesVariants")},
+	{name: "any-variant", kind: "skipped check", what: "a request in flight is answered by another variant", from: drawn, found: test("TestCollapseVariants").of("cmd/peer/internal/proxy")},
 	{name: "flag-errors-dropped", kind: "error dropped", what: "a value that a variable has wrong is not refused", from: drawn, found: test("TestUsage")},
 	{name: "refused-stays-open", kind: "missed close", what: "a connection beyond the limit is not closed", from: drawn, found: added("TestAccept")},
 	{name: "stale-if-error-misfiled", kind: "wrong field", what: "stale-if-error is read as stale-while-revalidate", from: drawn, found: test("TestStaleOnError")},
