@@ -43,7 +43,7 @@
 //     unusual range, another spelling, fields by which proxies and frameworks are misled, and others. So are
 //     the mutated requests that peers are tested with outside (package mutation).
 //   - A member that lies changes nothing but the answers for pages that it lied about, until what
-//     siblings gave may not be served any longer, and no lie outlives a hard purge. What is true but unusable,
+//     siblings gave may not be served any longer, and no lie outlives a hard purge of all peers. What is true but unusable,
 //     breaks off, crawls, does not match its checksums or claims everything changes no answer at all.
 //     Its removals and what it says as the owner of keys only cost time: nothing takes longer than 5 s,
 //     or 10 s of what it sends itself.
@@ -144,6 +144,9 @@
 //	28              1 to 180, 20000 to 0.17         21170: a client whose answer was not stored got a 502 when a sibling's body was wrong.
 //	                20384, 21000 to 21428,          Checks: 20063 and others: who asks last is refused for want of memory, too.
 //	                23000 to 23259                  20255: the liar broke off in what all versions begin with
+//	28              50000 to 54280     0.65         Checks: 50282: a mutated POST has the origin send trailers. 51187: a purge at
+//	                                                one peer alone leaves lies at its siblings, which the origin confirms. 53284: a
+//	                                                sibling that crawls was receiving the body still, so that it may be 500 bytes/s
 //
 // # What is not simulated
 //

@@ -48,6 +48,7 @@ type barrier struct {
 	from                    time.Time
 	purged                  time.Time // when the purge began; zero = it was a write
 	soft, tag               bool
+	alone                   bool // it was of this peer alone: siblings keep their copies
 }
 
 func (w *world) barrier(b barrier) {
@@ -190,9 +191,11 @@ func (w *world) superseded(r *result) bool {
 }
 
 // crawls reports whether an answer of a sibling may be as slow as it is: the origin
-// has another version by now, and no other source has the rest.
+// has another version by now, and no other source has the rest; or the sibling was receiving it still, so that its
+// origin may be what is slow.
 func (w *world) crawls(r *result) bool {
-	return slices.ContainsFunc(w.s.Faults, func(f fault) bool { return f.Kind == "crawl" }) && w.origin.version(pageOf(r.URL), r.end) != r.version.number
+	return slices.ContainsFunc(w.s.Faults, func(f fault) bool { return f.Kind == "crawl" }) &&
+		(w.origin.version(pageOf(r.URL), r.end) != r.version.number || strings.Contains(strings.Join(r.header["Cache-Status"], ","), "detail=arriving"))
 }
 
 // cacheable reports whether an answer goes through the store, so that another source can be compared

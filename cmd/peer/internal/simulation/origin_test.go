@@ -115,6 +115,9 @@ func (o *origin) serve(c net.Conn) {
 
 // answer reports whether the connection can be used for another request.
 func (o *origin) answer(c net.Conn, r *http.Request) bool {
+	if te := r.Header["Te"]; r.Method != http.MethodGet && r.Method != http.MethodHead && len(te) == 1 && te[0] == "trailers" {
+		delete(r.Header, "Te") // as gRPC needs it: a peer passes trailers on
+	}
 	o.w.judgeConnection(r.Header, nil, "a request to the origin")
 	var url int
 	fmt.Sscanf(r.URL.Path, "/o/%d", &url)

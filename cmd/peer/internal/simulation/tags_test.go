@@ -44,7 +44,7 @@ func (w *world) purge(p *peer, f fault) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	b := barrier{purged: time.Now(), soft: f.Soft, tag: tag}
+	b := barrier{purged: time.Now(), soft: f.Soft, tag: tag, alone: !order.Everywhere}
 	numbers := make([]int, len(urls))
 	for i, url := range urls {
 		numbers[i] = w.origin.version(pageOf(url), b.purged)
