@@ -351,7 +351,7 @@ func TestPlanForRaisedLimits(t *testing.T) {
 	if plan, err := Plan(goal); !errors.Is(err, ErrTooLarge) {
 		t.Errorf("Plan = %v, %v", plan, err)
 	}
-	goal.Receivers = Limits{Bytes: 256 << 20, Memory: 2 << 30}
+	goal.Receivers = Limits{Bytes: 256 << 20, Memory: 1 << 30}
 	plan, err := Plan(goal)
 	if err != nil || plan.FalseCandidates > 0.001 {
 		t.Fatalf("Plan = %v, %v", plan, err)

@@ -181,6 +181,9 @@ func (c *Cache) misfit(f *fetch, a *answer) bool {
 		from, last := sliceRange(r.slice)
 		h := maps.Clone(a.header)
 		delete(h, "Content-Range")
+		if h["Accept-Ranges"] == nil { // nginx says so in answers of status 200 alone
+			h["Accept-Ranges"] = []string{"bytes"}
+		}
 		described := rfc9111.NewResponse(http.StatusOK, h, a.delay, a.received.wall)
 		obstacle := r.obstacle(described)
 		if all := first == 0 && to == size; obstacle == 0 && (all || described.StrongValidator() != "" && first == from && to == min(last+1, size)) {
