@@ -291,7 +291,7 @@ func (c *Cache) mayStore(f *fetch, a *answer) bool {
 // another time, can be continued if comparing shows that the bytes are the same.
 func (c *Cache) handOver(f *fetch, src *sources, a *answer) {
 	switch {
-	case f.r.slice > 0 && a.status == http.StatusPartialContent: // the client may want less, or more
+	case f.r.slice > 0 && a.status == http.StatusPartialContent && !f.r.cc.NoStore: // the client may want less, or more; finish wants it
 		a.close()
 		c.fail(f, newResult(src), errUnsliced)
 		return

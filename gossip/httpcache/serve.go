@@ -169,7 +169,10 @@ func (c *Cache) fetch(w http.ResponseWriter, r *request, stored *found, reason s
 				return Result{}, &again{}
 			}
 		}
-		f.origin, f.part, f.first, how.first = how.origin, how.part, how.first, nil
+		f.origin, f.part = how.origin, how.part
+		if r.slice == 1 { // otherwise what was found meanwhile needs a whole, or nothing
+			f.first, how.first = how.first, nil
+		}
 		f.interim.begin(w, r.Request)
 		c.lead(f)
 	}

@@ -186,6 +186,9 @@ func (c *Cache) misfit(f *fetch, a *answer) bool {
 		}
 		described := rfc9111.NewResponse(http.StatusOK, h, a.delay, a.received.wall)
 		obstacle := r.obstacle(described)
+		if obstacle == rfc9111.RequestObstacle { // what finish wants is not stored, and goes to one client
+			obstacle = 0
+		}
 		if all := first == 0 && to == size; obstacle == 0 && (all || described.StrongValidator() != "" && first == from && to == min(last+1, size)) {
 			if all {
 				r.slice, a.status, a.header = 0, http.StatusOK, h
@@ -274,6 +277,7 @@ func (c *Cache) after(w io.Writer, r *request, e *entry, p rfc9111.Part, res *Re
 		s := &slot{to: w, e: e, first: at, end: min(end, n*SliceSize), header: http.Header{}}
 		q := r.slicePart(s.first, s.end)
 		q.slice, q.origin = n, origin
+		q.cc.NoStore = tries > 1 // the disk may be full, or bad: then this client alone gets the bytes
 		held, _ := c.choose(q)
 		if held != nil && (origin || !c.refresh(held, e)) {
 			c.store.DeleteObject(held.obj)
@@ -373,6 +377,8 @@ type slot struct {
 	header     http.Header
 	status     int
 	differs    bool  // the answer is of another version
+	whole      bool  // it is all of this version, since it could be neither stored nor requested in slices
+	skip       int64 // bytes of that before first
 	sent       int64 // bytes
 	failed     error // of to
 }
@@ -384,26 +390,48 @@ func (s *slot) WriteHeader(status int) {
 	if status >= 200 && s.status == 0 {
 		s.status = status
 		fits := status == http.StatusPartialContent && (planted.Fault == "slice-of-version" || s.e.HasRest(s.header, s.first, s.end, s.e.of.size))
-		s.differs = !fits && status < http.StatusInternalServerError
+		if status == http.StatusOK && s.header.Get("Content-Length") == strconv.FormatInt(s.e.of.size, 10) {
+			s.whole = s.e.StrongValidator() != "" && s.e.SameBytes(rfc9111.NewResponse(status, s.header, 0, time.Now()))
+			s.skip = s.first
+		}
+		s.differs = !fits && !s.whole && status < http.StatusInternalServerError
 	}
 }
 
 // useless reports whether nothing that is written belongs to the answer.
-func (s *slot) useless() bool { return s.status != http.StatusPartialContent || s.differs }
+func (s *slot) useless() bool {
+	return !s.whole && (s.status != http.StatusPartialContent || s.differs)
+}
+
+// errEnough ends the answer with a whole when the slot has its bytes.
+var errEnough = errors.New("cache: the rest is not wanted")
 
 func (s *slot) Write(p []byte) (n int, err error) {
 	if s.useless() {
 		return 0, errVersion
 	}
-	n, err = s.to.Write(p)
-	s.sent, s.failed = s.sent+int64(n), err
-	return n, err
+	all := len(p)
+	before := min(int64(all), s.skip)
+	s.skip -= before
+	p = p[before:]
+	p = p[:min(int64(len(p)), s.end-s.first-s.sent)]
+	if n, err = s.to.Write(p); err != nil {
+		s.sent, s.failed = s.sent+int64(n), err
+		return n, err
+	}
+	if s.sent += int64(n); s.whole && s.first+s.sent == s.end {
+		return all, errEnough
+	}
+	return all, nil
 }
 
 // ReadFrom is used for stored bodies.
 func (s *slot) ReadFrom(body io.Reader) (n int64, err error) {
 	if s.useless() {
 		return 0, errVersion
+	}
+	if s.whole {
+		return io.Copy(struct{ io.Writer }{s}, body)
 	}
 	if to, ok := s.to.(io.ReaderFrom); ok {
 		n, err = to.ReadFrom(body)

@@ -3,6 +3,7 @@ package httpcache
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -12,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -37,10 +39,12 @@ type sliceWorld struct {
 	advertised map[string]map[string]int
 	dead       string              // this sibling breaks off each answer after some bytes
 	rewrite    func(h http.Header) // of the origin's answers; nil = none
+	room       atomic.Int64        // objects that may be begun in stores from now on
 }
 
 func newSliceWorld(t *testing.T, size int, names ...string) *sliceWorld {
 	w := &sliceWorld{t: t, caches: map[string]*Cache{}, tag: `"1"`, advertised: map[string]map[string]int{}}
+	w.room.Store(1 << 40)
 	w.body = make([]byte, size)
 	rand.NewChaCha8([32]byte{1}).Read(w.body)
 	for _, name := range names {
@@ -62,7 +66,7 @@ func newSliceWorld(t *testing.T, size int, names ...string) *sliceWorld {
 			Advertise: tell(1), Withdraw: tell(-1),
 			Recode:      func(*http.Request, http.Header) func(*http.Response) bool { return nil },
 			Invalidates: func(string, *url.URL, int, http.Header) []string { return nil },
-			Open:        func(h bodies.Hooks) (Store, error) { return memstore.New(256<<20, h), nil },
+			Open:        func(h bodies.Hooks) (Store, error) { return fillable{memstore.New(256<<20, h), w}, nil },
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -70,6 +74,19 @@ func newSliceWorld(t *testing.T, size int, names ...string) *sliceWorld {
 		w.caches[name] = c
 	}
 	return w
+}
+
+// A fillable store may have no room.
+type fillable struct {
+	Store
+	w *sliceWorld
+}
+
+func (s fillable) Create(key string, size int64) (*bodies.Stream, error) {
+	if s.w.room.Add(-1) < 0 {
+		return nil, errors.New("no space left on device")
+	}
+	return s.Store.Create(key, size)
 }
 
 func (w *sliceWorld) close() {
@@ -556,4 +573,36 @@ func (c *leavingClient) Write(p []byte) (int, error) {
 		return 0, io.ErrClosedPipe
 	}
 	return c.ResponseRecorder.Write(p)
+}
+
+// A disk that is full from some slice on cuts no answer, whether the origin or a sibling has the rest, in
+// parts or as a whole alone; and a client that wants the whole gets no part.
+func TestSlicesWithoutRoom(t *testing.T) {
+	for _, ignores := range []bool{false, true} {
+		for room := range int64(4) {
+			synctest.Test(t, func(t *testing.T) {
+				const size = 9*sliceLength + 777
+				w := newSliceWorld(t, size, "a", "b")
+				defer w.close()
+				w.ignores = ignores
+				rec, res := w.get("a")
+				w.wantPart(rec, res, 0, size)
+				synctest.Wait()
+				w.room.Store(room)
+				rec, res = w.get("b", fmt.Sprintf("Range: bytes=%d-%d", 5, 3*sliceLength))
+				if rec.Code == 200 { // an origin without ranges
+					w.wantPart(rec, res, 0, size)
+				} else {
+					w.wantPart(rec, res, 5, 3*sliceLength+1)
+				}
+				synctest.Wait()
+				w.room.Store(room)
+				if rec, res = w.get("b"); rec.Code != 200 {
+					t.Errorf("%v, room for %d: a whole is answered with %d", ignores, room, rec.Code)
+				}
+				w.wantPart(rec, res, 0, size)
+				synctest.Wait()
+			})
+		}
+	}
 }

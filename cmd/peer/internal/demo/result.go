@@ -4,6 +4,7 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
 	"github.com/summarycache/summarycache/cmd/peer/internal/replay"
 	"github.com/summarycache/summarycache/gossip/exchange"
+	"github.com/summarycache/summarycache/gossip/httpcache"
 )
 
 // Result is the result of a demo. Bytes of messages are payload, without the headers of TLS, TCP,
@@ -14,7 +15,8 @@ type Result struct {
 	Peers    []Row         `json:"peers"`
 	Total    Row           `json:"total"`
 	Compare  []Alternative `json:"comparison"` // "summarycache", "icp", "none", "floor"
-	// OverFloor is by which share the origin fetches exceed one per object. FalseShare is the share
+	// OverFloor is by which share the origin fetches exceed those of the floor: one per object, and one per
+	// slice of a large one. FalseShare is the share
 	// of false hits among the requests to siblings.
 	OverFloor  float64 `json:"origin_fetches_over_floor"`
 	FalseShare float64 `json:"false_hits_per_sibling_request"`
@@ -105,13 +107,24 @@ func (c *cluster) result(o Options, seen *replay.Result) *Result {
 	}
 	r.OriginSeen = c.origin.Tally().Requests
 	r.Compare = c.compare(o, statuses, seen.Ways)
-	if r.Workload.Objects > 0 {
-		r.OverFloor = float64(r.Total.OriginFetches)/float64(r.Workload.Objects) - 1
+	if floor := r.Floor(); floor > 0 {
+		r.OverFloor = float64(r.Total.OriginFetches)/float64(floor) - 1
 	}
 	if r.Total.SiblingRequests > 0 {
 		r.FalseShare = float64(r.Total.FalseHits) / float64(r.Total.SiblingRequests)
 	}
 	return r
+}
+
+// Floor returns how many origin fetches there are at least.
+func (r *Result) Floor() int64 { return r.Compare[len(r.Compare)-1].OriginFetches }
+
+// fetches returns how many requests an object costs that is fetched once.
+func fetches(size int64) int64 {
+	if size < httpcache.DefaultLarge {
+		return 1
+	}
+	return (size + httpcache.SliceSize - 1) / httpcache.SliceSize
 }
 
 func (c *cluster) row(i int, s admin.Status, seen replay.Counts) Row {
@@ -161,10 +174,13 @@ func (c *cluster) compare(o Options, statuses []admin.Status, ways []replay.Way)
 		}
 		if p := (pair{peers[i], r.Key}); !seen[p] {
 			seen[p] = true
-			alone.OriginFetches++
+			alone.OriginFetches += fetches(o.Trace.Sizes[r.Key])
 			alone.OriginBytes += o.Trace.Sizes[r.Key]
 		}
 	}
-	floor := Alternative{Name: "floor", OriginFetches: int64(len(o.Trace.Sizes)), OriginBytes: o.Trace.Bytes()}
+	floor := Alternative{Name: "floor", OriginBytes: o.Trace.Bytes()}
+	for _, size := range o.Trace.Sizes {
+		floor.OriginFetches += fetches(size)
+	}
 	return []Alternative{ours, icp, alone, floor}
 }
