@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 )
 
 // firstSocket is the number of the first descriptor that a manager passes on.
@@ -38,7 +37,6 @@ func Sockets(allowed ...string) (map[string]net.Listener, error) {
 		if sockets[name] != nil {
 			return nil, fmt.Errorf("the service manager passes two sockets named %q", name)
 		}
-		syscall.CloseOnExec(firstSocket + i)
 		f := os.NewFile(uintptr(firstSocket+i), name)
 		l, err := net.FileListener(f)
 		f.Close()
