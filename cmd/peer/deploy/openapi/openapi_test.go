@@ -72,6 +72,9 @@ func TestAnswers(t *testing.T) {
 		{"POST", "/purge", `{"url":"/","prefix":true,"soft":true}`, 200},
 		{"POST", "/purge", `{"tags":["news"]}`, 200},
 		{"POST", "/purge", `{"url":"http://"}`, 400},
+		{"GET", "/misses.json?last=5&everywhere=1", "", 200},
+		{"GET", "/misses.json?last=-1", "", 400},
+		{"POST", "/reload", `{"dry_run":true}`, 200},
 	} {
 		r, err := http.NewRequest(q.method, "http://"+a.admin+q.path, strings.NewReader(q.body))
 		if err != nil {
