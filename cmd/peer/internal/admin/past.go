@@ -76,14 +76,17 @@ type pastMiss struct {
 	took                      time.Duration
 }
 
-// Observe remembers a request if it is a client's, and no whole hit.
-func (p *Past) Observe(e *proxy.Event) { p.observe(e, (*proxy.Event).URL) }
-
-func (p *Past) observe(e *proxy.Event, urlOf func(*proxy.Event) string) {
-	if e.Sibling || e.Refused || e.Outcome == httpcache.LocalHit && !e.Broken {
-		return
+// Observe remembers a request if it is a client's, and no whole hit. A hit costs no memory here.
+func (p *Past) Observe(e proxy.Event) {
+	if !e.Sibling && !e.Refused && (e.Outcome != httpcache.LocalHit || e.Broken) {
+		p.remember(e)
 	}
-	m := pastMiss{at: time.Now(), method: e.Request.Method, url: urlOf(e), said: e.Said, sibling: e.Peer,
+}
+
+func (p *Past) remember(e proxy.Event) { p.add(&e, e.URL()) }
+
+func (p *Past) add(e *proxy.Event, target string) {
+	m := pastMiss{at: time.Now(), method: e.Request.Method, url: target, said: e.Said, sibling: e.Peer,
 		outcome: e.Outcome, status: e.Status, asked: e.Asked, bytes: e.Bytes, took: e.Duration}
 	if len(m.url) > longestURL {
 		m.url = strings.ToValidUTF8(m.url[:longestURL-3], "") + "…"

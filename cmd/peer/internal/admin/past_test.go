@@ -23,7 +23,26 @@ func miss(o httpcache.Outcome, said rfc9111.Status, change ...func(*proxy.Event)
 }
 
 func (p *Past) seen(target string, e *proxy.Event) {
-	p.observe(e, func(*proxy.Event) string { return target })
+	if before := len(p.ring); e.Sibling || e.Outcome == httpcache.LocalHit {
+		if p.Observe(*e); len(p.ring) != before {
+			panic("remembered")
+		}
+		return
+	}
+	p.add(e, target)
+}
+
+// TestPastOfHits: a hit takes no memory.
+func TestPastOfHits(t *testing.T) {
+	var p Past
+	e := miss(httpcache.LocalHit, rfc9111.Status{})
+	if n := testing.AllocsPerRun(100, func() { p.Observe(*e) }); n != 0 {
+		t.Errorf("a hit makes %v allocations", n)
+	}
+	e.Outcome = httpcache.OriginFetch
+	if p.Observe(*e); len(p.ring) != 1 {
+		t.Errorf("%d misses are remembered, want 1", len(p.ring))
+	}
 }
 
 // Past has clients' requests that were no whole hits, with the reasons that Cache-Status gives.

@@ -158,7 +158,7 @@ func (n *Node) proxyConfig(o Options) proxy.Config {
 	}
 	c.Observe = func(e proxy.Event) {
 		n.durations.Observe(e)
-		n.past.Observe(&e)
+		n.past.Observe(e)
 		if n.access != nil {
 			n.access.Observe(e)
 		}
