@@ -147,6 +147,8 @@
 //	28              50000 to 54280     0.65         Checks: 50282: a mutated POST has the origin send trailers. 51187: a purge at
 //	                                                one peer alone leaves lies at its siblings, which the origin confirms. 53284: a
 //	                                                sibling that crawls was receiving the body still, so that it may be 500 bytes/s
+//	28              61000 to 61367     0.1          61287: who wanted the whole of a sliced object got 206 with a part. 61202, 61246:
+//	                                                an answer from slices was cut where the disk was full or failed
 //
 // # What is not simulated
 //
