@@ -269,7 +269,7 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 // Durations measures how long requests take. It is safe for concurrent use.
 type Durations struct {
 	histogram *prometheus.HistogramVec
-	outcomes  [httpcache.Outcomes]prometheus.Observer // by cache.Outcome
+	outcomes  [httpcache.Outcomes]prometheus.Observer // by httpcache.Outcome
 }
 
 // NewDurations returns an empty one.

@@ -26,6 +26,8 @@ func (m *Miss) words() string {
 		words = append(words, cmp.Or(because[m.Reason], m.Reason))
 	}
 	switch {
+	case m.Outcome == "client-gone":
+		words = append(words, "the client left")
 	case m.Error != "":
 		words = append(words, m.Error)
 	case m.Sibling != "" || m.Detail == "":

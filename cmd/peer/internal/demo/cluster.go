@@ -151,7 +151,7 @@ func (c *cluster) fetched(r *http.Request) {
 	}
 }
 
-// identity returns the key, as in package cache, of the origin's response to a GET without Vary.
+// identity returns the key, as in package httpcache, of the origin's response to a GET without Vary.
 func (c *cluster) identity(target string) string { return "GET " + c.base + target }
 
 // sender returns the number of the peer that sent a request to the origin, by its Via field, or -1.

@@ -22,7 +22,7 @@ const purgeWait = 800 * time.Millisecond
 const (
 	commandRow  = "row"  // returns an [admin.ClusterRow]
 	commandPast = "past" // returns the misses that an [admin.PastRequest] selects, as []admin.Miss
-	commandHeld = "held" // returns the responses stored for the URL of an [admin.WhyRequest], as []cache.Stored
+	commandHeld = "held" // returns the responses stored for the URL of an [admin.WhyRequest], as []httpcache.Stored
 )
 
 // handleCommand carries out a command of another peer.

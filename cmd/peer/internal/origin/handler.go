@@ -28,7 +28,7 @@ type Handler struct {
 type Tally struct {
 	Requests int   // for objects that exist
 	Objects  int   // distinct ones
-	Bytes    int64 // of the bodies of these objects, whole
+	Bytes    int64 // of bodies that it sent
 }
 
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -46,22 +46,35 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if h.Fetched != nil {
 		h.Fetched(r)
 	}
-	h.count(target, size)
+	h.count(target)
 	header := w.Header()
 	header.Set("Cache-Control", fmt.Sprintf("public, max-age=%d", int(cmp.Or(h.Fresh, 24*time.Hour).Seconds())))
 	header.Set("Content-Type", "application/octet-stream")
 	header.Set("ETag", fmt.Sprintf(`"%016x-%d"`, xxhash.Sum64String(target), size))
-	http.ServeContent(w, r, "", time.Time{}, NewContent(target, size))
+	http.ServeContent(sending{w, h}, r, "", time.Time{}, NewContent(target, size))
 }
 
-func (h *Handler) count(target string, size int64) {
+// sending counts the bytes of a body before they are sent.
+type sending struct {
+	http.ResponseWriter
+	h *Handler
+}
+
+func (s sending) Write(p []byte) (int, error) {
+	s.h.mu.Lock()
+	s.h.total.Bytes += int64(len(p))
+	s.h.mu.Unlock()
+	return s.ResponseWriter.Write(p)
+}
+
+func (h *Handler) count(target string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.fetched == nil {
 		h.fetched = make(map[string]bool)
 	}
 	h.fetched[target] = true
-	h.total = Tally{h.total.Requests + 1, len(h.fetched), h.total.Bytes + size}
+	h.total = Tally{h.total.Requests + 1, len(h.fetched), h.total.Bytes}
 }
 
 // Tally returns the counts so far.

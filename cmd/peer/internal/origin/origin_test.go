@@ -93,7 +93,7 @@ func TestHandler(t *testing.T) {
 	if answer := do("HEAD", "/a?x=1"); answer.ContentLength != 1000 {
 		t.Errorf("HEAD has length %d, want 1000", answer.ContentLength)
 	}
-	if want := (Tally{Requests: 7, Objects: 4, Bytes: 1012 + 3000}); h.Tally() != want || len(fetched) != 7 {
+	if want := (Tally{Requests: 7, Objects: 4, Bytes: 1022}); h.Tally() != want || len(fetched) != 7 {
 		t.Errorf("Tally() = %+v with %d calls of Fetched, want %+v and 7", h.Tally(), len(fetched), want)
 	}
 	if answer := do("GET", "/none"); answer.StatusCode != 404 {

@@ -16,7 +16,7 @@ import (
 
 // An Object is an object that the peer would serve to a sibling.
 type Object struct {
-	Identity   string    // as in package cache
+	Identity   string    // as in package httpcache
 	FreshUntil time.Time // when it becomes stale
 	Generated  time.Time // the origin of its age; zero = unknown
 }
