@@ -357,8 +357,7 @@ func TestEverythingInLittleMemory(t *testing.T) {
 	if peak > 256<<20 || s.Clients.Open < 3000 || keys < 4_000_000 {
 		t.Errorf("%d MiB at most, %d connections, %d keys", peak>>20, s.Clients.Open, keys)
 	}
-	// Attackers from many addresses at once cost a few of the ordinary requests, for moments.
-	if during.failed*20 > during.all || during.hits+during.failed < during.all*98/100 {
+	if during.failed > 0 || during.hits < during.all*98/100 {
 		t.Errorf("ordinary load: %d failed; %d hits of %d, before %d of %d", during.failed, during.hits, during.all, before.hits, before.all)
 	}
 }

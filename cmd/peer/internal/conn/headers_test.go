@@ -17,6 +17,7 @@ func TestHeadersHaveABudget(t *testing.T) {
 	b := budget.New(32 << 20)
 	requests := b.Open("requests", 0, 64<<10)
 	g := NewGate(Limits{Conns: 4, Requests: requests})
+	known(g, 1, "10.0.0.2:1")
 	one := bytes.Repeat([]byte{'x'}, (16<<10)/perByte)
 	conns := make([]*Conn, 4)
 	for i, addr := range []string{"10.0.0.1:1", "10.0.0.1:2", "10.0.0.2:1", "10.0.0.3:1"} {

@@ -4,6 +4,7 @@ import (
 	"container/heap"
 	"container/list"
 	"context"
+	"hash/maphash"
 	"math"
 	"net"
 	"net/netip"
@@ -48,6 +49,7 @@ type Gate struct {
 	mu     sync.Mutex
 	used   int // by connections and requests of HTTP/2
 	hosts  map[netip.Prefix]*host
+	credit credits
 	conns  queue
 	apart  list.List  // of *request, those that do not belong to a connection of HTTP/1
 	stuck  []*request // may be cut, the last first; see makeRoom
@@ -65,12 +67,12 @@ type host struct {
 	used     int // as that of the gate
 	conns    queue
 	requests atomic.Int64 // bytes of memory
-	cut      atomic.Int64 // when one of its requests was cut last, Unix nanoseconds
+	credit   *credit
 }
 
 // NewGate returns a gate with these limits.
 func NewGate(limits Limits) *Gate {
-	return &Gate{limits: limits, hosts: make(map[netip.Prefix]*host)}
+	return &Gate{limits: limits, hosts: make(map[netip.Prefix]*host), credit: credits{seed: maphash.MakeSeed()}}
 }
 
 // Stats returns how many connections are open, how many idle ones were closed to make room for
@@ -161,7 +163,9 @@ func (g *Gate) admit(c *Conn, now time.Time) bool {
 	for { // each round but the last closes an idle connection
 		h := g.host(from)
 		own, all := g.full(h)
-		own = own || int64(h.conns.Len()+1)*perConn > half(g.limits.Connections)
+		most := half(g.limits.Connections)
+		own = own || int64(h.conns.Len()+1)*perConn > most
+		all = all || g.limits.Connections.Room() < 2*most/keptConn && int64(h.conns.Len()) >= h.credit.places(now)
 		if !own && !all && g.limits.Connections.Take(perConn) {
 			g.enter(c, h, now)
 			return true
@@ -211,7 +215,7 @@ func half(a *budget.Account) int64 { return (a.Held() + min(a.Room(), math.MaxIn
 func (g *Gate) host(from netip.Prefix) *host {
 	h := g.hosts[from]
 	if h == nil {
-		h = &host{from: from, conns: queue{of: 1}}
+		h = &host{from: from, conns: queue{of: 1}, credit: g.credit.of(from)}
 		g.hosts[from] = h
 	}
 	return h
@@ -268,7 +272,9 @@ func Idle(c net.Conn, idle bool) {
 	case p.since.Load() == 0:
 		p.gate.release(own)
 		p.unheard.Store(true)
-		p.since.Store(time.Now().UnixNano())
+		now := time.Now()
+		p.since.Store(now.UnixNano())
+		p.host.credit.earn(now)
 	}
 }
 

@@ -95,6 +95,7 @@ func (c *Conn) answer(p []byte, n int) (int, error) {
 		}
 		now := time.Now()
 		c.pass.since.Store(now.UnixNano())
+		c.pass.host.credit.earn(now)
 		if n = copy(p, p[size:n]); n > 0 {
 			runtime.Gosched() // there may be many, and it is the turn of others
 			continue

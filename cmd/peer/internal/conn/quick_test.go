@@ -186,6 +186,15 @@ func TestSeldomAsked(t *testing.T) {
 	if at < 30 {
 		t.Errorf("of 60 requests %d were answered at once then", at)
 	}
+	credit := s.gate.credit.of(prefixOf(c.LocalAddr().String()))
+	credit.lose()
+	for range 10 {
+		io.WriteString(c, get("/hit"))
+		answered(in)
+	}
+	if _, n := credit.at(time.Now()); n < 4 { // half of them, if a period has just ended
+		t.Errorf("of ten answers at once %d count for their address", n)
+	}
 }
 
 // TestAtOnceCounts checks that an answer at once takes the memory of a request while its client takes it, and that
@@ -195,6 +204,7 @@ func TestAtOnceCounts(t *testing.T) {
 	s := newQuickServer(t, Limits{Conns: 10, PerHost: 9, Requests: account}, nil)
 	c, in := s.connect()
 	other, otherIn := s.connect() // of the same address, which may have half
+	known(s.gate, 8, c.LocalAddr().String())
 	io.WriteString(c, get("/long"))
 	in.Peek(1)
 	if got := account.Held(); got != perRequest {

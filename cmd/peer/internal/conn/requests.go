@@ -64,8 +64,12 @@ func (g *Gate) Requests(next http.Handler) http.Handler {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return
 		}
-		defer g.end(q, q.turn.Load())
+		turn := q.turn.Load()
+		defer g.end(q, turn)
 		next.ServeHTTP(w, r)
+		if q.coded && q.turn.Load() == turn {
+			q.host.credit.earn(time.Now())
+		}
 	})
 }
 
@@ -163,10 +167,6 @@ func (g *Gate) place(q *request, n int) {
 	}
 }
 
-// distrusted is how long an address gets none of the last quarter of the memory, after one of its requests was
-// cut for another address.
-const distrusted = 10 * time.Second
-
 // take takes n bytes for requests of an address, and reports whether there are so many, of which it may have half.
 func (g *Gate) take(h *host, n int64) bool {
 	account := g.limits.Requests
@@ -174,8 +174,7 @@ func (g *Gate) take(h *host, n int64) bool {
 		return false
 	}
 	held, most := h.requests.Add(n), half(account)
-	cut := h.cut.Load()
-	if (held == n || held <= most) && (cut == 0 || time.Since(time.Unix(0, cut)) > distrusted || account.Room() >= most/2) {
+	if (held == n || held <= most) && (account.Room() >= 2*most/keptOf || held <= h.credit.places(time.Now())*perRequest) {
 		return true
 	}
 	g.give(h, n)
@@ -204,7 +203,7 @@ func (g *Gate) makeRoom(h *host, now time.Time) bool {
 			g.stuck = slices.Delete(g.stuck, i, i+1)
 			if !over && g.over(q, turn) {
 				if q.host != h {
-					q.host.cut.Store(now.UnixNano())
+					q.host.credit.lose()
 				}
 				g.dropped.Add(1)
 				go q.stop(true)

@@ -28,6 +28,15 @@ func (r *reluctant) SetWriteDeadline(time.Time) error {
 	return nil
 }
 
+// known gives addresses credit for so many places.
+func known(g *Gate, places int, addrs ...string) {
+	for _, addr := range addrs {
+		for range places * perPlace {
+			g.credit.of(prefixOf(addr)).earn(time.Now())
+		}
+	}
+}
+
 // TestRequestsHaveABudget checks that requests beyond the memory for them are answered 503, that one
 // address has half of it, and that a client which has taken nothing for a second makes room.
 func TestRequestsHaveABudget(t *testing.T) {
@@ -35,6 +44,7 @@ func TestRequestsHaveABudget(t *testing.T) {
 		b := budget.New(32 << 20)
 		account := b.Open("requests", 0, 4*perRequest)
 		g := NewGate(Limits{Requests: account})
+		known(g, 8, "10.0.0.1:1", "10.0.0.3:1", "10.0.0.5:1", "10.0.0.7:1")
 		end := make(chan struct{})
 		handler := g.Requests(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path == "/waits" {
@@ -144,11 +154,12 @@ func admitted(t testing.TB, g *Gate, addr string) (*Conn, *http.Request) {
 }
 
 // TestRequestsWait checks that by HTTP/1 a request waits for memory for a moment, that one whose client takes
-// nothing is cut for it, and that the address of that one leaves the last quarter to others for a while.
+// nothing is cut for it, and that the address of that one leaves the last quarter to others then.
 func TestRequestsWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		account := budget.New(64<<20).Open("requests", 0, 8*perRequest)
 		g := NewGate(Limits{Requests: account})
+		known(g, 8, "10.0.0.1:1", "10.0.0.2:1", "10.0.0.3:1", "10.0.0.4:1", "10.0.0.7:1")
 		ends := make(chan struct{})
 		handler := g.Requests(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			select {
