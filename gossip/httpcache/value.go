@@ -74,6 +74,36 @@ func (m *Member) Open(ctx context.Context, name string, load func(context.Contex
 	return resp.Body, nil
 }
 
+// Stat reports whether a value is in the store or at a sibling, which is asked and confirms it, and returns its length
+// in bytes, -1 = unknown. Nothing is transferred or stored. The error is ctx's.
+func (m *Member) Stat(ctx context.Context, name string) (size int64, found bool, err error) {
+	absent := &source{wanted: true, RoundTripper: roundTripFunc(func(*http.Request) (*http.Response, error) {
+		return &http.Response{StatusCode: http.StatusNotFound, Header: http.Header{}, Body: http.NoBody}, nil
+	})}
+	q := valueRequest(context.WithValue(ctx, sourceKey{}, absent), name)
+	q.Method = http.MethodHead
+	to := new(statted)
+	if _, err := m.serve(to, q); err != nil {
+		repanic(err)
+		return 0, false, err
+	}
+	if size, err = strconv.ParseInt(to.Header().Get("Content-Length"), 10, 64); err != nil {
+		size = -1
+	}
+	if to.status != http.StatusOK {
+		return 0, false, ctx.Err()
+	}
+	return size, true, nil
+}
+
+// A statted answer is its header only.
+type statted struct {
+	collected
+	status int
+}
+
+func (s *statted) WriteHeader(status int) { s.status = status }
+
 // ask returns a request for a value. load returns its length, -1 = unknown.
 func (m *Member) ask(ctx context.Context, name string, load func(context.Context) (io.ReadCloser, int64, time.Time, error)) *http.Request {
 	from := &source{wanted: true, RoundTripper: roundTripFunc(func(r *http.Request) (*http.Response, error) {

@@ -289,6 +289,39 @@ func TestPut(t *testing.T) {
 	})
 }
 
+// TestStat: a value is there if the store has it, or a sibling that is asked; nothing is transferred.
+func TestStat(t *testing.T) {
+	inBothStores(t, func(t *testing.T, open func(*testing.T) func(bodies.Hooks) (Store, error)) {
+		w := newWorld(t)
+		defer w.close()
+		empty, a, b := newTestMember(t, "empty", nil, open(t)), newTestMember(t, "a", nil, open(t)), newTestMember(t, "me", w.client, open(t))
+		w.sibling(empty.ServeHTTP) // its digest is wrong
+		w.sibling(a.ServeHTTP)
+		for _, size := range []int{0, 5, 3 << 20} {
+			name := fmt.Sprint(size)
+			if err := a.Put(t.Context(), name, bytes.NewReader(make([]byte, size))); err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range []*Member{a, b} {
+				if n, found, err := m.Stat(t.Context(), name); err != nil || !found || n != int64(size) {
+					t.Errorf("%d bytes at %s: Stat = %d, %v, %v", size, m.Cache.cfg.Name, n, found, err)
+				}
+			}
+		}
+		if n := b.objects(); n != 0 {
+			t.Errorf("%d objects are stored by Stat", n)
+		}
+		if _, found, err := b.Stat(t.Context(), "nobody's"); err != nil || found {
+			t.Errorf("Stat of what nobody has: %v, %v", found, err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, found, err := b.Stat(ctx, "nobody's"); err == nil || found {
+			t.Errorf("Stat with a canceled context: %v, %v", found, err)
+		}
+	})
+}
+
 // TestRemove: after a removal no member has the value, no sibling brings it back, and a load that
 // was in progress is not stored.
 func TestRemove(t *testing.T) {
