@@ -12,8 +12,8 @@ import (
 )
 
 var (
-	ruleMatchers = []string{"site", "path", "cookie", "header", "status", "type"} // keys that are conditions
-	ofResponses  = []string{"ttl", "min-ttl", "max-ttl", "set-cookie"}            // keys that apply to responses
+	ruleMatchers = []string{"scheme", "site", "path", "cookie", "header", "status", "type"} // keys that are conditions
+	ofResponses  = []string{"ttl", "min-ttl", "max-ttl", "set-cookie", "response-header"}   // keys that apply to responses
 )
 
 // readRules reads the rules of the file, and appends those of --default-ttl and --compress.
@@ -57,10 +57,23 @@ func (c *checker) checkRule(item section, r *rules.Rule) {
 	if r.QueryKeep != nil && r.QueryDrop != nil {
 		c.failKey(item, "query-drop", "", errors.New("cannot be combined with query-keep, which drops all other parameters"))
 	}
+	if r.Redirect != nil && strings.Contains(r.Redirect.Text, "*") {
+		c.checkCapture(item, "redirect", r)
+	}
+	if r.Scheme != "" && c.HTTPSListen == "" && len(c.TrustedProxies) == 0 && c.Reverse() {
+		c.failKey(item, "scheme", r.Scheme, errors.New("needs --https or --trusted-proxies: the peer does not know otherwise whether a client uses https"))
+	}
 	for _, pattern := range r.Sites {
 		if len(c.Sites) > 0 && !slices.ContainsFunc(c.Sites, func(s proxy.Site) bool { return matches(s, pattern) }) {
 			c.failKey(item, "site", pattern, errors.New("is not a host of a site: a site with a name is meant by its name, not by its hosts"))
 		}
+	}
+}
+
+// checkCapture refuses a rule whose target has a * unless each of its paths has one *.
+func (c *checker) checkCapture(item section, key string, r *rules.Rule) {
+	if r.Paths == nil || slices.ContainsFunc(r.Paths, func(p string) bool { return strings.Count(p, "*") != 1 }) {
+		c.failKey(item, key, item.entries[key].values[0], errors.New("has a *: then each path of the rule needs one, too"))
 	}
 }
 

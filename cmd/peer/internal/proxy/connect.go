@@ -8,10 +8,12 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"sync"
 	"time"
 
+	"github.com/summarycache/summarycache/cmd/peer/internal/canonical"
 	"github.com/summarycache/summarycache/cmd/peer/internal/conn"
 	"github.com/summarycache/summarycache/gossip/httpcache"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
@@ -34,9 +36,13 @@ func (h *Handler) connect(w http.ResponseWriter, r *http.Request, v *view) httpc
 	if v.AllowConnect != nil && !v.AllowConnect(host, port) {
 		return refuse(http.StatusForbidden, "not-allowed", "tunnels to that port are not allowed here")
 	}
+	target := &url.URL{Scheme: "https", Host: canonical.Authority("https", r.Host)}
+	if _, e := v.Rules.Request(&http.Request{Method: r.Method, URL: target, Header: r.Header}, false, nil); e.Deny != nil {
+		return refuse(http.StatusForbidden, "denied", "a rule denies this tunnel")
+	}
 	ctx, cancel := context.WithTimeout(r.Context(), v.ConnectTimeout)
 	defer cancel()
-	target, err := h.cfg.Dial(ctx, "tcp", r.Host)
+	to, err := h.cfg.Dial(ctx, "tcp", r.Host)
 	if err != nil {
 		if cause := fault(r, err); cause != nil {
 			h.failing.failed(r.Host, cause)
@@ -49,7 +55,7 @@ func (h *Handler) connect(w http.ResponseWriter, r *http.Request, v *view) httpc
 	var head bytes.Buffer
 	status := rfc9111.Status{Cache: h.cfg.Name, Fwd: "method"}
 	fmt.Fprintf(&head, "HTTP/1.1 200 Connection established\r\nVia: 1.1 %s\r\nCache-Status: %s\r\n\r\n", h.cfg.Name, status.Append(nil))
-	return h.tunnel(w, r, http.StatusOK, head.Bytes(), conn.Patient(target, h.cfg.SendTimeout))
+	return h.tunnel(w, r, http.StatusOK, head.Bytes(), conn.Patient(to, h.cfg.SendTimeout))
 }
 
 // tunnel takes over the client's connection, writes head to it, and then copies bytes both ways

@@ -132,7 +132,7 @@ func (h *Handler) Explain(method, rawURL string, header http.Header) (httpcache.
 	}
 	header, _ = v.fields.Clean(header, method, false, false)
 	var decisions []rules.Decision
-	r, bypass := v.Rules.Request(&http.Request{Method: method, URL: u, Host: u.Host, Header: header}, false,
+	r, effect := v.Rules.Request(&http.Request{Method: method, URL: u, Host: u.Host, Header: header}, false,
 		func(d rules.Decision) { decisions = append(decisions, d) })
 	if len(v.Rules) > 0 && canonical.Ambiguous(u) {
 		decisions = append(decisions, rules.Decision{What: "matches only as far as it restricts, since some servers take this path for another", Rule: "with a path"})
@@ -141,7 +141,7 @@ func (h *Handler) Explain(method, rawURL string, header http.Header) (httpcache.
 	for i := range e.Stored {
 		e.Stored[i].Rule = rules.DecidedBy(e.Stored[i].Header)
 	}
-	if bypass {
+	if effect.Bypass {
 		e.Verdict, e.Reason, e.Identities = httpcache.WouldPass, "rule", nil
 	}
 	return e, decisions, nil

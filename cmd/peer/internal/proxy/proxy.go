@@ -60,7 +60,7 @@ func New(c Config) (_ *Handler, err error) {
 		}
 	}
 	own := c.Config
-	own.Conn = connOf
+	own.Conn = h.connOf
 	if own.Open == nil {
 		own.Open = h.openStore
 	}
@@ -85,8 +85,11 @@ func (h *Handler) openStore(hooks bodies.Hooks) (httpcache.Store, error) {
 	return h.store, err
 }
 
-// connOf is [conn.Of], for the cache.
-func connOf(ctx context.Context) httpcache.Conn {
+// connOf is [conn.Of], for the cache. It is nil if a rule must see what is sent: see dress.
+func (h *Handler) connOf(ctx context.Context) httpcache.Conn {
+	if h.view.Load().delivers && ctx.Value(dressing{}) != nil {
+		return nil
+	}
 	if c := conn.Of(ctx); c != nil {
 		return c
 	}
@@ -175,21 +178,30 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, v *view, e *Even
 		}
 	}
 	webSocket := v.sites != nil && isWebSocket(r)
+	received := r
 	asked, no := v.canonical(w, r)
 	if no != nil {
 		return h.cache.Refuse(w, r, httpcache.ClientError, no.status, no.detail, no.text)
 	}
-	r = asked
 	if r.Method == methodPurge && h.cfg.Purge != nil {
-		e.target = r.URL
-		return h.purge(w, r, v)
+		e.target = asked.URL
+		return h.purge(w, asked, v)
 	}
 	lookup := sibling.IsLookup(r)
-	r, bypass := v.Rules.Request(r, lookup, nil)
+	r, effect := v.Rules.Request(asked, lookup, nil)
+	if effect.Deliver && !lookup {
+		if conn.AtOnce(w) {
+			return httpcache.Result{}
+		}
+		w, r = v.dress(w, r, asked)
+	}
 	e.target = r.URL
 	e.Sibling = lookup && r.Header["Via"] != nil
 	if !lookup && slices.Contains(rfc9111.Via(r.Header), h.cfg.Name) {
 		return h.cache.Refuse(w, r, httpcache.GatewayError, http.StatusLoopDetected, "loop", "the request has come through this cache before")
+	}
+	if effect.Deny != nil || effect.Redirect != nil {
+		return h.instead(w, received, asked, effect, lookup)
 	}
 	if webSocket && !lookup {
 		return h.upgrade(w, r)
@@ -197,7 +209,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, v *view, e *Even
 	if res, done := h.maxForwards(w, r); done {
 		return res
 	}
-	if bypass {
+	if effect.Bypass {
 		return h.cache.Pass(w, r)
 	}
 	return h.cache.Serve(w, r)

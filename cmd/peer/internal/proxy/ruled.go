@@ -1,11 +1,16 @@
 package proxy
 
 import (
+	"context"
+	"io"
+	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/coding"
 	"github.com/summarycache/summarycache/cmd/peer/internal/rules"
+	"github.com/summarycache/summarycache/gossip/httpcache"
 )
 
 // ruled applies the rules to the responses of origins.
@@ -46,3 +51,72 @@ func (h *Handler) recode(r *http.Request, header http.Header) func(*http.Respons
 	coding.Conditions(header)
 	return func(resp *http.Response) bool { return h.coder.Response(r, resp, code) }
 }
+
+// instead answers a request that a rule denies or redirects. received is the request as the client sent it.
+func (h *Handler) instead(w http.ResponseWriter, received, r *http.Request, e rules.Effect, lookup bool) httpcache.Result {
+	switch {
+	case e.Deny == nil:
+		v := h.view.Load()
+		prefix := ""
+		if v.sites != nil && v.sites[0].alone {
+			prefix = strings.TrimSuffix(v.sites[0].Origins[0].EscapedPath(), "/")
+		}
+		status, to := e.Redirect.Location(r.URL, v.hostname(received, r), prefix)
+		w.Header()["Location"] = []string{to}
+		return h.cache.Refuse(w, r, httpcache.Bypass, status, "redirect", "see "+to)
+	case lookup: // the sibling's own rules allow it
+		return h.cache.Refuse(w, r, httpcache.NotCached, http.StatusGatewayTimeout, "denied", "a rule denies this request here")
+	}
+	return h.cache.Refuse(w, r, httpcache.ClientError, http.StatusForbidden, "denied", "a rule denies this request")
+}
+
+// hostname returns the host that the client of a request used, without its port.
+func (v *view) hostname(received, r *http.Request) string {
+	host := r.URL.Host
+	if received.URL.Host == "" {
+		host = received.Host
+		if v.trusts(received.RemoteAddr) {
+			var by forwarded
+			if by.believe(received.Header); by.host != "" {
+				host = by.host
+			}
+		}
+	}
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		return name
+	}
+	return host
+}
+
+// dressing marks the context of a request whose answer rules may change.
+type dressing struct{}
+
+// dress returns w and r such that the rules change the answer to r when it is sent. asked is the request
+// that they look at.
+func (v *view) dress(w http.ResponseWriter, r, asked *http.Request) (http.ResponseWriter, *http.Request) {
+	return &dressed{ResponseWriter: w, rules: v.Rules, asked: asked}, r.WithContext(context.WithValue(r.Context(), dressing{}, true))
+}
+
+// A dressed answer is one whose header the rules change.
+type dressed struct {
+	http.ResponseWriter
+	rules rules.Set
+	asked *http.Request
+}
+
+// WriteHeader implements [http.ResponseWriter]. An interim response stays as it is.
+func (d *dressed) WriteHeader(status int) {
+	if status >= http.StatusOK {
+		d.rules.Deliver(d.asked, status, d.Header())
+	}
+	d.ResponseWriter.WriteHeader(status)
+}
+
+// ReadFrom implements [io.ReaderFrom], by which a body may be sent from the disk.
+func (d *dressed) ReadFrom(body io.Reader) (int64, error) { return io.Copy(d.ResponseWriter, body) }
+
+// Flush implements [http.Flusher].
+func (d *dressed) Flush() { http.NewResponseController(d.ResponseWriter).Flush() } // an error shows at the next write
+
+// Unwrap is for [http.ResponseController].
+func (d *dressed) Unwrap() http.ResponseWriter { return d.ResponseWriter }

@@ -55,6 +55,7 @@ type view struct {
 	bySchemes bool              // clients may use https: the scheme is part of the key
 	shared    *origins          // to the origins of a forward proxy, and of sites without settings of their own
 	sites     []*upstream       // nil = a forward proxy
+	delivers  bool              // a rule may change what clients get
 	origins   http.RoundTripper // to all origins, with the rules applied
 }
 
@@ -66,7 +67,7 @@ func (h *Handler) Configure(s Settings) {
 	s.ConnectTimeout, s.FirstByteTimeout = cmp.Or(s.ConnectTimeout, time.Minute), cmp.Or(s.FirstByteTimeout, time.Minute)
 	s.MaxHeader = cmp.Or(s.MaxHeader, 16<<10)
 	old := h.view.Load()
-	v := &view{Settings: s, fields: canonical.NewFields(s.PassFields), bySchemes: s.TrustedProxies != nil || h.cfg.ClientTLS}
+	v := &view{Settings: s, fields: canonical.NewFields(s.PassFields), bySchemes: s.TrustedProxies != nil || h.cfg.ClientTLS, delivers: s.Rules.Delivers()}
 	h.connectOrigins(v, old)
 	h.failing.only(v)
 	h.former.Store(old)

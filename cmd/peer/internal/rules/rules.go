@@ -1,11 +1,14 @@
-// Package rules applies an operator's caching rules, which add to what origins say: how long
-// responses are stored, which query parameters are part of the key, and what bypasses the cache.
+// Package rules applies an operator's rules, which add to what clients and origins say: how long
+// responses are stored, which query parameters are part of the key, what bypasses the cache, what is
+// refused or redirected, and which header fields origins and clients get.
 //
 // A [Set] is plain data. Its rules are tried in order: each setting is decided by the first [Rule]
-// that matches and has this setting. [Set.Request] changes a request when it arrives, and
-// [Set.Response] the origin's response. The decision about a response is written into its header,
-// as a targeted Cache-Control for peers only (RFC 9213), so that siblings that get the response
-// decide alike. All functions are pure and safe for concurrent use.
+// that matches and has this setting; each header field, and each failure of an origin, is a setting of
+// its own. [Set.Request] decides about a request when it arrives, [Set.Rewritten] changes the path that
+// the origin gets, [Set.Response] the origin's response, and [Set.Deliver] what a client gets of it. The
+// decision about storing a response is written into its header, as a targeted Cache-Control for peers
+// only (RFC 9213), so that siblings that get the response decide alike. All functions are pure and safe
+// for concurrent use.
 package rules
 
 import (
@@ -31,14 +34,16 @@ const (
 
 // A Rule has conditions and settings. It matches if all its conditions are met. In patterns *
 // matches any characters. A rule with Paths matches an ambiguous path (see [canonical.Ambiguous]) for
-// the settings that restrict (Bypass, MaxTTL, and SetCookie to refuse), and for no others. The tags are
-// the keys of the configuration file.
+// the settings that restrict (Deny, Rate, MaxBody, Bypass, MaxTTL, and SetCookie to refuse), and for no
+// others. The tags are the keys of the configuration file.
 type Rule struct {
 	Name  string // its name in responses and in [Decision]: usually its number
 	Where string // its place in the configuration, for the operator
 
-	// Conditions about the request: patterns of the URL's host and path, and of names of cookies
-	// and header fields, of which the request must have one; nil = no condition.
+	// Conditions about the request: the scheme, patterns of the URL's host and path, and of names of
+	// cookies and header fields, of which the request must have one; nil or "" = no condition. A host
+	// stands for all its ports.
+	Scheme  string   `name:"scheme" type:"choice" oneof:"http,https"`
 	Sites   []string `name:"site" type:"pattern" lower:"yes"`
 	Paths   []string `name:"path" type:"path"`
 	Cookies []string `name:"cookie" type:"pattern"`
@@ -51,6 +56,13 @@ type Rule struct {
 	Types    []string `name:"type" type:"pattern" lower:"yes"`
 
 	// The settings; nil or "" = the rule does not have this setting.
+
+	Deny     *bool   `name:"deny" type:"boolean"` // answer 403
+	Redirect *Target `name:"redirect" type:"redirect"`
+	// RequestHeader changes the request before anything looks at its fields; ResponseHeader the answer
+	// when it is sent to a client: neither what is stored nor what siblings get.
+	RequestHeader  []Field `name:"request-header" type:"request-field"`
+	ResponseHeader []Field `name:"response-header" type:"response-field"`
 
 	Bypass        *bool    `name:"bypass" type:"boolean"`          // send the request to the origin and do not store the response
 	IgnoreNoCache *bool    `name:"ignore-no-cache" type:"boolean"` // ignore a client's directives for a newer response than the stored one
@@ -111,8 +123,19 @@ func anyGlob(patterns []string, s string) bool {
 // rule would only restrict what is done with it: then an ambiguous path meets any condition, since
 // the origin may take it for any path, and otherwise none.
 func (r *Rule) matchesRequest(q *http.Request, ambiguous, restricts bool) bool {
-	return (r.Sites == nil || anyGlob(r.Sites, q.URL.Host)) &&
+	return (r.Scheme == "" || r.Scheme == q.URL.Scheme) && (r.Sites == nil || anyHost(r.Sites, q.URL.Host)) &&
 		(r.Paths == nil || ambiguous && restricts || !ambiguous && anyGlob(r.Paths, q.URL.Path)) && (r.Cookies == nil || hasCookie(q.Header, r.Cookies)) && (r.Headers == nil || hasField(q.Header, r.Headers))
+}
+
+// anyHost reports whether a host, or the host without its port, matches one of the patterns.
+func anyHost(patterns []string, host string) bool {
+	if anyGlob(patterns, host) {
+		return true
+	}
+	if port := strings.LastIndexByte(host, ':'); port > strings.LastIndexByte(host, ']') {
+		host = host[:port]
+	}
+	return anyGlob(patterns, strings.TrimSuffix(host, "."))
 }
 
 func hasField(h http.Header, patterns []string) bool {
@@ -146,23 +169,37 @@ func cookies(h http.Header) iter.Seq[string] {
 	}
 }
 
-// Request returns r as changed by the rules, which is r itself or a copy, and whether it bypasses
-// the cache. A sibling's lookup request was changed at that sibling and is never passed on, so that
-// only its key is normalised. decided, if not nil, is called with each decision.
-func (s Set) Request(r *http.Request, lookup bool, decided func(Decision)) (out *http.Request, bypass bool) {
+// An Effect is what the rules want of a request beside changes of it. The zero value is nothing.
+type Effect struct {
+	Bypass   bool  // of the cache
+	Deny     *Rule // refuse it; nil = don't
+	Redirect *Rule // answer with its [Rule.Location]; nil = don't
+	Deliver  bool  // call [Set.Deliver] with the answer
+}
+
+// Request returns r as changed by the rules, which is r itself or a copy, and their further effects. A
+// sibling's lookup request was changed at that sibling and is never passed on, so that only its key is
+// normalised; it may be denied, too, since any client can send one. decided, if not nil, is called with
+// each decision.
+func (s Set) Request(r *http.Request, lookup bool, decided func(Decision)) (out *http.Request, e Effect) {
 	if len(s) == 0 {
-		return r, false
+		return r, e
 	}
-	var params, sort, codings, compress, kept, noCache, bypassing *Rule
+	var params, sort, codings, compress, kept, noCache, bypassing, denying, redirecting *Rule
+	var changing []*Rule
 	ambiguous := canonical.Ambiguous(r.URL)
 	for i := range s {
 		rule := &s[i]
-		bypasses := rule.Bypass != nil && *rule.Bypass
+		if rule.ResponseHeader != nil && rule.matchesRequest(r, ambiguous, false) {
+			e.Deliver = true
+		}
+		bypasses, denies := isTrue(rule.Bypass), isTrue(rule.Deny)
 		switch {
-		case rule.Statuses != nil || rule.Types != nil || !rule.matchesRequest(r, ambiguous, bypasses):
+		case rule.ofResponses() || !rule.matchesRequest(r, ambiguous, bypasses || denies):
 			continue
-		case ambiguous && rule.Paths != nil:
-			first(&bypassing, rule, true) // its other settings are for the path that is written there
+		case ambiguous && rule.Paths != nil: // its other settings are for the path that is written there
+			first(&bypassing, rule, bypasses)
+			first(&denying, rule, denies)
 			continue
 		}
 		first(&params, rule, rule.QueryKeep != nil || rule.QueryDrop != nil)
@@ -172,11 +209,21 @@ func (s Set) Request(r *http.Request, lookup bool, decided func(Decision)) (out 
 		first(&kept, rule, rule.CookiesKeep != nil)
 		first(&noCache, rule, rule.IgnoreNoCache != nil)
 		first(&bypassing, rule, rule.Bypass != nil)
+		first(&denying, rule, rule.Deny != nil)
+		first(&redirecting, rule, rule.Redirect != nil)
+		if rule.RequestHeader != nil {
+			changing = append(changing, rule)
+		}
 	}
 	tell := func(rule *Rule, what string) {
 		if decided != nil {
 			decided(Decision{what, rule.Label()})
 		}
+	}
+	if denying != nil && *denying.Deny {
+		tell(denying, "deny")
+		e.Deny = denying
+		return r, e
 	}
 	out = r
 	if params != nil || sort != nil {
@@ -201,7 +248,11 @@ func (s Set) Request(r *http.Request, lookup bool, decided func(Decision)) (out 
 		tell(rule, what+" "+coding)
 	}
 	if lookup {
-		return out, false
+		return out, e
+	}
+	if redirecting != nil && redirecting.Redirect.Text != "" {
+		tell(redirecting, "redirect "+redirecting.Redirect.Text)
+		e.Redirect = redirecting
 	}
 	if kept != nil && r.Header["Cookie"] != nil {
 		out = clone(out, r)
@@ -222,12 +273,21 @@ func (s Set) Request(r *http.Request, lookup bool, decided func(Decision)) (out 
 		ignoreNoCache(out.Header)
 		tell(noCache, "ignore-no-cache")
 	}
+	if changing != nil {
+		out = clone(out, r)
+		change(out.Header, changing, func(r *Rule) []Field { return r.RequestHeader }, func(rule *Rule, f Field) { tell(rule, "request-header "+f.String()) })
+	}
 	if bypassing != nil && *bypassing.Bypass {
 		tell(bypassing, "bypass")
-		return out, true
+		e.Bypass = true
 	}
-	return out, false
+	return out, e
 }
+
+func isTrue(b *bool) bool { return b != nil && *b }
+
+// ofResponses reports whether the rule has conditions about responses.
+func (r *Rule) ofResponses() bool { return r.Statuses != nil || r.Types != nil }
 
 // choose returns the coding that the response should have, and the rule that decides this, with the
 // name of its setting; nil = the client's Accept-Encoding stays. Nothing is compressed for a client

@@ -71,7 +71,7 @@ func TestRequest(t *testing.T) {
 		r := request(t, c.url, c.fields...)
 		before := fmt.Sprint(r.URL, r.Header)
 		var said []string
-		out, bypass := set.Request(r, false, func(d Decision) {
+		out, e := set.Request(r, false, func(d Decision) {
 			what, _, _ := strings.Cut(d.What, " ")
 			said = append(said, what+"/"+d.Rule)
 		})
@@ -82,7 +82,7 @@ func TestRequest(t *testing.T) {
 		if v := out.Header.Get("Cache-Control"); v != "" {
 			got += " cc=" + v
 		}
-		if bypass {
+		if e.Bypass {
 			got += " bypass"
 		}
 		if got = strings.Join(append([]string{got}, said...), " "); got != c.want {
@@ -286,6 +286,69 @@ func TestConfirmation(t *testing.T) {
 		r := rfc9111.NewResponse(200, stored, 0, now).Freshened(h, 0, now)
 		if kept, cookie := r.Storable(nil, false), r.Header["Set-Cookie"] != nil; kept != c.kept || cookie != c.cookie {
 			t.Errorf("%s: after a 304 with Set-Cookie and %q: kept %v with cookie %v, want %v, %v", name, c.field, kept, cookie, c.kept, c.cookie)
+		}
+	}
+}
+
+// Each header field is decided by the first matching rule that names it. Lines that belong to others
+// stay as they are.
+func TestFields(t *testing.T) {
+	set := Set{
+		{Name: "1", Paths: []string{"/a*"}, RequestHeader: []Field{{"X-A", "1", 0}, {"X-B", "", '-'}}, ResponseHeader: []Field{{"Server", "", '-'}}},
+		{Name: "2", RequestHeader: []Field{{"X-A", "2", 0}, {"X-B", "2", '+'}}},
+		{Name: "3", Statuses: []Range{{404, 404}}, ResponseHeader: []Field{{"Server", "x", 0}, {"Link", "c", '+'}}},
+	}
+	out, e := set.Request(request(t, "http://a.test/a", "X-B: 0"), false, nil)
+	if got := fmt.Sprint(out.Header); got != "map[X-A:[1]]" || !e.Deliver {
+		t.Errorf("/a: %s, %+v", got, e)
+	}
+	r := request(t, "http://a.test/b", "X-B: 0")
+	if out, e = set.Request(r, false, nil); fmt.Sprint(out.Header, r.Header) != "map[X-A:[2] X-B:[0 2]] map[X-B:[0]]" || !e.Deliver {
+		t.Errorf("/b: %v, %v, %+v", out.Header, r.Header, e)
+	}
+	if out, _ = set.Request(r, true, nil); out != r {
+		t.Error("a sibling's request was changed")
+	}
+	for path, want := range map[string]string{"/a": "map[Link:[a c]]", "/b": "map[Link:[a c] Server:[x]]"} {
+		lines := []string{"a", "b"}
+		h := http.Header{"Server": {"own"}, "Link": lines[:1]}
+		if set.Deliver(request(t, "http://a.test"+path), 404, h); fmt.Sprint(h) != want || lines[1] != "b" {
+			t.Errorf("%s: %v, want %s", path, h, want)
+		}
+		if set.Deliver(request(t, "http://a.test"+path), 200, h); len(h["Link"]) != 2 {
+			t.Errorf("%s: a 200 has %v", path, h)
+		}
+	}
+}
+
+// A redirect keeps what clients send where it was, and leads to no host that the operator didn't name.
+func TestLocation(t *testing.T) {
+	for _, c := range []struct{ path, to, url, want string }{
+		{"/old/*", "/new/*", "http://a.test/old/b%2Bc/d?x=*&{host}", "/new/b%2Bc/d?x=*&{host}"},
+		{"/*.htm", "/*.html?from=htm", "http://a.test/%C3%A9.htm?x", "/%C3%A9.html?from=htm"},
+		{"/old/*", "/*", "http://a.test/old//evil.test", "/.//evil.test"},
+		{"*", "https://{host}{uri}", "http://a.test/a%20b?c", "https://www.test/a%20b?c"},
+		{"/x", "https://b.test/", "http://a.test/x", "https://b.test/"},
+	} {
+		rule := Rule{Paths: []string{c.path}, Redirect: &Target{Text: c.to}}
+		if status, to := rule.Location(request(t, c.url).URL, "www.test", ""); to != c.want || status != 302 {
+			t.Errorf("%s, redirect %s: %s = %d %s, want %s", c.path, c.to, c.url, status, to, c.want)
+		}
+	}
+	rule := Rule{Redirect: &Target{"https://{host}{uri}", 308}}
+	if status, to := rule.Location(request(t, "http://a.test/prefix/x").URL, "www.test", "/prefix"); status != 308 || to != "https://www.test/x" {
+		t.Errorf("with a prefix: %d %s", status, to)
+	}
+}
+
+// A host stands for all its ports, and a scheme for what the client used.
+func TestSiteAndScheme(t *testing.T) {
+	set := Set{{Name: "1", Sites: []string{"a.test", "[::1]"}, Scheme: "http", Deny: is(true)}}
+	for url, want := range map[string]bool{
+		"http://a.test/": true, "http://a.test:8080/": true, "http://a.test./": true, "https://a.test/": false, "http://b.test/": false, "http://[::1]:80/": true, "http://[::1]/": true,
+	} {
+		if _, e := set.Request(request(t, url), false, nil); (e.Deny != nil) != want {
+			t.Errorf("%s: denied: %v", url, !want)
 		}
 	}
 }

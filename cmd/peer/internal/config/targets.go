@@ -1,0 +1,76 @@
+package config
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"golang.org/x/net/http/httpguts"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/rules"
+)
+
+// ownFields are fields that no rule may change, with what to use instead; "" = nothing. They say where a
+// message ends, or a setting of their own decides about them.
+var ownFields = map[string]map[string]string{
+	"request-field": {
+		"Host": "use origin-host of a site", "Cookie": "use cookies-keep", "Accept-Encoding": "use encodings",
+		"Cache-Control": "use ignore-no-cache", "Pragma": "use ignore-no-cache", "Via": "", "Forwarded": "", "Range": "", "If-Range": "",
+		"If-Match": "", "If-None-Match": "", "If-Modified-Since": "", "If-Unmodified-Since": "", "Expect": "", "Max-Forwards": "",
+	},
+	"response-field": {"Content-Encoding": "", "Content-Range": "", "Age": "", "Date": ""},
+}
+
+// ofConnections are those of both directions.
+var ofConnections = []string{"Connection", "Proxy-Connection", "Keep-Alive", "Te", "Trailer", "Upgrade", "Transfer-Encoding", "Content-Length"}
+
+// readFieldChange reads a change of a header field: NAME VALUE sets it, +NAME VALUE adds to it, -NAME
+// removes it.
+func readFieldChange(s string, t tag) (any, error) {
+	var f rules.Field
+	name, value, _ := strings.Cut(strings.TrimSpace(s), " ")
+	if name != "" && (name[0] == '+' || name[0] == '-') {
+		f.Op, name = name[0], name[1:]
+	}
+	name = strings.TrimSuffix(name, ":")
+	f.Name, f.Value = http.CanonicalHeaderKey(name), strings.TrimSpace(value)
+	instead, own := ownFields[t.Get("type")][f.Name]
+	for _, name := range ofConnections {
+		own = own || f.Name == name
+	}
+	own = own || t.Get("type") == "request-field" && strings.HasPrefix(f.Name, "X-Forwarded-") || strings.HasPrefix(f.Name, "Summarycache-")
+	switch {
+	case !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(f.Value) || (f.Value == "") != (f.Op == '-'):
+		return nil, errors.New("is no change of a header field: want NAME VALUE to set it, +NAME VALUE to add to it, or -NAME to remove it")
+	case instead != "":
+		return nil, errors.New("is a field that has its own setting: " + instead)
+	case own:
+		return nil, errors.New("is a field that the peer itself writes and reads")
+	}
+	return f, nil
+}
+
+// readRedirect reads the target of a redirect, after its status if it has one.
+func readRedirect(s string, _ tag) (any, error) {
+	var t rules.Target
+	if s == "none" {
+		return t, nil
+	}
+	if code, rest, ok := strings.Cut(s, " "); ok {
+		t.Status, _ = strconv.Atoi(code)
+		if s = strings.TrimSpace(rest); t.Status != 301 && t.Status != 302 && t.Status != 303 && t.Status != 307 && t.Status != 308 {
+			return nil, errors.New("has a status that is none of 301, 302, 303, 307 and 308")
+		}
+	}
+	t.Text = s
+	u, err := url.Parse(strings.NewReplacer("{host}", "host", "{uri}", "/", "*", " ").Replace(s)) // no host has a space
+	switch {
+	case err != nil || strings.ContainsAny(s, " \\\t\"<>") || strings.Count(s, "*") > 1:
+		return nil, errors.New("is not a URL or path with at most one *, which must be in its path")
+	case u.Scheme == "" && u.Host == "" && strings.HasPrefix(s, "/"), (u.Scheme == "http" || u.Scheme == "https") && u.Host != "":
+		return t, nil
+	}
+	return nil, errors.New("is neither an http or https URL, such as https://{host}{uri}, nor a path that begins with /; none makes an exception")
+}
