@@ -68,6 +68,9 @@ func newPoisonPair(t *testing.T, mode string, places []*place) *poisonPair {
 		}
 	}
 	file.WriteString("rules:\n  - path: [/account*, /app.cgi/account*]\n    bypass: true\n")
+	if mode == trusted { // these change nothing that clients can tell apart
+		file.WriteString("  - path: /*\n    rewrite: /*\n    request-header: X-Cluster poison\n    response-header: -X-Cluster\n  - status: 5xx\n    failover: true\n")
+	}
 	if mode == bySites {
 		file.WriteString(`  - site: "*-unstated.test"
     path: [/static/*, /app.cgi/static/*]

@@ -41,7 +41,7 @@ func TestSitesRules(t *testing.T) {
 	}))
 	defer app.Close()
 	config := "trusted-proxies: 127.0.0.1\nsites:\n  - hosts: [www.test]\n    origins: " + app.URL + "\n"
-	a := inProcess(t, local(t, "a", "--config", write(t, "a.yaml", config+sitesRules(t, "Refusing, redirecting, header fields"))))
+	a := inProcess(t, local(t, "a", "--config", write(t, "a.yaml", config+sitesRules(t, "Refusing, redirecting, limits, header fields"))))
 	b := inProcess(t, local(t, "b", "--join", a.gossip, "--config", write(t, "b.yaml", config)))
 	https := []string{"X-Forwarded-Proto: https", "X-Debug: 1"}
 	for _, c := range []struct {
@@ -109,6 +109,71 @@ func TestDeniedDestinations(t *testing.T) {
 			resp.Body.Close()
 			if resp.StatusCode != want {
 				t.Errorf("%s %s: %s, want %d", method, target, resp.Status, want)
+			}
+		}
+	}
+}
+
+// The other rules of the page: an origin gets another path, another origin answers instead of the first
+// one, and a client that sends too much is told so.
+func TestSitesLimits(t *testing.T) {
+	origin := func(name string) *httptest.Server {
+		app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			io.Copy(io.Discard, r.Body)
+			w.Header().Set("Cache-Control", "max-age=600")
+			if name == "first" && strings.HasPrefix(r.URL.Path, "/fails") {
+				w.WriteHeader(503)
+			}
+			fmt.Fprintf(w, "%s %s", name, r.URL.RequestURI())
+		}))
+		t.Cleanup(app.Close)
+		return app
+	}
+	config := "trusted-proxies: 127.0.0.1\nsites:\n  - hosts: [www.test]\n    origins: [" + origin("first").URL + ", " + origin("second").URL + "]\n" +
+		sitesRules(t, "Refusing, redirecting, limits, header fields")
+	a := inProcess(t, local(t, "a", "--config", write(t, "a.yaml", config)))
+	https := []string{"X-Forwarded-Proto: https", "X-Forwarded-For: 192.0.2.1"}
+	get := func(path, want string, fields ...string) http.Header {
+		t.Helper()
+		r, body := ask(t, a.listen, path, "www.test", append(fields, https[0])...)
+		if got := fmt.Sprint(r.StatusCode, " ", body); got != want {
+			t.Errorf("%s: %s, want %s", path, got, want)
+		}
+		return r.Header
+	}
+	get("/app/caf%C3%A9?q", "200 first /v2/caf%C3%A9?q")
+	get("/app/../app/x", "200 first /v2/x")
+	get("/app//x", "403 a: a rule denies this request.\n") // ambiguous: some servers take it for any path
+	if h := get("/app/caf%C3%A9?q", "200 first /v2/caf%C3%A9?q"); !strings.Contains(h.Get("Cache-Status"), "hit") {
+		t.Errorf("a rewritten path is not stored: %v", h)
+	}
+	holds(t, words(t, 0, "purge", "https://www.test/app/caf%C3%A9?q", "--admin", a.admin), "a 1 done")
+	get("/fails", "200 second /fails")
+	for range 5 {
+		get("/login", "200 first /login", https[1])
+	}
+	if h := get("/login", "429 a: too many requests from this address.\n", https[1]); h.Get("Retry-After") != "12" {
+		t.Errorf("Retry-After: %q", h.Get("Retry-After"))
+	}
+	get("/login", "200 first /login", "X-Forwarded-For: 192.0.2.2")
+	get("/x", "200 first /x", https[1])
+	for size, want := range map[int64]int{10 << 20: 200, 10<<20 + 1: 413} {
+		for _, chunked := range []bool{false, true} {
+			r, err := http.NewRequestWithContext(t.Context(), "POST", "http://"+a.listen+"/upload/x", io.LimitReader(strings.NewReader(strings.Repeat("x", 11<<20)), size))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.Host = "www.test"; !chunked {
+				r.ContentLength = size
+			}
+			r.Header.Set("X-Forwarded-Proto", "https")
+			r.Header.Set("Expect", "100-continue") // else the refusal of a body that is still being sent may be lost
+			resp, err := http.DefaultTransport.RoundTrip(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if resp.Body.Close(); resp.StatusCode != want {
+				t.Errorf("%d bytes, chunked %v: %s, want %d", size, chunked, resp.Status, want)
 			}
 		}
 	}

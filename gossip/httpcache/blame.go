@@ -78,5 +78,9 @@ func bodyError(err error) *clientError {
 	if errors.As(err, &nerr) && nerr.Timeout() {
 		return &clientError{err, failure{http.StatusRequestTimeout, "request-timeout", "the body of the request did not come in time"}}
 	}
+	var long *http.MaxBytesError
+	if errors.As(err, &long) {
+		return &clientError{err, failure{http.StatusRequestEntityTooLarge, "body-too-large", "the body of the request is too long"}}
+	}
 	return &clientError{err, failure{http.StatusBadRequest, "bad-request", "the request's body is broken"}}
 }

@@ -76,6 +76,9 @@ func Ambiguous(u *url.URL) bool {
 	return planted.Fault != "ambiguous-paths" && inspect(rawPath(u))&ambiguous != 0
 }
 
+// Plain reports whether an escaped path is in normal form and not ambiguous.
+func Plain(raw string) bool { return inspect(raw) == 0 }
+
 // The findings of inspect.
 const (
 	ambiguous = 1 << iota

@@ -46,6 +46,8 @@ var kinds = map[string]func(text string, t tag) (any, error){
 	"field":          text(checkField),
 	"origin":         readOrigin,
 	"redirect":       readRedirect,
+	"rewrite":        readRewrite,
+	"rate":           readRate,
 	"request-field":  readFieldChange,
 	"response-field": readFieldChange,
 	"network":        readNetwork,

@@ -12,8 +12,8 @@ import (
 )
 
 var (
-	ruleMatchers = []string{"scheme", "site", "path", "cookie", "header", "status", "type"} // keys that are conditions
-	ofResponses  = []string{"ttl", "min-ttl", "max-ttl", "set-cookie", "response-header"}   // keys that apply to responses
+	ruleMatchers = []string{"scheme", "site", "path", "cookie", "header", "status", "type"}           // keys that are conditions
+	ofResponses  = []string{"ttl", "min-ttl", "max-ttl", "set-cookie", "response-header", "failover"} // keys that apply to responses
 )
 
 // readRules reads the rules of the file, and appends those of --default-ttl and --compress.
@@ -60,6 +60,12 @@ func (c *checker) checkRule(item section, r *rules.Rule) {
 	if r.Redirect != nil && strings.Contains(r.Redirect.Text, "*") {
 		c.checkCapture(item, "redirect", r)
 	}
+	if r.Rewrite != nil {
+		c.checkRewrite(item, r)
+	}
+	if r.Failover != nil && r.Statuses == nil {
+		c.failKey(item, "failover", "", errors.New("needs the status with which another origin is asked, such as status: [502, 503, 504]"))
+	}
 	if r.Scheme != "" && c.HTTPSListen == "" && len(c.TrustedProxies) == 0 && c.Reverse() {
 		c.failKey(item, "scheme", r.Scheme, errors.New("needs --https or --trusted-proxies: the peer does not know otherwise whether a client uses https"))
 	}
@@ -67,6 +73,18 @@ func (c *checker) checkRule(item section, r *rules.Rule) {
 		if len(c.Sites) > 0 && !slices.ContainsFunc(c.Sites, func(s proxy.Site) bool { return matches(s, pattern) }) {
 			c.failKey(item, "site", pattern, errors.New("is not a host of a site: a site with a name is meant by its name, not by its hosts"))
 		}
+	}
+}
+
+// checkRewrite refuses a rule that gives clients one object, although the origin gets several paths.
+func (c *checker) checkRewrite(item section, r *rules.Rule) {
+	switch {
+	case r.Cookies != nil || r.Headers != nil:
+		c.failKey(item, "rewrite", "", errors.New("cannot depend on a cookie or header: all clients share the objects of a URL"))
+	case !c.Reverse():
+		c.failKey(item, "rewrite", "", errors.New("is for a reverse proxy"))
+	case strings.Contains(r.Rewrite.Text, "*"):
+		c.checkCapture(item, "rewrite", r)
 	}
 }
 

@@ -39,6 +39,12 @@ func TestRuleMistakes(t *testing.T) {
 		"its own setting":        {"rules:\n  - request-header: -Cookie\n", `request-header "-Cookie" is a field that has its own setting: use cookies-keep`},
 		"field of the peer":      {"rules:\n  - response-header: content-length 5\n", `is a field that the peer itself writes and reads`},
 		"forwarded":              {"rules:\n  - request-header: X-Forwarded-Proto https\n", `is a field that the peer itself writes and reads`},
+		"personal rewrite":       {"origin: http://o\nrules:\n  - cookie: beta\n    rewrite: /b\n", `rewrite cannot depend on a cookie or header`},
+		"no origin":              {"rules:\n  - rewrite: /b\n", `rewrite is for a reverse proxy`},
+		"dots":                   {"origin: http://o\nrules:\n  - path: /a*\n    rewrite: /b/../*\n", `is not a path with at most one *, in normal form`},
+		"any failure":            {"rules:\n  - failover: true\n", `failover needs the status`},
+		"no rate":                {"rules:\n  - rate: 10/s\n", `rate "10/s" is not a rate up to 1000000r/s`},
+		"no size":                {"rules:\n  - max-body: 10M\n", `max-body "10M"`},
 		"a list in one text":     {"rules:\n  - query-drop: a, b\n", `query-drop "a, b" is not a name or pattern: several make a list`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -6,9 +6,11 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/net/http/httpguts"
 
+	"github.com/summarycache/summarycache/cmd/peer/internal/canonical"
 	"github.com/summarycache/summarycache/cmd/peer/internal/rules"
 )
 
@@ -73,4 +75,29 @@ func readRedirect(s string, _ tag) (any, error) {
 		return t, nil
 	}
 	return nil, errors.New("is neither an http or https URL, such as https://{host}{uri}, nor a path that begins with /; none makes an exception")
+}
+
+// readRewrite reads the path that origins get.
+func readRewrite(s string, _ tag) (any, error) {
+	switch {
+	case s == "none":
+		return rules.Target{}, nil
+	case strings.Count(s, "*") > 1 || !strings.HasPrefix(s, "/") || !canonical.Plain(strings.Replace(s, "*", "x", 1)):
+		return nil, errors.New("is not a path with at most one *, in normal form and without a query; none makes an exception")
+	}
+	return rules.Target{Text: s}, nil
+}
+
+// readRate reads a rate such as 10r/s.
+func readRate(s string, _ tag) (any, error) {
+	if s == "none" {
+		return rules.Rate{}, nil
+	}
+	count, unit, _ := strings.Cut(s, "r/")
+	n, err := strconv.ParseUint(count, 10, 31)
+	per := map[string]time.Duration{"s": time.Second, "m": time.Minute, "h": time.Hour}[unit]
+	if err != nil || n == 0 || n > 1_000_000 || per == 0 {
+		return nil, errors.New("is not a rate up to 1000000r/s, such as 10r/s, 100r/m or 1000r/h; none makes an exception")
+	}
+	return rules.Rate{Requests: int(n), Per: per}, nil
 }

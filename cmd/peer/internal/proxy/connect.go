@@ -37,8 +37,12 @@ func (h *Handler) connect(w http.ResponseWriter, r *http.Request, v *view) httpc
 		return refuse(http.StatusForbidden, "not-allowed", "tunnels to that port are not allowed here")
 	}
 	target := &url.URL{Scheme: "https", Host: canonical.Authority("https", r.Host)}
-	if _, e := v.Rules.Request(&http.Request{Method: r.Method, URL: target, Header: r.Header}, false, nil); e.Deny != nil {
+	_, e := v.Rules.Request(&http.Request{Method: r.Method, URL: target, Header: r.Header}, false, nil)
+	if e.Deny != nil {
 		return refuse(http.StatusForbidden, "denied", "a rule denies this tunnel")
+	}
+	if res, yes := h.limited(w, r, v, e.Rate); yes {
+		return res
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), v.ConnectTimeout)
 	defer cancel()

@@ -33,6 +33,7 @@ type Handler struct {
 	counters counters
 	idle     []interface{ CloseIdleConnections() }
 	coder    coding.Compressor
+	rates    rates
 
 	configuring  sync.Mutex // held by Configure
 	view, former atomic.Pointer[view]
@@ -189,10 +190,10 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, v *view, e *Even
 	}
 	lookup := sibling.IsLookup(r)
 	r, effect := v.Rules.Request(asked, lookup, nil)
+	if (effect.Deliver || effect.Rate != nil) && conn.AtOnce(w) {
+		return httpcache.Result{}
+	}
 	if effect.Deliver && !lookup {
-		if conn.AtOnce(w) {
-			return httpcache.Result{}
-		}
 		w, r = v.dress(w, r, asked)
 	}
 	e.target = r.URL
@@ -200,8 +201,14 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, v *view, e *Even
 	if !lookup && slices.Contains(rfc9111.Via(r.Header), h.cfg.Name) {
 		return h.cache.Refuse(w, r, httpcache.GatewayError, http.StatusLoopDetected, "loop", "the request has come through this cache before")
 	}
+	if res, yes := h.limited(w, received, v, effect.Rate); yes {
+		return res
+	}
 	if effect.Deny != nil || effect.Redirect != nil {
 		return h.instead(w, received, asked, effect, lookup)
+	}
+	if r, no = bodyLimit(w, r, effect.MaxBody); no != nil {
+		return h.cache.Refuse(w, r, httpcache.ClientError, no.status, no.detail, no.text)
 	}
 	if webSocket && !lookup {
 		return h.upgrade(w, r)

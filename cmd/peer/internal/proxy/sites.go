@@ -136,19 +136,32 @@ func (t upstreams) RoundTrip(r *http.Request) (*http.Response, error) {
 		host = site.Hosts[0]
 	}
 	setForwarded(r.Header, r.RemoteAddr, proto, host)
-	resp, err := site.roundTrip(r, proto, host)
+	to := r
+	if u := t.Rules.Rewritten(r); u != nil {
+		rewritten := *r
+		rewritten.URL = u
+		to = &rewritten
+	}
+	resp, err := site.roundTrip(to, proto, host, func(resp *http.Response) bool { return t.Rules.FailsOver(r, resp) })
 	if err == nil {
 		doNotShare(resp.Header)
 	}
 	return resp, err
 }
 
-// roundTrip sends r to the site's origins in turn until one answers. The loop ends: each origin
-// gets r once.
-func (u *upstream) roundTrip(r *http.Request, proto, host string) (*http.Response, error) {
+// roundTrip sends r to the site's origins in turn until one answers, and not with what another should
+// rather answer. The loop ends: each origin gets r once.
+func (u *upstream) roundTrip(r *http.Request, proto, host string, failed func(*http.Response) bool) (*http.Response, error) {
 	for candidates := u.candidates(time.Now()); ; candidates = candidates[1:] {
 		b := candidates[0]
 		resp, err := b.roundTrip(u.request(r, b, host))
+		if err == nil && len(candidates) > 1 && failed(resp) {
+			if once, ok := again(r); ok {
+				resp.Body.Close()
+				r = once
+				continue
+			}
+		}
 		if err == nil {
 			u.mapBack(resp.Header, proto, host)
 			return resp, nil

@@ -69,6 +69,17 @@ func (r *Rule) matchesResponse(status int, h http.Header) bool {
 	return anyGlob(r.Types, strings.ToLower(strings.TrimSpace(media)))
 }
 
+// FailsOver reports whether another origin should be asked instead of taking this response to q.
+func (s Set) FailsOver(q *http.Request, resp *http.Response) bool {
+	ambiguous := canonical.Ambiguous(q.URL)
+	for i := range s {
+		if r := &s[i]; r.Failover != nil && r.matchesRequest(q, ambiguous, false) && r.matchesResponse(resp.StatusCode, resp.Header) {
+			return *r.Failover
+		}
+	}
+	return false
+}
+
 // lifetime returns the lifetime of a response by the rules, and the last rule that changed it; nil =
 // none did.
 func (s Set) lifetime(q *http.Request, resp *rfc9111.Response) (life time.Duration, by *Rule) {

@@ -17,6 +17,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -58,7 +59,11 @@ type Rule struct {
 	// The settings; nil or "" = the rule does not have this setting.
 
 	Deny     *bool   `name:"deny" type:"boolean"` // answer 403
+	Rate     *Rate   `name:"rate" type:"rate"`
+	MaxBody  *int64  `name:"max-body" type:"size"` // bytes of a request's body; 0 = any number
 	Redirect *Target `name:"redirect" type:"redirect"`
+	Rewrite  *Target `name:"rewrite" type:"rewrite"`  // the path that the origin gets
+	Failover *bool   `name:"failover" type:"boolean"` // ask another origin of the site
 	// RequestHeader changes the request before anything looks at its fields; ResponseHeader the answer
 	// when it is sent to a client: neither what is stored nor what siblings get.
 	RequestHeader  []Field `name:"request-header" type:"request-field"`
@@ -84,6 +89,18 @@ type Rule struct {
 	TTL    *time.Duration `name:"ttl" type:"seconds"`
 	MinTTL *time.Duration `name:"min-ttl" type:"seconds"`
 	MaxTTL *time.Duration `name:"max-ttl" type:"seconds"`
+}
+
+// A Rate is a number of requests from one address in a time: that many at once, and no more of them in
+// the long run than that.
+type Rate struct {
+	Requests int // 0 = any number, an exception from later rules
+	Per      time.Duration
+}
+
+// String returns the rate as it is written in the configuration.
+func (r *Rate) String() string {
+	return strconv.Itoa(r.Requests) + "r/" + map[time.Duration]string{time.Second: "s", time.Minute: "m", time.Hour: "h"}[r.Per]
 }
 
 // A Range is a range of status codes, both ends included.
@@ -173,6 +190,8 @@ func cookies(h http.Header) iter.Seq[string] {
 type Effect struct {
 	Bypass   bool  // of the cache
 	Deny     *Rule // refuse it; nil = don't
+	Rate     *Rule // the rule whose Rate applies; nil = none
+	MaxBody  int64 // bytes; 0 = any number
 	Redirect *Rule // answer with its [Rule.Location]; nil = don't
 	Deliver  bool  // call [Set.Deliver] with the answer
 }
@@ -185,7 +204,7 @@ func (s Set) Request(r *http.Request, lookup bool, decided func(Decision)) (out 
 	if len(s) == 0 {
 		return r, e
 	}
-	var params, sort, codings, compress, kept, noCache, bypassing, denying, redirecting *Rule
+	var params, sort, codings, compress, kept, noCache, bypassing, denying, limiting, sizing, redirecting, rewriting *Rule
 	var changing []*Rule
 	ambiguous := canonical.Ambiguous(r.URL)
 	for i := range s {
@@ -194,12 +213,15 @@ func (s Set) Request(r *http.Request, lookup bool, decided func(Decision)) (out 
 			e.Deliver = true
 		}
 		bypasses, denies := isTrue(rule.Bypass), isTrue(rule.Deny)
+		limits, sizes := rule.Rate != nil && rule.Rate.Requests > 0, rule.MaxBody != nil && *rule.MaxBody > 0
 		switch {
-		case rule.ofResponses() || !rule.matchesRequest(r, ambiguous, bypasses || denies):
+		case rule.ofResponses() || !rule.matchesRequest(r, ambiguous, bypasses || denies || limits || sizes):
 			continue
 		case ambiguous && rule.Paths != nil: // its other settings are for the path that is written there
 			first(&bypassing, rule, bypasses)
 			first(&denying, rule, denies)
+			first(&limiting, rule, limits)
+			first(&sizing, rule, sizes)
 			continue
 		}
 		first(&params, rule, rule.QueryKeep != nil || rule.QueryDrop != nil)
@@ -210,7 +232,10 @@ func (s Set) Request(r *http.Request, lookup bool, decided func(Decision)) (out 
 		first(&noCache, rule, rule.IgnoreNoCache != nil)
 		first(&bypassing, rule, rule.Bypass != nil)
 		first(&denying, rule, rule.Deny != nil)
+		first(&limiting, rule, rule.Rate != nil)
+		first(&sizing, rule, rule.MaxBody != nil)
 		first(&redirecting, rule, rule.Redirect != nil)
+		first(&rewriting, rule, rule.Rewrite != nil)
 		if rule.RequestHeader != nil {
 			changing = append(changing, rule)
 		}
@@ -250,9 +275,20 @@ func (s Set) Request(r *http.Request, lookup bool, decided func(Decision)) (out 
 	if lookup {
 		return out, e
 	}
+	if limiting != nil && limiting.Rate.Requests > 0 {
+		tell(limiting, "rate "+limiting.Rate.String())
+		e.Rate = limiting
+	}
+	if sizing != nil && *sizing.MaxBody > 0 {
+		tell(sizing, "max-body "+strconv.FormatInt(*sizing.MaxBody, 10))
+		e.MaxBody = *sizing.MaxBody
+	}
 	if redirecting != nil && redirecting.Redirect.Text != "" {
 		tell(redirecting, "redirect "+redirecting.Redirect.Text)
 		e.Redirect = redirecting
+	}
+	if rewriting != nil && rewriting.Rewrite.Text != "" {
+		tell(rewriting, "rewrite "+rewriting.Rewrite.Text) // by Rewritten
 	}
 	if kept != nil && r.Header["Cookie"] != nil {
 		out = clone(out, r)

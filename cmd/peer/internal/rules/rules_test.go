@@ -352,3 +352,39 @@ func TestSiteAndScheme(t *testing.T) {
 		}
 	}
 }
+
+// A client has no say in what a rewritten path is taken for: where it would be none in normal form, the
+// origin gets the client's path.
+func TestRewritten(t *testing.T) {
+	for _, c := range []struct{ path, to, url, want string }{
+		{"/a/*", "/b/*", "http://a.test/a/x%2By%C3%A9?q=1", "/b/x%2By%C3%A9?q=1"},
+		{"/a*", "/*", "http://a.test/a../secret", ""},
+		{"/a*", "/b*", "http://a.test/a../secret", "/b../secret"},
+		{"/a*", "/*", "http://a.test/a/x", ""}, // it would be //x
+		{"/a*", "/.*", "http://a.test/a.", ""},
+		{"/a/*", "/b/*", "http://a.test/a/..%2fx", ""},
+		{"/a/*", "/b/*", "http://a.test/c", ""},
+		{"/*", "/*", "http://a.test/%C3%A9/+%2B", "/%C3%A9/+%2B"},
+	} {
+		set := Set{{Name: "1", Paths: []string{c.path}, Rewrite: &Target{Text: c.to}}, {Name: "2", Rewrite: &Target{}}, {Name: "3", Rewrite: &Target{Text: "/late"}}}
+		got := ""
+		if u := set.Rewritten(request(t, c.url)); u != nil {
+			got = u.RequestURI()
+		}
+		if got != c.want {
+			t.Errorf("%s, rewrite %s: %s becomes %q, want %q", c.path, c.to, c.url, got, c.want)
+		}
+	}
+}
+
+// The first matching rule decides which answers another origin replaces.
+func TestFailsOver(t *testing.T) {
+	set := Set{{Name: "1", Paths: []string{"/final"}, Statuses: []Range{{500, 599}}, Failover: is(false)}, {Name: "2", Statuses: []Range{{502, 504}}, Failover: is(true)}}
+	for url, want := range map[string]map[int]bool{"http://a.test/final": {500: false, 502: false}, "http://a.test/x": {200: false, 500: false, 503: true}} {
+		for status, want := range want {
+			if got := set.FailsOver(request(t, url), &http.Response{StatusCode: status}); got != want {
+				t.Errorf("%s, %d: %v", url, status, got)
+			}
+		}
+	}
+}

@@ -5,9 +5,11 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/canonical"
 )
 
-// A Target is the place that a request is redirected to. In its text * stands for what the * in the
+// A Target is the place that a request is redirected to, or the path that an origin gets. In its text * stands for what the * in the
 // rule's path matched, {host} for the client's host without its port, and {uri} for the path and the
 // query. The query is appended unless the text has one, or {uri}.
 type Target struct {
@@ -34,6 +36,26 @@ func (r *Rule) Location(u *url.URL, host, prefix string) (status int, to string)
 		status = http.StatusFound
 	}
 	return status, to
+}
+
+// Rewritten returns the URL of q with the path that the origin gets; nil = it gets q's. A path that some
+// servers would take for another one is not made: a client would have a say in it.
+func (s Set) Rewritten(q *http.Request) *url.URL {
+	for i := range s {
+		r := &s[i]
+		if r.Rewrite == nil || !r.matchesRequest(q, canonical.Ambiguous(q.URL), false) {
+			continue
+		}
+		raw := strings.ReplaceAll(r.Rewrite.Text, "*", r.captured(r.Rewrite.Text, q.URL))
+		path, err := url.PathUnescape(raw)
+		if r.Rewrite.Text == "" || err != nil || !canonical.Plain(raw) {
+			return nil
+		}
+		u := *q.URL
+		u.Path, u.RawPath = path, raw
+		return &u
+	}
+	return nil
 }
 
 // captured returns what the * in text stands for: what the * in the first of the rule's paths that
