@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"strings"
 )
@@ -37,9 +38,11 @@ func (c *checker) check(entries map[string]entry) {
 	if len(c.TrustedProxies) > 0 && !c.Reverse() {
 		c.fail("trusted-proxies", c.TrustedProxies[0].String(), errors.New("is for a reverse proxy: a forward proxy does not forward its clients' addresses"))
 	}
-	for _, p := range c.TrustedProxies {
-		if p.Bits() == 0 {
-			c.fail("trusted-proxies", p.String(), errors.New("trusts everybody: any client could claim another address, host or scheme"))
+	for setting, networks := range map[string][]netip.Prefix{"trusted-proxies": c.TrustedProxies, "proxy-protocol": c.ProxyProtocol} {
+		for _, p := range networks {
+			if p.Bits() == 0 {
+				c.fail(setting, p.String(), errors.New("trusts everybody: any client could claim another address, host or scheme"))
+			}
 		}
 	}
 	if c.PreserveHost == "on" && c.Origin == nil {

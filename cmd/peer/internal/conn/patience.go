@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -28,8 +29,8 @@ type patience struct {
 func Patient(c net.Conn, limit time.Duration) *Conn {
 	wrapped := &Conn{Conn: c, emptyLines: maxEmptyLines}
 	wrapped.patience.limit = limit
-	if tcp, ok := c.(*net.TCPConn); ok {
-		wrapped.raw, _ = tcp.SyscallConn()
+	if of, ok := c.(syscall.Conn); ok {
+		wrapped.raw, _ = of.SyscallConn()
 	}
 	return wrapped
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"strings"
 	"time"
@@ -95,6 +96,9 @@ func (n *Node) listen(o Options) error {
 		}
 		if err != nil {
 			return nil, inUse("--"+setting, addr, err)
+		}
+		if setting != "admin" && len(n.config().ProxyProtocol) > 0 {
+			l = newTerminated(l, func() []netip.Prefix { return n.config().ProxyProtocol }, n.log)
 		}
 		return conn.Listen(l, n.config().SendTimeout, gate), nil
 	}

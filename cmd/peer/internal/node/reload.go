@@ -67,7 +67,7 @@ func (n *Node) Reload(r admin.ReloadRequest) (report admin.ReloadReport, err err
 // Apply applies the settings that a running node can change. After an error nothing has changed, and
 // nothing changes in a dry run. It uses the secrets and certificates that were read with the configuration. It returns the settings
 // whose files have changed, and those that differ and are kept until the next start: among them are
-// those of secrets and TLS if there were none before or are none now.
+// those of secrets, TLS and the PROXY protocol if there were none before or are none now.
 func (n *Node) Apply(next config.Config, dryRun bool) (files, kept []string, err error) {
 	old := n.config()
 	keep := slices.Clone(fixed)
@@ -78,6 +78,9 @@ func (n *Node) Apply(next config.Config, dryRun bool) (files, kept []string, err
 	if (old.Secret == nil) != (next.Secret == nil) {
 		keep = append(keep, "secret-file")
 		next.Secret, next.AcceptSecrets = old.Secret, old.AcceptSecrets
+	}
+	if (len(old.ProxyProtocol) == 0) != (len(next.ProxyProtocol) == 0) {
+		keep = append(keep, "proxy-protocol") // the listeners read no headers, or expect some
 	}
 	kept = next.Keep(old, keep)
 	changed, err := n.changeSecrets(&next, dryRun)
