@@ -20,13 +20,14 @@ func TestDeathIsNoticed(t *testing.T) {
 		{true, 2, 8, 8 * time.Second, 11 * time.Second},
 		{true, 3, 8, 7 * time.Second, 9 * time.Second},
 		{true, 10, 8, 8 * time.Second, 13 * time.Second},
-		{false, 2, 8, 8 * time.Second, 11 * time.Second},
-		{false, 3, 8, 9 * time.Second, 20 * time.Second},
-		{false, 10, 8, 10 * time.Second, 20 * time.Second},
-		{false, 40, 8, 13 * time.Second, 20 * time.Second},
+		{false, 2, 40, 8 * time.Second, 11 * time.Second},
+		{false, 3, 100, 8 * time.Second, 15 * time.Second},
+		{false, 5, 60, 8 * time.Second, 15 * time.Second},
+		{false, 10, 60, 9 * time.Second, 15 * time.Second},
+		{false, 40, 16, 12 * time.Second, 15 * time.Second},
 	} {
-		if testing.Short() && tc.peers > 10 {
-			continue
+		if testing.Short() {
+			tc.deaths = min(tc.deaths, 8)
 		}
 		synctest.Test(t, func(t *testing.T) {
 			c := newCluster(t)
@@ -64,7 +65,7 @@ func TestDeathIsNoticed(t *testing.T) {
 				if tc.busy {
 					go n.change(400 * time.Millisecond)
 				}
-				time.Sleep(10 * time.Second)
+				time.Sleep(10*time.Second + time.Duration(i)*377*time.Millisecond%time.Second)
 			}
 			slices.Sort(took)
 			median, worst := took[len(took)/2], took[len(took)-1]

@@ -5,9 +5,11 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
+	"net"
 	"net/netip"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -20,8 +22,9 @@ import (
 // into its last answer. By the latter one probe and its answer prove both peers alive (PROTOCOL.md 2.4).
 
 const (
-	restAfter = 4 * time.Second  // without an advert sent, this peer is at rest
+	restAfter = 4 * time.Second  // without an advert sent or a doubt, this peer is at rest
 	tokenTime = 16 * time.Second // tokens change that often; the last two are valid
+	aFew      = 16               // others
 )
 
 // life records which peers have proven that they live. Its methods may be called at any time.
@@ -30,7 +33,10 @@ type life struct {
 	max int      // peers
 	// After a proof the only other peer is not probed for so long: by both, some two and a half of memberlist's
 	// intervals. One of several is not, at rest, if this peer has probed another one: less than two intervals.
+	// One of a few is not spared twice in a row: its turns could coincide with those that are spared for long.
 	ofOne, ofSeveral time.Duration
+
+	checking atomic.Int32 // checks under way
 
 	mu    sync.Mutex
 	peers map[netip.AddrPort]*proof
@@ -40,7 +46,7 @@ type life struct {
 		at       time.Time
 		answered bool
 	}
-	news time.Time // when an advert was last sent
+	news time.Time // when an advert was last sent, or a peer doubted
 }
 
 // proof is what a peer has proven.
@@ -48,6 +54,7 @@ type proof struct {
 	at     time.Time // zero if it is doubted since
 	number uint32    // of its last probe with a token; 0 if it has answered a probe since
 	token  uint32    // in its last answer; 0 if there was none, or it was sent back
+	spared bool      // its last probe was not sent, as one of several
 }
 
 func newLife(most int, interval time.Duration) *life {
@@ -67,7 +74,9 @@ func (l *life) spare(to netip.AddrPort, others int32, now time.Time) bool {
 	case others == 1:
 		return now.Sub(p.at) < l.ofOne
 	}
-	return l.last.answered && now.Sub(l.last.at) < l.ofSeveral && now.Sub(l.news) > restAfter
+	twice := p.spared && others <= aFew
+	p.spared = !twice && l.last.answered && now.Sub(l.last.at) < l.ofSeveral && now.Sub(l.news) > restAfter
+	return p.spared
 }
 
 // probes records that a probe is sent, in the short form, and appends the token of the peer's last answer,
@@ -147,10 +156,12 @@ func (l *life) token(peer netip.AddrPort, now time.Time) uint32 {
 	return binary.LittleEndian.Uint32(h.Sum(nil))
 }
 
-// doubt makes the next probe of a peer travel, whatever it has proven.
+// doubt makes the next probe of a peer travel, whatever it has proven, and for a while those of others, who may
+// be asked what they know of it.
 func (l *life) doubt(peer netip.AddrPort) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.news = time.Now()
 	if p := l.peers[peer]; p != nil {
 		p.at = time.Time{}
 	}
@@ -161,4 +172,33 @@ func (l *life) busy(now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.news = now
+}
+
+// One member is checked at most once per checkEvery, and mostChecks at once.
+const (
+	checkEvery = 3 * time.Second
+	mostChecks = 32
+)
+
+// check probes a member that another one suspects. If it does not answer, this peer suspects it too: a suspicion
+// that others confirm is shorter, and memberlist would probe the member only when its turn comes.
+func (n *Node) check(name string, incarnation uint64) {
+	n.Doubt(name)
+	m, now := n.live(name), time.Now().UnixNano()
+	if m == nil || now-m.checked.Load() < int64(checkEvery) {
+		return
+	}
+	checking := &n.transport.life.checking
+	if checking.Add(1) > mostChecks {
+		checking.Add(-1)
+		return
+	}
+	m.checked.Store(now)
+	n.wg.Go(func() {
+		defer checking.Add(-1)
+		_, err := n.memberlist.Ping(name, net.UDPAddrFromAddrPort(m.info.Load().addr))
+		if err != nil && n.ctx.Err() == nil {
+			n.transport.screen.admit(pack(msgSuspect, "Incarnation", uint32(incarnation), "Node", name, "From", n.cfg.Name))
+		}
+	})
 }

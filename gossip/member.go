@@ -51,6 +51,8 @@ type member struct {
 	// knows is set when the peer has confirmed that it counts this one as alive, and cleared when the
 	// peer dies.
 	knows atomic.Bool
+	// checked is when the peer was last checked, in Unix nanoseconds.
+	checked atomic.Int64
 	// left is the incarnation in whose farewell the peer announced that it would leave; 0 if none.
 	left atomic.Uint64
 }

@@ -198,6 +198,9 @@ func (n *Node) start() error {
 // is free at once.
 const nameKept = 10 * time.Second
 
+// suspicionMost is how many times as long a suspicion lasts that no other peer confirms.
+const suspicionMost = 2
+
 func (n *Node) memberlistConfig() *memberlist.Config {
 	c := memberlist.DefaultLANConfig()
 	c.Name = n.cfg.Name
@@ -211,6 +214,7 @@ func (n *Node) memberlistConfig() *memberlist.Config {
 	c.ProbeInterval = n.cfg.detect.probe
 	c.ProbeTimeout = n.cfg.detect.timeout
 	c.SuspicionMult = n.cfg.detect.suspicion
+	c.SuspicionMaxTimeoutMult = suspicionMost
 	c.DeadNodeReclaimTime = nameKept
 	c.Delegate, c.Events, c.Conflict, c.Alive, c.Ping = delegate{n}, delegate{n}, delegate{n}, delegate{n}, delegate{n}
 	c.Logger = memberlistLogger(n.log)

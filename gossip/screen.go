@@ -77,15 +77,16 @@ var fieldBounds = map[string]struct {
 // A screen checks all streams and packets of a node. Its methods may be called at any time, except
 // those documented as called with the lock held.
 type screen struct {
-	max     int // members
-	current func() memberTable
-	self    string         // this peer's name
-	addr    netip.AddrPort // and address
-	probe   func(b []byte, to netip.AddrPort)
-	doubt   func(name string)
-	admit   func(b []byte) // passes a message to memberlist
-	begun   time.Time      // with the reading of a monotonic clock
-	probed  atomic.Int64   // when this peer was probed as a newcomer, in nanoseconds since begun; 0 if never
+	max       int // members
+	current   func() memberTable
+	self      string         // this peer's name
+	addr      netip.AddrPort // and address
+	probe     func(b []byte, to netip.AddrPort)
+	doubt     func(name string)
+	suspected func(name string, incarnation uint64) // another member suspects a peer
+	admit     func(b []byte)                        // passes a message to memberlist
+	begun     time.Time                             // with the reading of a monotonic clock
+	probed    atomic.Int64                          // when this peer was probed as a newcomer, in nanoseconds since begun; 0 if never
 
 	mu sync.Mutex // guards the following fields
 
@@ -187,6 +188,9 @@ func (s *screen) message(b []byte, from netip.Addr) error {
 	case msgSuspect, msgAlive, msgDead:
 		if err := s.bounded(&c, b, b[0] == msgAlive); err != nil {
 			return err
+		}
+		if b[0] != msgAlive && c.from != s.self {
+			s.suspected(c.name, c.incarnation)
 		}
 		switch {
 		case b[0] == msgAlive && !s.confirmed(c):

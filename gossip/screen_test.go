@@ -198,6 +198,7 @@ func TestNamesAreKept(t *testing.T) {
 // testScreen returns a screen without members, which sends no probes.
 func testScreen(most int) *screen {
 	s := newScreen("self", netip.AddrPort{}, most, func() memberTable { return nil })
+	s.suspected = func(string, uint64) {}
 	s.probe = func([]byte, netip.AddrPort) {}
 	s.admit, s.doubt = func([]byte) {}, func(string) {}
 	return s

@@ -52,7 +52,7 @@ func newTransport(n *Node, packets net.PacketConn) *transport {
 	t.screen.memory = n.cfg.Limits.StreamMemory
 	t.screen.entered = len(n.cfg.Join) == 0
 	t.screen.admit = func(message []byte) { t.deliver(message, net.UDPAddrFromAddrPort(n.advertise), time.Now()) }
-	t.screen.doubt = n.Doubt
+	t.screen.doubt, t.screen.suspected = n.Doubt, n.check
 	t.screen.probe = func(b []byte, to netip.AddrPort) {
 		if t.write(b, to) == nil {
 			n.meters.out.packet(Membership, len(b))
