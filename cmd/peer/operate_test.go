@@ -135,7 +135,10 @@ func TestOperate(t *testing.T) {
 	holds(t, words(t, 1, "replay", requests, "--to", "127.0.0.1:1", "--requests", "1"), "1 requests failed, the first: request 1: ")
 
 	holds(t, words(t, 0, "purge", "/object/3", "--everywhere", "--admin", b.admin), "b 1 done a - done")
+	holds(t, words(t, 0, "purge", "/*/4", "--pattern", "--everywhere", "--soft", "--admin", b.admin), "/*/4 PEER", "b 1 done")
 	holds(t, words(t, 0, "purge", "/object/", "--prefix", "--admin", a.admin, "--json"), `"removed": 19`)
+	holds(t, words(t, 2, "purge", "/*/x", "--prefix", "--pattern", "--admin", a.admin), "not both")
+	holds(t, words(t, 1, "purge", "http://*/", "--pattern", "--admin", a.admin), "another origin")
 	holds(t, words(t, 1, "purge", "http://elsewhere/", "--admin", a.admin), "another origin")
 	eventually(t, time.Minute, "b holds the 9 objects that were replayed and not purged", func() bool {
 		return must(admin.Client(b.admin).Status(t.Context())).Store.Objects == 9

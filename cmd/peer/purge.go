@@ -11,6 +11,7 @@ import (
 type purgeCommand struct {
 	URL        string   `arg:"" optional:"" name:"url" help:"Absolute URL, as clients use it. A path stands for the URL at --origin."`
 	Prefix     bool     `name:"prefix" help:"Remove everything whose URL begins with it."`
+	Pattern    bool     `name:"pattern" help:"Remove everything whose whole URL it matches: * stands for any characters of path and query."`
 	Tags       []string `name:"tag" placeholder:"TAG" help:"Instead of a URL: remove everything with that tag (Surrogate-Key, Cache-Tag or xkey); repeat it."`
 	Soft       bool     `name:"soft" help:"Make it stale instead of removing it: it is validated before its next use, and may be served while the origin is down."`
 	Everywhere bool     `name:"everywhere" help:"Purge at every peer of the cluster, also at those that are away now and return later."`
@@ -19,18 +20,21 @@ type purgeCommand struct {
 }
 
 func (c *purgeCommand) Help() string {
-	return `Removes every stored response of a URL, all variants, or with a tag, from a running peer. A fetch under way is not stored, and no sibling supplies an older copy. The exit code is 1 if a peer has not confirmed within a second; it purges when it receives the message.`
+	return `Removes every stored response of a URL, all variants, or by prefix, pattern or tag, from a running peer. A fetch under way is not stored, and no sibling supplies an older copy. The exit code is 1 if a peer has not confirmed within a second; it purges when it receives the message.`
 }
 
 func (c *purgeCommand) Run(e *environment) error {
 	if (c.URL == "") == (len(c.Tags) == 0) {
 		return misuse{errors.New("a purge needs a URL or a --tag, and not both")}
 	}
+	if c.Prefix && c.Pattern {
+		return misuse{errors.New("a purge is by --prefix or by --pattern, not both")}
+	}
 	token, err := config.ReadToken(c.TokenFile)
 	if err != nil {
 		return err
 	}
-	report, err := admin.Client(c.Admin).Purge(e.ctx, admin.PurgeRequest{URL: c.URL, Prefix: c.Prefix, Tags: c.Tags, Soft: c.Soft, Everywhere: c.Everywhere}, token)
+	report, err := admin.Client(c.Admin).Purge(e.ctx, admin.PurgeRequest{URL: c.URL, Prefix: c.Prefix, Pattern: c.Pattern, Tags: c.Tags, Soft: c.Soft, Everywhere: c.Everywhere}, token)
 	if err != nil {
 		return err
 	}

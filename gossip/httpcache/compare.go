@@ -100,7 +100,7 @@ func (c *Cache) judge(ctx context.Context, r *request, by string, like likeness)
 		return
 	}
 	c.SiblingsRefuted.Add(1)
-	c.Purge(TargetOf(r.url, false)) // which also keeps siblings from bringing it back
+	c.Purge(TargetOf(r.url)) // which also keeps siblings from bringing it back
 	if like == other && !mostly {
 		c.log.Info("a sibling's answer differs from the origin's", "peer", by, "url", r.url)
 		c.cfg.Siblings.Accuse(by, false)

@@ -21,7 +21,7 @@ const writeWait = time.Second
 func (c *Cache) invalidate(ctx context.Context, urls []string) {
 	targets := make([]invalidation.Target, len(urls))
 	for i, url := range urls {
-		targets[i] = TargetOf(url, false)
+		targets[i] = TargetOf(url)
 		remove := c.Invalidated
 		if c.cfg.Cluster == nil {
 			remove = c.Purge
@@ -43,14 +43,10 @@ func (c *Cache) written(r *http.Request, u *url.URL, status int, h http.Header) 
 	c.invalidate(r.Context(), c.cfg.Invalidates(r.Method, u, status, h))
 }
 
-// TargetOf returns the target of an invalidation of a canonical URL, or of all URLs that begin with
-// it.
-func TargetOf(url string, prefix bool) invalidation.Target {
-	t := invalidation.Target{Kind: invalidation.Identity, Name: rfc9111.Identity(url, nil, nil)}
-	if prefix {
-		t.Kind = invalidation.Prefix
-	}
-	return t
+// TargetOf returns the target of an invalidation of a canonical URL. With another kind it is one of all
+// URLs that begin with it, or match it.
+func TargetOf(url string) invalidation.Target {
+	return invalidation.Target{Kind: invalidation.Identity, Name: rfc9111.Identity(url, nil, nil)}
 }
 
 // Invalidated carries out an invalidation by this peer or another that Config.Cluster carries to
@@ -96,16 +92,18 @@ func (c *Cache) remove(t invalidation.Target, alone bool) (n int) {
 		return n
 	case t.Kind == invalidation.Identity: // this cache stores no such identities
 		return 0
+	case t.Kind == invalidation.Pattern && ours:
 	case t.Kind == invalidation.Prefix && ours:
-	case t.Kind == invalidation.Prefix && !strings.HasPrefix(rfc9111.Identity("", nil, nil), t.Name):
+	case t.Kind == invalidation.Pattern, t.Kind == invalidation.Prefix && !strings.HasPrefix(rfc9111.Identity("", nil, nil), t.Name):
 		return 0
 	default:
 		url = ""
 	}
-	tombstones.setPrefix(url, c.now())
-	c.invalidateFetches(func(f *fetch, _ *result) bool { return strings.HasPrefix(f.r.url, url) })
+	w := wideTombstone{url, t.Kind == invalidation.Pattern, c.now().steady}
+	tombstones.setWide(w)
+	c.invalidateFetches(func(f *fetch, _ *result) bool { return w.selects(f.r.url) })
 	for id := range c.store.Keys() {
-		if of, _ := rfc9111.SplitIdentity(id); strings.HasPrefix(of, url) {
+		if of, _ := rfc9111.SplitIdentity(id); w.selects(of) {
 			n += c.retire(id, t.Soft)
 		}
 	}

@@ -415,7 +415,7 @@ func TestSlicesOfVersions(t *testing.T) {
 		w.mu.Lock()
 		w.tag, w.body = `"3"`, bytes.Repeat([]byte{8}, size+9)
 		w.mu.Unlock()
-		w.caches["a"].Purge(TargetOf("http://origin.test/x", false))
+		w.caches["a"].Purge(TargetOf("http://origin.test/x"))
 		rec, res = w.get("a")
 		w.wantPart(rec, res, 0, size+9)
 	})
@@ -437,7 +437,7 @@ func TestSlicesStale(t *testing.T) {
 		rec, res := w.get("a")
 		w.wantPart(rec, res, 0, size)
 		w.wantAsked("stale", "bytes=0-1048575")
-		soft := TargetOf("http://origin.test/x", false)
+		soft := TargetOf("http://origin.test/x")
 		soft.Soft = true
 		if n := w.caches["a"].Purge(soft); n != 9 {
 			t.Errorf("a soft purge made %d slices stale", n)
@@ -453,7 +453,7 @@ func TestSlicesStale(t *testing.T) {
 			t.Error("the answer is not marked as stale")
 		}
 		w.down = false
-		if n := w.caches["a"].Purge(TargetOf("http://origin.test/", true)); n != 9 {
+		if n := w.caches["a"].Purge(below("http://origin.test/")); n != 9 {
 			t.Errorf("a purge removed %d slices", n)
 		}
 		if w.mu.Lock(); len(w.advertised["a"]) > 0 {

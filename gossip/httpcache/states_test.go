@@ -233,7 +233,7 @@ func TestStates(t *testing.T) {
 				for range 5 {
 					time.Sleep(time.Duration(rng.IntN(5000)) * time.Millisecond)
 					if m.version.Add(1); rng.IntN(2) == 0 {
-						c.Purge(TargetOf("http://origin.test/", true))
+						c.Purge(below("http://origin.test/"))
 					}
 				}
 			})

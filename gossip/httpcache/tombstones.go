@@ -8,9 +8,10 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/gossip/internal/planted"
+	"github.com/summarycache/summarycache/gossip/invalidation"
 )
 
-// tombstones remember when URLs, tags and prefixes were invalidated. What was requested before that
+// tombstones remember when URLs, tags, prefixes and patterns were invalidated. What was requested before that
 // must not be stored. A Cache has two: of invalidations that reach all members of the cluster, and
 // of those by this cache alone. A copy of a member that was asked after the former is newer than
 // they are ([Cache.usable]). A sibling does not know of the latter, and may hold an older copy.
@@ -18,26 +19,37 @@ type tombstones struct {
 	recent[time.Duration] // by the steady clock
 	tags                  recent[time.Duration]
 
-	mu       sync.RWMutex
-	prefixes []prefixTombstone // the latest last
+	mu   sync.RWMutex
+	wide []wideTombstone // the latest last
 }
 
-type prefixTombstone struct {
-	prefix string
-	at     time.Duration
+// A wideTombstone is that of a prefix or a pattern.
+type wideTombstone struct {
+	name    string
+	pattern bool // see [invalidation.Glob]; otherwise it is a prefix
+	at      time.Duration
 }
 
-// maxPrefixTombstones is the number of invalidations by prefix that are remembered. Only operators
-// make these, one at a time.
-const maxPrefixTombstones = 1024
+func (w *wideTombstone) selects(url string) bool {
+	if w.pattern {
+		return invalidation.Glob(w.name, url)
+	}
+	return strings.HasPrefix(url, w.name)
+}
 
-// setPrefix invalidates everything under a prefix.
-func (t *tombstones) setPrefix(prefix string, now moment) {
+// maxWideTombstones is the number of invalidations by prefix or pattern that are remembered. Only
+// operators make these, one at a time.
+const maxWideTombstones = 1024
+
+// setWide invalidates every URL that w selects.
+func (t *tombstones) setWide(w wideTombstone) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.prefixes = slices.DeleteFunc(t.prefixes, func(p prefixTombstone) bool { return strings.HasPrefix(p.prefix, prefix) })
-	t.prefixes = append(t.prefixes, prefixTombstone{prefix, now.steady})
-	t.prefixes = t.prefixes[max(0, len(t.prefixes)-maxPrefixTombstones):]
+	t.wide = slices.DeleteFunc(t.wide, func(old wideTombstone) bool {
+		return old.pattern == w.pattern && (old.name == w.name || !w.pattern && strings.HasPrefix(old.name, w.name))
+	})
+	t.wide = append(t.wide, w)
+	t.wide = t.wide[max(0, len(t.wide)-maxWideTombstones):]
 }
 
 // setTag invalidates everything that has a tag.
@@ -61,7 +73,5 @@ func (t *tombstones) has(url string, h http.Header, generated moment) bool {
 	}
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	return slices.ContainsFunc(t.prefixes, func(p prefixTombstone) bool {
-		return generated.steady <= p.at && strings.HasPrefix(url, p.prefix)
-	})
+	return slices.ContainsFunc(t.wide, func(w wideTombstone) bool { return generated.steady <= w.at && w.selects(url) })
 }

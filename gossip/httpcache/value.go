@@ -254,7 +254,7 @@ func (c *Cache) keep(r *request, resp *rfc9111.Response, body io.Reader, length 
 func (m *Member) Remove(ctx context.Context, names ...string) error {
 	targets := make([]invalidation.Target, len(names))
 	for i, name := range names {
-		targets[i] = TargetOf(ValueURL(name), false)
+		targets[i] = TargetOf(ValueURL(name))
 	}
 	return m.Invalidate(ctx, targets...)
 }

@@ -431,10 +431,10 @@ func TestSet(t *testing.T) {
 		}
 		w.get(1, "user 1")
 		w.get(1, "user 2")
-		if err := w.all[1].Invalidate(t.Context(), TargetOf(ValueURL("user "), true)); err != nil || w.all[1].objects() != 1 {
+		if err := w.all[1].Invalidate(t.Context(), below(ValueURL("user "))); err != nil || w.all[1].objects() != 1 {
 			t.Errorf("%d values, %v", w.all[1].objects(), err)
 		}
-		if err := w.all[1].Invalidate(t.Context(), TargetOf(ValueURL(""), true)); err != nil {
+		if err := w.all[1].Invalidate(t.Context(), below(ValueURL(""))); err != nil {
 			t.Error(err)
 		}
 		for i, c := range w.all {

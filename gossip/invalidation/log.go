@@ -25,8 +25,8 @@ type logs struct {
 
 	// The remembered entries by kind. Of those that match the same identities, the last of each log.
 	named    map[string][]place // by identity
-	prefixes []place
-	all      []place // these match every identity
+	prefixes []place            // and patterns
+	all      []place            // these match every identity
 }
 
 type log struct {
@@ -56,7 +56,7 @@ type arrival struct {
 // update changes the entries of the kind of t and, if that is Identity, of its name.
 func (ls *logs) update(t Target, change func([]place) []place) {
 	switch t.Kind {
-	case Prefix:
+	case Prefix, Pattern:
 		ls.prefixes = change(ls.prefixes)
 	case Identity:
 		name := whole(t.Name)
@@ -96,7 +96,7 @@ func (ls *logs) add(l *log, e entry, now time.Time) {
 	p := place{l, l.known}
 	ls.remembered = append(ls.remembered, arrival{p, now})
 	ls.update(e.Target, func(of []place) []place {
-		if i := slices.IndexFunc(of, func(o place) bool { return o.log == l }); i >= 0 && e.Kind != Prefix {
+		if i := slices.IndexFunc(of, func(o place) bool { return o.log == l }); i >= 0 && e.Kind != Prefix && e.Kind != Pattern {
 			of[i] = p
 			return of
 		}

@@ -20,6 +20,9 @@ const (
 	// Tag is all objects whose responses carry that tag. An identity does not show tags, so
 	// such a target matches every identity.
 	Tag Kind = 4
+	// Pattern is all objects whose identities, and variants' without what distinguishes them, match the
+	// name by [Glob].
+	Pattern Kind = 5
 )
 
 // softBit marks a soft target in the byte of its kind.
@@ -44,8 +47,28 @@ func (t Target) Matches(identity string) bool {
 		return whole(identity) == whole(t.Name)
 	case Prefix:
 		return strings.HasPrefix(identity, t.Name)
+	case Pattern:
+		return Glob(t.Name, whole(identity))
 	}
 	return true
+}
+
+// Glob reports whether a pattern matches s: * stands for any characters, all others for themselves. The
+// loop ends: s only gets shorter.
+func Glob(pattern, s string) bool {
+	first, rest, star := strings.Cut(pattern, "*")
+	if !star {
+		return pattern == s
+	}
+	s, ok := strings.CutPrefix(s, first)
+	for ok {
+		var piece string
+		if piece, rest, star = strings.Cut(rest, "*"); !star {
+			return strings.HasSuffix(s, piece)
+		}
+		_, s, ok = strings.Cut(s, piece)
+	}
+	return false
 }
 
 // whole is an identity without the part that distinguishes variants.
@@ -57,7 +80,7 @@ func whole(identity string) string {
 func (t Target) String() string {
 	name := "everything"
 	switch t.Kind {
-	case Identity:
+	case Identity, Pattern:
 		name = t.Name
 	case Prefix:
 		name = t.Name + "*"
@@ -81,8 +104,8 @@ func (t Target) lead() byte {
 // Check returns an error if the target is not valid.
 func (t Target) Check() error {
 	switch {
-	case t.Kind < Identity || t.Kind > Tag:
-		return fmt.Errorf("invalidation: kind %d is not one of 1 to 4", t.Kind)
+	case t.Kind < Identity || t.Kind > Pattern:
+		return fmt.Errorf("invalidation: kind %d is not one of 1 to 5", t.Kind)
 	case t.Kind == Tag && t.Name == "":
 		return fmt.Errorf("invalidation: a tag without a name")
 	case t.Kind == Everything && t.Name != "":

@@ -147,13 +147,15 @@ func TestTarget(t *testing.T) {
 		{Target{Kind: Everything}, "", true},
 		{Target{Kind: 77, Name: "x"}, "y", true},
 		{Target{Kind: Tag, Name: "x"}, "y", true},
+		{Target{Kind: Pattern, Name: "GET http://a/*/x"}, "GET http://a/b/x\nAccept: b", true},
+		{Target{Kind: Pattern, Name: "GET http://a/*/x"}, "GET http://a/b/xy", false},
 		{Target{Kind: Identity, Name: "GET http://a/x", Soft: true}, "GET http://a/xy", false},
 	} {
 		if got := c.target.Matches(c.identity); got != c.want {
 			t.Errorf("%v matches %q: %v", c.target, c.identity, got)
 		}
 	}
-	for _, bad := range []Target{{}, {Kind: 5}, {Kind: Tag}, {Kind: Everything, Name: "x"}, {Kind: Identity, Name: strings.Repeat("x", MaxName+1)}} {
+	for _, bad := range []Target{{}, {Kind: 6}, {Kind: Tag}, {Kind: Everything, Name: "x"}, {Kind: Identity, Name: strings.Repeat("x", MaxName+1)}} {
 		if bad.Check() == nil {
 			t.Errorf("Check accepts %v", bad)
 		}
@@ -184,5 +186,20 @@ func TestSignature(t *testing.T) {
 	p := push{Log{1, 2}, 9, 3, []entry{e}}
 	if again, err := decodePush(p.append(nil)); err != nil || !reflect.DeepEqual(again, p) {
 		t.Errorf("decodePush = %+v, %v", again, err)
+	}
+}
+
+func TestGlob(t *testing.T) {
+	for _, c := range []struct {
+		pattern, s string
+		want       bool
+	}{
+		{"/a", "/a", true}, {"/a", "/ab", false}, {"*", "", true}, {"*", "x", true}, {"/a/*", "/a/", true}, {"/a/*", "/a", false},
+		{"*.css", "/x/y.css", true}, {"*.css", "/x.css/y", false}, {"a*a", "a", false}, {"a*a", "aa", true}, {"/*/x/*", "/a/b/x/y", true},
+		{"a*b*c", "a-c-b", false}, {"a*b*c", "abbc", true}, {"utm_*", "utm_source", true}, {"", "", true}, {"", "x", false},
+	} {
+		if got := Glob(c.pattern, c.s); got != c.want {
+			t.Errorf("Glob(%q, %q) = %v, want %v", c.pattern, c.s, got, c.want)
+		}
 	}
 }

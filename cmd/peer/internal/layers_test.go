@@ -71,7 +71,7 @@ var layers = []struct {
 	// What a request means, for everything that sees it: pure functions.
 	{dir: "cmd/peer/internal/canonical", imports: "net gossip/rfc9111", without: "os context io net time"},
 	// What an operator says of caching: functions of requests and responses.
-	{dir: "cmd/peer/internal/rules", imports: "net gossip/rfc9111 cmd/peer/internal/canonical", without: "os context io net"},
+	{dir: "cmd/peer/internal/rules", imports: "net gossip/invalidation gossip/rfc9111 cmd/peer/internal/canonical", without: "os context io net"},
 	{dir: "cmd/peer/internal/coding", imports: "net gossip/rfc9111 github.com/klauspost/compress/gzip github.com/klauspost/compress/zstd", without: "os context net"},
 	// The request path knows a Locator, not the gossip behind it.
 	{dir: "cmd/peer/internal/proxy", imports: "net gossip/httpcache/bodies gossip/httpcache cmd/peer/internal/canonical cmd/peer/internal/coding cmd/peer/internal/conn cmd/peer/internal/rules gossip/invalidation gossip/rfc9111 gossip/sibling gossip/httpcache/diskstore cmd/peer/internal/table cmd/peer/internal/tracing golang.org/x/net/http/httpguts"},
@@ -90,7 +90,7 @@ var layers = []struct {
 	{dir: "cmd/peer/internal/origin", imports: "net github.com/cespare/xxhash/v2"},
 	{dir: "cmd/peer/internal/replay", imports: "net cmd/peer/internal/origin cmd/peer/internal/table sim/workload " +
 		"gossip/rfc9111"},
-	{dir: "cmd/peer/internal/config", imports: "net gossip cmd/peer/internal/canonical cmd/peer/internal/coding cmd/peer/internal/peertls cmd/peer/internal/proxy cmd/peer/internal/rules golang.org/x/net/http/httpguts github.com/alecthomas/kong github.com/goccy/go-yaml github.com/goccy/go-yaml/ast " +
+	{dir: "cmd/peer/internal/config", imports: "net gossip gossip/invalidation cmd/peer/internal/canonical cmd/peer/internal/coding cmd/peer/internal/peertls cmd/peer/internal/proxy cmd/peer/internal/rules golang.org/x/net/http/httpguts github.com/alecthomas/kong github.com/goccy/go-yaml github.com/goccy/go-yaml/ast " +
 		"github.com/goccy/go-yaml/parser github.com/goccy/go-yaml/token"},
 	{dir: "cmd/peer/internal/admin", imports: "net gossip/rfc9111 gossip/httpcache/budget gossip/httpcache cmd/peer/internal/proxy cmd/peer/internal/rules gossip/httpcache/diskstore cmd/peer/internal/table " +
 		"github.com/prometheus/client_golang/prometheus github.com/prometheus/client_golang/prometheus/collectors " +

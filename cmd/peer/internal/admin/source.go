@@ -92,6 +92,7 @@ type Match struct {
 type PurgeRequest struct {
 	URL        string   `json:"url,omitempty"`  // absolute, or a path to a reverse proxy
 	Prefix     bool     `json:"prefix"`         // everything whose URL begins with it
+	Pattern    bool     `json:"pattern"`        // everything whose URL it matches, where * stands for any characters
 	Tags       []string `json:"tags,omitempty"` // instead of a URL: everything that has one of them
 	Soft       bool     `json:"soft"`           // make it stale instead of removing it
 	Everywhere bool     `json:"everywhere"`     // at every peer of the cluster
@@ -100,7 +101,7 @@ type PurgeRequest struct {
 // A PurgeReport says what was removed.
 type PurgeReport struct {
 	Peers []Purged `json:"peers"`         // this peer first
-	URL   string   `json:"url,omitempty"` // the absolute URL or prefix; "" = the purge was by tag
+	URL   string   `json:"url,omitempty"` // the absolute URL, prefix or pattern; "" = the purge was by tag
 }
 
 // Purged is the result of a purge at one peer.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
 	"github.com/summarycache/summarycache/cmd/peer/internal/rules"
+	"github.com/summarycache/summarycache/gossip/invalidation"
 )
 
 var (
@@ -98,10 +99,10 @@ func (c *checker) checkCapture(item section, key string, r *rules.Rule) {
 // matches reports whether the pattern of a rule can match URLs of the site.
 func matches(s proxy.Site, pattern string) bool {
 	if s.Name != "" {
-		return rules.Glob(pattern, s.Name)
+		return invalidation.Glob(pattern, s.Name)
 	}
 	return len(s.Hosts) == 0 || slices.ContainsFunc(s.Hosts, func(host string) bool {
-		return rules.Glob(pattern, host) || rules.Glob(host, pattern)
+		return invalidation.Glob(pattern, host) || invalidation.Glob(host, pattern)
 	})
 }
 

@@ -52,10 +52,19 @@ func (n *Node) targets(o admin.PurgeRequest) (targets []invalidation.Target, err
 	switch {
 	case o.URL != "" && len(o.Tags) > 0:
 		return nil, errors.New("a purge is by URL or by tag, not by both")
-	case len(o.Tags) > 0 && o.Prefix:
-		return nil, errors.New("a prefix is for URLs only, not for tags")
+	case len(o.Tags) > 0 && (o.Prefix || o.Pattern):
+		return nil, errors.New("a prefix or a pattern is for URLs only, not for tags")
+	case o.Prefix && o.Pattern:
+		return nil, errors.New("a purge is by prefix or by pattern, not by both") // the API has no command line
 	case len(o.Tags) == 0:
-		t, err := n.proxy.Target(o.URL, o.Prefix)
+		kind := invalidation.Identity
+		switch {
+		case o.Prefix:
+			kind = invalidation.Prefix
+		case o.Pattern:
+			kind = invalidation.Pattern
+		}
+		t, err := n.proxy.Target(o.URL, kind)
 		t.Soft = o.Soft
 		return []invalidation.Target{t}, err
 	case len(o.Tags) > proxy.MaxPurgeTags:

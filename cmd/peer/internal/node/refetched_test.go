@@ -37,8 +37,14 @@ func TestRefetchedAtOnce(t *testing.T) {
 		"a write": func(v *virtual, path string) error { v.send("POST", 0, path); return nil },
 	}
 	for name, order := range map[string]func(path string) admin.PurgeRequest{
-		"a purge":             func(path string) admin.PurgeRequest { return admin.PurgeRequest{URL: path} },
-		"a purge by prefix":   func(path string) admin.PurgeRequest { return admin.PurgeRequest{URL: path, Prefix: true} },
+		"a purge":           func(path string) admin.PurgeRequest { return admin.PurgeRequest{URL: path} },
+		"a purge by prefix": func(path string) admin.PurgeRequest { return admin.PurgeRequest{URL: path, Prefix: true} },
+		"a purge by pattern": func(path string) admin.PurgeRequest {
+			return admin.PurgeRequest{URL: "/*" + path[2:], Pattern: true}
+		},
+		"a soft purge by pattern": func(path string) admin.PurgeRequest {
+			return admin.PurgeRequest{URL: path[:len(path)-1] + "*", Pattern: true, Soft: true}
+		},
 		"a purge by tag":      func(path string) admin.PurgeRequest { return admin.PurgeRequest{Tags: []string{path}} },
 		"a soft purge by tag": func(path string) admin.PurgeRequest { return admin.PurgeRequest{Tags: []string{path}, Soft: true} },
 	} {

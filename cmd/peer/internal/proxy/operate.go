@@ -16,23 +16,29 @@ import (
 )
 
 // Target returns the target of an invalidation of every stored response of an absolute URL, all
-// variants included. With prefix it is for all URLs that begin with rawURL, which must have at
-// least a scheme and a host. At a reverse proxy for one origin either may be a path.
-func (h *Handler) Target(rawURL string, prefix bool) (invalidation.Target, error) {
+// variants included, if kind is [invalidation.Identity]. It is for all URLs that begin with rawURL, or
+// match it as a pattern, if kind is Prefix or Pattern; rawURL must have at least a scheme and a host, and
+// a * only behind them. At a reverse proxy for one origin each may be a path.
+func (h *Handler) Target(rawURL string, kind invalidation.Kind) (invalidation.Target, error) {
 	v := h.view.Load()
 	u, err := v.parse(rawURL)
 	if err != nil {
 		return invalidation.Target{}, err
 	}
-	return v.targetOf(u, prefix), nil
+	if kind == invalidation.Pattern && strings.Contains(u.Host, "*") {
+		return invalidation.Target{}, fmt.Errorf("%q has a * in its host: a pattern is for one host", rawURL)
+	}
+	return v.targetOf(u, kind), nil
 }
 
-func (v *view) targetOf(u *url.URL, prefix bool) invalidation.Target {
-	if !prefix {
+func (v *view) targetOf(u *url.URL, kind invalidation.Kind) invalidation.Target {
+	if kind == invalidation.Identity {
 		r, _ := v.Rules.Request(&http.Request{Method: http.MethodGet, URL: u}, true, nil)
 		u = r.URL
 	}
-	return httpcache.TargetOf(rfc9111.CanonicalURL(u), prefix)
+	t := httpcache.TargetOf(rfc9111.CanonicalURL(u))
+	t.Kind = kind
+	return t
 }
 
 // Invalidated removes the responses that an invalidation of the cluster is for, or makes them stale,

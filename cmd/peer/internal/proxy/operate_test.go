@@ -86,7 +86,7 @@ func TestSoftPurgeOfSiblingsCopy(t *testing.T) {
 					t.Fatalf("no copy of a sibling: %s", got.status())
 				}
 				time.Sleep(after)
-				target, err := w.peers["b"].Target("http://"+originHost+"/x", false)
+				target, err := w.peers["b"].Target("http://"+originHost+"/x", invalidation.Identity)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -127,7 +127,7 @@ func TestInvalidatedOutside(t *testing.T) {
 			age   int
 			want  string
 		}{{0, 100, "squid's"}, {0, 100, "new"}, {10 * time.Second, 100, "new"}, {10 * time.Second, 5, "squid's"}} {
-			target, err := w.peers["a"].Target("http://"+originHost+"/x", false)
+			target, err := w.peers["a"].Target("http://"+originHost+"/x", invalidation.Identity)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -153,7 +153,7 @@ type ofURL struct {
 }
 
 func (o ofURL) Concerning(identity string) ([]invalidation.ID, bool) {
-	if httpcache.TargetOf(o.url, false).Matches(identity) {
+	if httpcache.TargetOf(o.url).Matches(identity) {
 		return []invalidation.ID{o.id}, true
 	}
 	return nil, true
@@ -166,7 +166,7 @@ func TestInvalidationOfBothSchemes(t *testing.T) {
 	h.view.Store(&view{bySchemes: true})
 	c := bothSchemes{ofURL{url: "http://a.test/x", id: one}, h}
 	for url, want := range map[string]int{"http://a.test/x": 1, "https://a.test/x": 1, "https://a.test/y": 0, "http://b.test/x": 0} {
-		if ids, ok := c.Concerning(httpcache.TargetOf(url, false).Name); len(ids) != want || !ok {
+		if ids, ok := c.Concerning(httpcache.TargetOf(url).Name); len(ids) != want || !ok {
 			t.Errorf("Concerning(%q) = %v, %v, want %d", url, ids, ok, want)
 		}
 	}

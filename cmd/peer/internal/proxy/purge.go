@@ -48,7 +48,7 @@ func (h *Handler) purge(w http.ResponseWriter, r *http.Request, v *view) httpcac
 	case len(targets) > MaxPurgeTags:
 		return h.cache.Refuse(w, r, httpcache.ClientError, http.StatusBadRequest, "tags", fmt.Sprintf("more than %d tags at once", MaxPurgeTags))
 	case len(targets) == 0:
-		t := v.targetOf(r.URL, false)
+		t := v.targetOf(r.URL, invalidation.Identity)
 		t.Soft = soft
 		targets = []invalidation.Target{t}
 	}

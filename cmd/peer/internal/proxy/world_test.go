@@ -18,6 +18,7 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/conn"
 	"github.com/summarycache/summarycache/gossip/httpcache"
 	"github.com/summarycache/summarycache/gossip/httpcache/diskstore"
+	"github.com/summarycache/summarycache/gossip/invalidation"
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
@@ -273,7 +274,11 @@ func (w *world) dial(name string) net.Conn {
 
 // purge removes the stored responses of a URL, or of all URLs that begin with it.
 func purge(h *Handler, url string, prefix bool) (int, error) {
-	t, err := h.Target(url, prefix)
+	kind := invalidation.Identity
+	if prefix {
+		kind = invalidation.Prefix
+	}
+	t, err := h.Target(url, kind)
 	if err != nil {
 		return 0, err
 	}

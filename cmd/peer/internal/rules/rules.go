@@ -23,6 +23,7 @@ import (
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/canonical"
 	"github.com/summarycache/summarycache/cmd/peer/internal/planted"
+	"github.com/summarycache/summarycache/gossip/invalidation"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
@@ -115,25 +116,8 @@ type Decision struct {
 	Rule string `json:"rule"`
 }
 
-// Glob reports whether pattern matches s. The loop ends: s only gets shorter.
-func Glob(pattern, s string) bool {
-	first, rest, star := strings.Cut(pattern, "*")
-	if !star {
-		return pattern == s
-	}
-	s, ok := strings.CutPrefix(s, first)
-	for ok {
-		var piece string
-		if piece, rest, star = strings.Cut(rest, "*"); !star {
-			return strings.HasSuffix(s, piece)
-		}
-		_, s, ok = strings.Cut(s, piece)
-	}
-	return false
-}
-
 func anyGlob(patterns []string, s string) bool {
-	return slices.ContainsFunc(patterns, func(p string) bool { return Glob(p, s) })
+	return slices.ContainsFunc(patterns, func(p string) bool { return invalidation.Glob(p, s) })
 }
 
 // matchesRequest reports whether the conditions about the request are met. restricts says that the
@@ -157,7 +141,7 @@ func anyHost(patterns []string, host string) bool {
 
 func hasField(h http.Header, patterns []string) bool {
 	for name := range h {
-		if slices.ContainsFunc(patterns, func(p string) bool { return Glob(strings.ToLower(p), strings.ToLower(name)) }) {
+		if slices.ContainsFunc(patterns, func(p string) bool { return invalidation.Glob(strings.ToLower(p), strings.ToLower(name)) }) {
 			return true
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/canonical"
+	"github.com/summarycache/summarycache/gossip/invalidation"
 )
 
 // A Target is the place that a request is redirected to, or the path that an origin gets. In its text * stands for what the * in the
@@ -61,7 +62,7 @@ func (s Set) Rewritten(q *http.Request) *url.URL {
 // captured returns what the * in text stands for: what the * in the first of the rule's paths that
 // matches u matched, as it is escaped there. Each of the paths has one * then.
 func (r *Rule) captured(text string, u *url.URL) string {
-	i := slices.IndexFunc(r.Paths, func(pattern string) bool { return Glob(pattern, u.Path) })
+	i := slices.IndexFunc(r.Paths, func(pattern string) bool { return invalidation.Glob(pattern, u.Path) })
 	if i < 0 || !strings.Contains(text, "*") {
 		return ""
 	}
