@@ -127,7 +127,7 @@ func TestMisspeltVariableIsNoticed(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	t.Setenv("PEER_LISTN", "127.0.0.1:1")
 	code, _, stderr := call(t, "validate", "--name", "a")
-	if want := "warning: the variable PEER_LISTN is not a setting, did you mean PEER_LISTEN?"; code != 0 || !strings.Contains(stderr, want) {
+	if want := "the variable PEER_LISTN is not a setting, did you mean PEER_LISTEN?"; code != 2 || !strings.Contains(stderr, want) {
 		t.Errorf("peer validate = %d, %q, want %q", code, stderr, want)
 	}
 }

@@ -46,7 +46,9 @@ func (c *runCommand) Run(e *environment, ctx *kong.Context, flags *config.Flags)
 		return misuse{err}
 	}
 	cfg := c.Config
-	warnStrays(e)
+	for _, w := range config.Strays(os.Environ()) { // validate refuses them
+		fmt.Fprintln(e.stderr, "peer: warning:", w)
+	}
 	memory := newBudget(cfg.MemoryLimit)
 	tuneHeap(e.ctx, memory)
 	manager := sd.FromEnvironment()

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -15,7 +16,7 @@ import (
 type validateCommand struct {
 	config.Config `embed:""`
 	JSON          bool `name:"json" xor:"form" help:"Print JSON."`
-	Try           bool `name:"try" xor:"form" help:"Also open the ports, the store and the files that run would use, close them, and then connect to the configured origins, Squids and peers. Stop the peer of this configuration first."`
+	Try           bool `name:"try" xor:"form" help:"Also open the ports, the store and the files that run would use, close them, remove what they made, and then connect to the configured origins, Squids and peers. Stop the peer of this configuration first."`
 }
 
 func (c *validateCommand) Help() string {
@@ -27,7 +28,9 @@ func (c *validateCommand) Run(e *environment, ctx *kong.Context, flags *config.F
 	if err != nil {
 		return misuse{err}
 	}
-	warnStrays(e)
+	if strays := config.Strays(os.Environ()); strays != nil {
+		return misuse{errors.Join(strays...)}
+	}
 	if err := show(e, c.JSON, settings, settingsText); err != nil || !c.Try {
 		return err
 	}
@@ -69,10 +72,4 @@ func try(e *environment, cfg config.Config) error {
 		return err
 	}
 	return fmt.Errorf("run would not get everything that it needs: %d missing", missing)
-}
-
-func warnStrays(e *environment) {
-	for _, w := range config.Strays(os.Environ()) {
-		fmt.Fprintln(e.stderr, "peer: warning:", w)
-	}
 }

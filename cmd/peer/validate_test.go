@@ -3,6 +3,7 @@ package main
 import (
 	"net"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -30,7 +31,20 @@ func TestValidateTries(t *testing.T) {
 	all := []string{"listen 127.0.0.1:0 ok", "admin 127.0.0.1:0 ok", "gossip 127.0.0.1:0 ok", "ok"}
 	holds(t, words(t, 0, args("--origin", "http://"+taken.Addr().String())...),
 		append(all, "origin http://"+taken.Addr().String()+" ok", "join "+nobody+" ok")...)
-	holds(t, words(t, 0, args()...), all...) // the ports, the store and its lock were given back
+	holds(t, words(t, 0, args("--access-log", filepath.Join(dir, "log"))...), all...) // the ports were given back
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("--try leaves %v, %v", left, err)
+	}
+	empty := t.TempDir() // as a service manager makes it
+	holds(t, words(t, 0, args("--store", empty)...), all...)
+	if left, err := os.ReadDir(empty); err != nil || len(left) > 0 {
+		t.Errorf("--try leaves %v in the store, %v", left, err)
+	}
+	a := inProcess(t, local(t, "a", "--store", empty))
+	holds(t, words(t, 1, args("--store", empty)...), "in use")
+	if left, err := os.ReadDir(empty); err != nil || len(left) < 3 {
+		t.Errorf("--try leaves %v of the store of %s, %v", left, a.listen, err)
+	}
 	free.Close()
 	holds(t, words(t, 0, args()...), "join "+nobody+" does not answer yet: ", "refused")
 	holds(t, words(t, 0, args("--gossip", nobody)...), "gossip "+nobody+" ok", "join "+nobody+" does not answer yet: ") // it does not take itself for a peer

@@ -10,7 +10,7 @@ import (
 )
 
 // Access says which requests an admin listener answers. The zero Access answers everybody
-// who reaches the listener, accepts commands from this machine only, and serves no profiles.
+// who reaches the listener, accepts commands over loopback only, and serves no profiles.
 type Access struct {
 	// Hosts are the names that requests may have in Host, in addition to IP addresses and names
 	// without a dot. A web page can make its own name, which has a dot, resolve to the
@@ -32,8 +32,8 @@ func guard(access func() Access, next http.Handler) http.Handler {
 			plain(w, http.StatusMisdirectedRequest, "this is an admin listener: use its IP address, or name the host by --admin-host\n")
 		case command && a.Token != "" && !a.bears(r):
 			plain(w, http.StatusUnauthorized, "commands need the token of --admin-token-file\n")
-		case command && a.Token == "" && !ofThisMachine(r):
-			plain(w, http.StatusForbidden, "commands are accepted from this machine only, unless there is an --admin-token-file\n")
+		case command && a.Token == "" && !overLoopback(r):
+			plain(w, http.StatusForbidden, "commands are accepted over loopback (127.0.0.1, ::1) only, unless there is an --admin-token-file: other machines and containers may share this one's other addresses\n")
 		default:
 			next.ServeHTTP(w, r)
 		}
@@ -58,7 +58,9 @@ func (a Access) bears(r *http.Request) bool {
 	return ok && subtle.ConstantTimeCompare([]byte(token), []byte(a.Token)) == 1
 }
 
-func ofThisMachine(r *http.Request) bool {
+// overLoopback reports whether a request came over loopback. From one's own address behind another
+// interface it may come from a container or a pod whose address was translated.
+func overLoopback(r *http.Request) bool {
 	from, err := netip.ParseAddrPort(r.RemoteAddr)
 	return err == nil && from.Addr().Unmap().IsLoopback()
 }

@@ -59,7 +59,7 @@ var operations = map[string]object{
 }
 
 func commanded[In, Out any](summary, does string) object {
-	o := described(summary, does+" Without --admin-token-file commands are taken from this machine only; with it they need its token.", nil,
+	o := described(summary, does+" Without --admin-token-file commands are taken over loopback only; with it they need its token.", nil,
 		answers{"200": jsonOf[Out](), "400": text()})
 	o["requestBody"] = object{"required": true, "content": jsonOf[In]()}
 	o["security"] = []object{{}, {"token": []string{}}}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -73,23 +74,28 @@ func (f *Flags) Load(ctx *kong.Context, c *Config) ([]Effective, error) {
 	return list, nil
 }
 
-// Strays returns a warning for each environment variable that looks like a misspelt PEER_*
-// setting. Other variables that begin with PEER_ are ignored, since container platforms set such
-// names themselves.
-func Strays(environ []string) []string {
+// platforms matches the variables that Kubernetes sets for a service whose name begins with peer.
+var platforms = regexp.MustCompile(`_SERVICE_HOST$|_SERVICE_PORT(_|$)|_PORT(_[0-9]+_(TCP|UDP|SCTP)(_ADDR|_PORT|_PROTO)?)?$`)
+
+// Strays returns a mistake for each environment variable that begins with PEER_, is no setting, and is
+// not one that platforms set themselves.
+func Strays(environ []string) (strays []error) {
 	var known []string
 	for field := range reflect.TypeFor[Config]().Fields() {
 		known = append(known, field.Tag.Get("env"))
 	}
-	var strays []string
 	for _, e := range environ {
 		name, _, _ := strings.Cut(e, "=")
 		if !strings.HasPrefix(name, "PEER_") || slices.Contains(known, name) {
 			continue
 		}
+		near := ""
 		if i := slices.IndexFunc(known, func(k string) bool { return distance(name, k) <= 2 }); i >= 0 {
-			strays = append(strays, fmt.Sprintf("the variable %s is not a setting, did you mean %s?", name, known[i]))
+			near = ", did you mean " + known[i] + "?"
+		} else if platforms.MatchString(name) {
+			continue
 		}
+		strays = append(strays, fmt.Errorf("the variable %s is not a setting%s", name, near))
 	}
 	return strays
 }

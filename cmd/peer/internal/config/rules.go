@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/summarycache/summarycache/cmd/peer/internal/canonical"
 	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
 	"github.com/summarycache/summarycache/cmd/peer/internal/rules"
 	"github.com/summarycache/summarycache/gossip/invalidation"
@@ -70,9 +71,13 @@ func (c *checker) checkRule(item section, r *rules.Rule) {
 	if r.Scheme != "" && c.HTTPSListen == "" && len(c.TrustedProxies) == 0 && c.Reverse() {
 		c.failKey(item, "scheme", r.Scheme, errors.New("needs --https or --trusted-proxies: the peer does not know otherwise whether a client uses https"))
 	}
+	hosts := c.Sites
+	if c.Origin != nil && c.PreserveHost != "on" && len(c.TrustedProxies) == 0 { // all URLs have its host
+		hosts = []proxy.Site{{Hosts: []string{canonical.Authority(c.Origin.Scheme, c.Origin.Host)}}}
+	}
 	for _, pattern := range r.Sites {
-		if len(c.Sites) > 0 && !slices.ContainsFunc(c.Sites, func(s proxy.Site) bool { return matches(s, pattern) }) {
-			c.failKey(item, "site", pattern, errors.New("is not a host of a site: a site with a name is meant by its name, not by its hosts"))
+		if len(hosts) > 0 && !slices.ContainsFunc(hosts, func(s proxy.Site) bool { return matches(s, pattern) }) {
+			c.failKey(item, "site", pattern, errors.New("is not a host of a site: a site with a name is meant by its name, not by its hosts, and --origin alone by its own host"))
 		}
 	}
 }
@@ -102,7 +107,7 @@ func matches(s proxy.Site, pattern string) bool {
 		return invalidation.Glob(pattern, s.Name)
 	}
 	return len(s.Hosts) == 0 || slices.ContainsFunc(s.Hosts, func(host string) bool {
-		return invalidation.Glob(pattern, host) || invalidation.Glob(host, pattern)
+		return invalidation.Glob(pattern, host) || invalidation.Glob(host, pattern) || invalidation.Glob(pattern+":*", host)
 	})
 }
 

@@ -26,6 +26,7 @@ func TestRuleMistakes(t *testing.T) {
 		"late coding":            {"rules:\n  - type: text/*\n    compress: gzip\n", `compress is decided before there is an answer`},
 		"unknown coding":         {"rules:\n  - encodings: [br, gzpi]\n", `encodings "gzpi" is none of br, zstd, gzip, deflate, compress, did you mean "gzip"?`},
 		"no such site":           {"rules:\n  - site: b.test\n    ttl: 1h\nsites:\n  - hosts: a.test\n    origins: http://o\n", `peer.yaml:2: site "b.test" is not a host of a site`},
+		"not the origin":         {"origin: http://o:8080\nrules:\n  - site: shop.test\n    ttl: 1h\n", `peer.yaml:3: site "shop.test" is not a host of a site`},
 		"host of a name":         {"rules:\n  - site: [shop, a.test]\n    ttl: 1h\nsites:\n  - hosts: a.test\n    name: shop\n    origins: http://o\n", `site "a.test" is not a host of a site: a site with a name is meant by its name`},
 		"host with port":         {"sites:\n  - hosts: a.test:443\n    origins: http://o\n", `hosts "a.test:443" must not have this port`},
 		"no status of redirects": {"rules:\n  - redirect: 200 /x\n", `redirect "200 /x" has a status that is none of 301`},
@@ -61,6 +62,11 @@ func TestRuleMistakes(t *testing.T) {
 
 // A rule may be for some of the hosts or names of the sites.
 func TestRulesOfSites(t *testing.T) {
+	for _, text := range []string{"origin: http://o:8080\nrules:\n  - site: o\n    ttl: 1h\n", "origin: http://o\npreserve-host: on\nrules:\n  - site: shop.test\n    ttl: 1h\n", "rules:\n  - site: any.test\n    ttl: 1h\n"} {
+		if _, _, err := load(t, "--config", write(t, "peer.yaml", text)); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
 	for _, site := range []string{"a.test", "*.test", "b.wild.test", "*.wild.test", "shop", "*"} {
 		if _, _, err := load(t, "--config", write(t, "peer.yaml", "rules:\n  - site: '"+site+"'\n    ttl: 1h\nsites:\n  - hosts: a.test\n    origins: http://o\n"+
 			"  - hosts: '*.wild.test'\n    origins: http://o\n  - name: shop\n    hosts: c.test\n    origins: http://o\n")); err != nil {

@@ -57,7 +57,7 @@ func TestPurgeMethod(t *testing.T) {
 			{0, "/a/b", []string{"X-Forwarded-For: 10.8.8.8"}, 403, "--trusted-proxies", 0},
 			{0, "/a/b", []string{"Via: 1.1 x"}, 403, "--trusted-proxies", 0},
 			{1, "/a/b", nil, 403, "--purge-client does not include your address", 0},
-			{2, "/a/b", nil, 405, "this machine only", 0},
+			{2, "/a/b", nil, 405, "over loopback only", 0},
 		} {
 			for i := range v.nodes {
 				v.send("GET", i, "/a/b")

@@ -7,12 +7,15 @@ import (
 	"errors"
 	"net"
 	"net/url"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/summarycache/summarycache/cmd/peer/internal/config"
 	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
 )
 
@@ -26,13 +29,52 @@ type Trial struct {
 
 // Try opens the ports, the store and the files as [Start] does, and closes them again. After that
 // it connects once to the origins, Squids and peers that the configuration names; before, it could
-// take its own ports for a peer. It joins no cluster and answers no request. It takes as long as
+// take its own ports for a peer. It joins no cluster and answers no request, and removes the files that it made. It takes as long as
 // opening the store, and up to tryWait more.
 func Try(ctx context.Context, o Options) []Trial {
+	made := before(&o.Config)
 	n := assemble(o)
 	err := n.acquire(o)
 	err = errors.Join(err, n.release())
+	if n.proxy != nil { // nobody else has the store
+		made.remove()
+	}
 	return append(n.tried(err), n.outside(ctx)...)
+}
+
+// absent are files and directories that do not exist.
+type absent struct {
+	paths []string
+	store string
+	had   []os.DirEntry // in the store's directory
+}
+
+// before returns what a peer may make that is not there.
+func before(c *config.Config) (a absent) {
+	a.store = c.Store
+	a.had, _ = os.ReadDir(c.Store)
+	for _, file := range []string{c.AccessLog, c.Digests, c.Store} {
+		for at := file; at != "" && at != "-"; at = filepath.Dir(at) { // until one is there: the root is
+			if _, err := os.Lstat(at); err == nil {
+				break
+			}
+			a.paths = append(a.paths, at)
+		}
+	}
+	return a
+}
+
+// remove removes what was made since. A directory that holds something of others stays.
+func (a *absent) remove() {
+	now, _ := os.ReadDir(a.store)
+	for _, e := range now {
+		if !slices.ContainsFunc(a.had, func(old os.DirEntry) bool { return old.Name() == e.Name() }) {
+			os.RemoveAll(filepath.Join(a.store, e.Name()))
+		}
+	}
+	for _, path := range a.paths {
+		os.Remove(path)
+	}
 }
 
 // tryWait bounds the time for all connections together.

@@ -29,7 +29,7 @@ func (v *view) mayPurge(r *http.Request) (status int, why string) {
 	case relayed && !v.trusts(r.RemoteAddr):
 		return http.StatusForbidden, "a PURGE through a proxy is carried out only if --trusted-proxies names that proxy"
 	case len(v.PurgeClients) == 0 && (err != nil || !from.IsLoopback()):
-		return http.StatusMethodNotAllowed, "PURGE is for this machine only: others need --purge-client"
+		return http.StatusMethodNotAllowed, "PURGE is accepted over loopback only: other clients need --purge-client"
 	case len(v.PurgeClients) > 0 && (err != nil || !contains(v.PurgeClients, from)):
 		return http.StatusForbidden, "--purge-client does not include your address"
 	}
