@@ -121,13 +121,13 @@ func (c *Cache) retire(id string, soft bool) int {
 			}
 			return 0
 		}
-		left := f.entry.Lifetime - f.entry.age(c.now()) // by its header: for how long its sibling is believed is another matter
-		if left <= 0 {
+		now := c.now()
+		if f.entry.age(now) >= f.entry.Lifetime { // by its header: for how long its sibling is believed is another matter
 			return 0
 		}
 		e := *f.entry.Response
-		e.InitialAge += left
-		stale := newEntry(&e, f.entry.received, c.via)
+		e.InitialAge = e.Lifetime // and from now on, whatever a clock says later of the time before
+		stale := newEntry(&e, now, c.via)
 		stale.of, stale.given = f.entry.of, f.entry.given
 		if _, err := c.store.Update(f.obj, c.meta(&stale, new(bytes.Buffer))); err == nil {
 			return 1

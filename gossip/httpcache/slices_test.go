@@ -496,6 +496,7 @@ func TestSlicesCompared(t *testing.T) {
 			b := w.caches["b"]
 			b.cfg.Compare = 1
 			w.get("a", "Range: bytes=3000000-")
+			synctest.Wait() // until all of it is stored
 			w.asked()
 			if lies {
 				w.mu.Lock()
@@ -503,7 +504,9 @@ func TestSlicesCompared(t *testing.T) {
 				w.mu.Unlock()
 			}
 			w.get("b", "Range: bytes=3200000-3200001")
-			w.get("b", fmt.Sprintf("Range: bytes=%d-", size-5))
+			if !lies { // else a may be quarantined by now
+				w.get("b", fmt.Sprintf("Range: bytes=%d-", size-5))
+			}
 			asked := w.asked()
 			for _, part := range asked {
 				var first, last int
