@@ -35,7 +35,7 @@ func TestSoftPurgeAndClock(t *testing.T) {
 		fetch()
 		m.Cache.clock++ // as after a restart
 		ahead = 10 * time.Second
-		soft := TargetOf("http://o.test/x", false)
+		soft := TargetOf("http://o.test/x")
 		soft.Soft = true
 		if n := m.Cache.Purge(soft); n != 1 {
 			t.Fatalf("%d were made stale", n)

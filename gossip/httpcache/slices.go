@@ -117,9 +117,9 @@ func (c *Cache) slice(r *request) int64 {
 	if !part && !known && !c.variants.Has(r.url) {
 		return 0
 	}
-	large := c.largeFrom(r)
+	large := c.slicedFrom(r)
 	switch {
-	case large == 0, r.cc.NoStore, r.Header["Authorization"] != nil, c.hitForMiss.has(r.url, r.now), c.unsliced.has(r.url, r.now), c.isDerived(r):
+	case large == 0:
 		return 0
 	case r.aim > 0:
 		return r.aim
@@ -140,8 +140,11 @@ func (c *Cache) slice(r *request) int64 {
 	return 0
 }
 
-// largeFrom returns the length from which the object that r requests is kept in slices; 0 = never.
-func (c *Cache) largeFrom(r *request) int64 {
+// slicedFrom returns the length from which the object that r requests is kept in slices; 0 = it is not.
+func (c *Cache) slicedFrom(r *request) int64 {
+	if r.cc.NoStore || r.Header["Authorization"] != nil || c.hitForMiss.has(r.url, r.now) || c.unsliced.has(r.url, r.now) || c.isDerived(r) {
+		return 0
+	}
 	if c.cfg.Large == nil {
 		return DefaultLarge
 	}
@@ -216,16 +219,16 @@ func (c *Cache) tooLarge(f *fetch, a *answer) bool {
 	if a.sibling != nil || a.derived != nil || a.status != http.StatusOK || a.length <= SliceSize || f.part || f.r.slice > 0 {
 		return false
 	}
-	large := c.largeFrom(&f.r)
+	large := c.slicedFrom(&f.r)
 	return large > 0 && a.length >= large && strings.EqualFold(a.header.Get("Accept-Ranges"), "bytes") && a.response().StrongValidator() != "" &&
-		f.r.Header["Authorization"] == nil && !c.unsliced.has(f.r.url, c.now()) && c.mayStore(f, a)
+		c.mayStore(f, a)
 }
 
 // sliceElsewhere reports whether a digest says that a sibling has the first slice of the object that f
 // requests as a whole. It is used if the origin fails, since it would cost each miss a lookup, and some
 // a false hit.
 func (c *Cache) sliceElsewhere(f *fetch) bool {
-	if f.r.slice > 0 || f.part || f.sources.siblings == nil || c.largeFrom(&f.r) == 0 || c.unsliced.has(f.r.url, c.now()) {
+	if f.r.slice > 0 || f.part || f.sources.siblings == nil || c.slicedFrom(&f.r) == 0 {
 		return false
 	}
 	q := f.sources.request
@@ -390,7 +393,7 @@ func (s *slot) WriteHeader(status int) {
 	if status >= 200 && s.status == 0 {
 		s.status = status
 		fits := status == http.StatusPartialContent && (planted.Fault == "slice-of-version" || s.e.HasRest(s.header, s.first, s.end, s.e.of.size))
-		if status == http.StatusOK && s.header.Get("Content-Length") == strconv.FormatInt(s.e.of.size, 10) {
+		if length := s.header.Get("Content-Length"); status == http.StatusOK && (length == "" || length == strconv.FormatInt(s.e.of.size, 10)) {
 			s.whole = s.e.StrongValidator() != "" && s.e.SameBytes(rfc9111.NewResponse(status, s.header, 0, time.Now()))
 			s.skip = s.first
 		}

@@ -32,6 +32,7 @@ type sliceWorld struct {
 	body       []byte
 	tag        string
 	ignores    bool // the origin knows no Range
+	chunked    bool // the origin does not say how long a body is
 	down       bool
 	refused    int      // the status of its answers to ranges; 0 = they are answered
 	ranges     []string // of the requests to the origin; "" = none
@@ -129,6 +130,10 @@ func (w *sliceWorld) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp := rec.Result()
 	resp.Request = r
 	resp.Body = &countedBody{Reader: resp.Body, w: w}
+	if w.chunked {
+		resp.ContentLength = -1
+		resp.Header.Del("Content-Length")
+	}
 	if resp.StatusCode == 206 {
 		resp.Header.Del("Accept-Ranges") // nginx sends it with status 200 alone
 	}
@@ -483,6 +488,38 @@ func TestSlicesOfBrokenSibling(t *testing.T) {
 				w.wantPart(rec, res, 0, size)
 			}
 		}
+	})
+}
+
+// A slice comes from a sibling that has the whole, and the next from an origin that sends no ranges and does not say
+// how long the whole is.
+func TestSliceOfChunkedWhole(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const size = 9 * sliceLength
+		w := newSliceWorld(t, size, "a", "b")
+		defer w.close()
+		w.ignores, w.chunked = true, true
+		w.get("a")
+		synctest.Wait()
+		w.get("b", "Range: bytes=0-99")
+		synctest.Wait()
+		w.dead = "a"
+		rec, res := w.get("b", "Range: bytes=5-3000000")
+		w.wantPart(rec, res, 5, 3000001)
+	})
+}
+
+// A large object whose answers could not be shared a moment ago is requested once, as a whole.
+func TestUnslicedForOneClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const size = 9 * sliceLength
+		w := newSliceWorld(t, size, "a")
+		defer w.close()
+		c := w.caches["a"]
+		c.hitForMiss.add("http://origin.test/x", c.now(), time.Minute)
+		rec, res := w.get("a")
+		w.wantPart(rec, res, 0, size)
+		w.wantAsked("the whole", "")
 	})
 }
 
