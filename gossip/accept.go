@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/gossip/exchange"
+	"github.com/summarycache/summarycache/gossip/internal/guard"
+	"github.com/summarycache/summarycache/gossip/internal/secrets"
 )
 
 // First bytes of incoming streams (PROTOCOL.md 2).
@@ -89,7 +91,7 @@ const perStream = 24 << 10
 // admit registers a connection, or closes it if there are too many. Beyond a limit, the oldest
 // connection that has sent nothing yet is closed to make room.
 func (a *acceptor) admit(c net.Conn) *accepted {
-	from, limits := addrOf(c.RemoteAddr()), a.n.cfg.Limits
+	from, limits := guard.AddrOf(c.RemoteAddr()), a.n.cfg.Limits
 	conn := &accepted{Conn: a.n.meters.whole(c), a: a, from: from, since: time.Now()}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -153,7 +155,7 @@ func (a *acceptor) close() {
 
 // expel closes the connections that were authenticated by a secret that is no longer accepted.
 func (a *acceptor) expel() {
-	a.closeConns(func(c *accepted) bool { return c.public != nil && !a.n.ring.Load().accepts(c.public) })
+	a.closeConns(func(c *accepted) bool { return c.public != nil && !a.n.ring.Load().Accepts(c.public) })
 }
 
 func (a *acceptor) closeConns(match func(*accepted) bool) {
@@ -191,7 +193,7 @@ func (a *acceptor) sort(c *accepted) {
 	a.mu.Lock()
 	c.spoken = true
 	a.mu.Unlock()
-	stream := a.n.ring.Load().stream
+	stream := a.n.ring.Load().Stream
 	switch {
 	case err != nil:
 	case stream != nil && first == firstTLS:
@@ -212,7 +214,7 @@ func (a *acceptor) sort(c *accepted) {
 		conn.SetReadDeadline(time.Time{})
 		a.n.transport.handOver(a.n.meters.members(conn))
 	case first == firstExchange:
-		a.n.serve(newWire(conn, &a.n.meters))
+		a.n.serve(newConn(conn, &a.n.meters))
 		c.Close()
 	default:
 		a.strange.Add(1)
@@ -227,7 +229,7 @@ func (a *acceptor) unwrap(conn *accepted, c *peeked, config *tls.Config) (*peeke
 	t := tls.Server(c, config)
 	err := t.HandshakeContext(ctx)
 	if err == nil {
-		err = a.prove(conn, shown(t.ConnectionState()))
+		err = a.prove(conn, secrets.Shown(t.ConnectionState()))
 	}
 	if err != nil {
 		if !brokeOff(err) {
@@ -255,7 +257,7 @@ func brokeOff(err error) bool {
 func (a *acceptor) prove(c *accepted, public ed25519.PublicKey) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if !a.n.ring.Load().accepts(public) {
+	if !a.n.ring.Load().Accepts(public) {
 		return exchange.ErrSecret
 	}
 	c.public = public

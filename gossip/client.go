@@ -12,6 +12,8 @@ import (
 
 	"github.com/summarycache/summarycache/digest"
 	"github.com/summarycache/summarycache/gossip/exchange"
+	"github.com/summarycache/summarycache/gossip/internal/guard"
+	"github.com/summarycache/summarycache/gossip/internal/secrets"
 )
 
 const (
@@ -26,20 +28,20 @@ func (n *Node) dial(ctx context.Context, addr string) (net.Conn, error) {
 		return nil, err
 	}
 	c = n.meters.whole(c)
-	stream := n.ring.Load().stream
+	stream := n.ring.Load().Stream
 	if stream == nil {
 		return c, nil
 	}
 	t := tls.Client(c, stream)
 	if err := t.HandshakeContext(ctx); err != nil {
 		c.Close()
-		return nil, secretError(err)
+		return nil, secrets.Meaning(err)
 	}
 	return t, nil
 }
 
 // connect opens a stream to the peer at addr and exchanges hello and welcome.
-func (n *Node) connect(ctx context.Context, addr string, joining bool) (*wire, exchange.Welcome, error) {
+func (n *Node) connect(ctx context.Context, addr string, joining bool) (*conn, exchange.Welcome, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialWait)
 	defer cancel()
 	under, seeds := n.ring.Load(), n.digestSeeds()
@@ -48,7 +50,7 @@ func (n *Node) connect(ctx context.Context, addr string, joining bool) (*wire, e
 		return nil, exchange.Welcome{}, unreachable(err)
 	}
 	stop := context.AfterFunc(ctx, func() { c.Close() })
-	w := newWire(c, &n.meters)
+	w := newConn(c, &n.meters)
 	w.under = under
 	welcome, err := w.greet(exchange.Hello{
 		MinVersion:  exchange.ProtocolVersion,
@@ -96,7 +98,7 @@ type pool struct {
 
 type idleWire struct {
 	addr  string
-	wire  *wire
+	wire  *conn
 	since time.Time
 }
 
@@ -106,7 +108,7 @@ const (
 )
 
 // take returns the connection to addr that was used last; nil if there is none.
-func (p *pool) take(addr string) *wire {
+func (p *pool) take(addr string) *conn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for i, w := range slices.Backward(p.idle) {
@@ -120,7 +122,7 @@ func (p *pool) take(addr string) *wire {
 
 // put keeps w for a later request, unless there are enough or the secrets have changed since it was
 // opened.
-func (p *pool) put(addr string, w *wire, now *ring) {
+func (p *pool) put(addr string, w *conn, now *secrets.Ring) {
 	p.mu.Lock()
 	same := 0
 	for _, w := range p.idle {
@@ -173,7 +175,7 @@ func (n *Node) request(name, addr string, frame []byte, c *incoming) (exchange.F
 			if w, welcome, err = n.connect(n.ctx, addr, false); err != nil {
 				return 0, nil, err
 			}
-			n.meet(welcome.Name, welcome.Incarnation, welcome.Address, addrOf(w.RemoteAddr()))
+			n.meet(welcome.Name, welcome.Incarnation, welcome.Address, guard.AddrOf(w.RemoteAddr()))
 			if welcome.Name != name {
 				w.Close()
 				return 0, nil, fmt.Errorf("%w: the peer at %s is %s", ErrUnreachable, addr, welcome.Name)
@@ -191,7 +193,7 @@ func (n *Node) request(name, addr string, frame []byte, c *incoming) (exchange.F
 	}
 }
 
-func (n *Node) roundTrip(w *wire, frame []byte, c *incoming) (exchange.FrameType, []byte, error) {
+func (n *Node) roundTrip(w *conn, frame []byte, c *incoming) (exchange.FrameType, []byte, error) {
 	stop := context.AfterFunc(n.ctx, func() { w.Close() })
 	defer stop()
 	if err := w.writeAll(frame); err != nil {

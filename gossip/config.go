@@ -11,6 +11,7 @@ import (
 
 	"github.com/summarycache/summarycache/digest"
 	"github.com/summarycache/summarycache/gossip/exchange"
+	"github.com/summarycache/summarycache/gossip/internal/secrets"
 	"github.com/summarycache/summarycache/gossip/limitlog"
 )
 
@@ -74,7 +75,7 @@ type Config struct {
 	seed   uint64        // of digests; set by withDefaults
 	rejoin time.Duration // between attempts to reach seeds and dead peers again; zero means 12 s
 	detect detection
-	ring   *ring // of Secret and AcceptSecrets
+	ring   *secrets.Ring // of Secret and AcceptSecrets
 }
 
 // Advanced has the settings that few programs need.
@@ -163,7 +164,7 @@ func (c Config) withDefaults() (Config, error) {
 			bad("join %q: %w", entry, err)
 		}
 	}
-	ring, err := newRing(c.Secret, c.AcceptSecrets)
+	ring, err := secrets.New(c.Secret, c.AcceptSecrets)
 	if err != nil {
 		bad("%w", err)
 	}

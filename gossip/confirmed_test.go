@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/memberlist"
 
 	"github.com/summarycache/summarycache/gossip/exchange"
+	"github.com/summarycache/summarycache/gossip/internal/guard"
 )
 
 // TestOnlyAPeerChangesItsMetadata: a member claims another's address for siblings, key or restart, in a
@@ -29,7 +30,7 @@ func TestOnlyAPeerChangesItsMetadata(t *testing.T) {
 					t.Fatal(err)
 				}
 				meta.Service, meta.Incarnation = "10.6.6.6:80", meta.Incarnation+1
-				forged := claim{name: "p3", addr: p3.advertise, meta: meta.AppendTo(nil), versions: []byte{1, 5, 2, 0, 0, 0}}
+				forged := guard.Claim{Name: "p3", Addr: p3.advertise, Meta: meta.AppendTo(nil), Versions: []byte{1, 5, 2, 0, 0, 0}}
 				var believed atomic.Int64
 				stop := make(chan struct{})
 				go func() { // all the time
@@ -49,10 +50,10 @@ func TestOnlyAPeerChangesItsMetadata(t *testing.T) {
 					}
 				}()
 				for i := range 50 {
-					forged.incarnation = uint64(10 * i)
+					forged.Incarnation = uint64(10 * i)
 					for _, to := range []string{"p1", "p2"} {
 						if by == "packets" {
-							packet(aliveMessage(forged), to)
+							packet(guard.AliveMessage(forged), to)
 							continue
 						}
 						conn, err := c.net.Host("10.6.6.6").Dial(t.Context(), c.nodes[to].Addr())
@@ -87,7 +88,7 @@ func TestOnlyAPeerChangesItsMetadata(t *testing.T) {
 }
 
 // listed returns a list of members with c only.
-func listed(c claim) []byte {
-	return append(promise(1, 0), pack(0, "Name", c.name, "Addr", c.addr.Addr().AsSlice(), "Port", c.addr.Port(), "Meta", c.meta,
-		"Incarnation", uint16(c.incarnation), "State", byte(memberlist.StateAlive), "Vsn", c.versions)[1:]...)
+func listed(c guard.Claim) []byte {
+	return append(promise(1, 0), guard.Pack(0, "Name", c.Name, "Addr", c.Addr.Addr().AsSlice(), "Port", c.Addr.Port(), "Meta", c.Meta,
+		"Incarnation", uint16(c.Incarnation), "State", byte(memberlist.StateAlive), "Vsn", c.Versions)[1:]...)
 }

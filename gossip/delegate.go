@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/memberlist"
 
 	"github.com/summarycache/summarycache/gossip/exchange"
+	"github.com/summarycache/summarycache/gossip/internal/guard"
 )
 
 // delegate has the methods that memberlist calls, from its packet loop and under its own locks. So
@@ -32,7 +33,7 @@ func (d delegate) NodeMeta(limit int) []byte {
 		Incarnation: d.n.incarnation.Load(),
 		Canary:      canaryOf(d.n.digestSeeds()[0]),
 		Service:     d.n.cfg.Service,
-		Secrets:     d.n.ring.Load().ids(),
+		Secrets:     d.n.ring.Load().IDs(),
 	}
 	if d.n.signs != nil {
 		m.Key = d.n.signs.Public().(ed25519.PublicKey)
@@ -53,6 +54,28 @@ func (n *Node) handleDatagram(b []byte, from netip.AddrPort) {
 	n.meters.in.packet(Adverts, len(b))
 }
 
+// noteFarewell records that a peer is about to leave if b is a farewell from that peer's address. It
+// returns false for any other farewell, which must be ignored.
+func noteFarewell(table memberTable, b []byte, from netip.AddrPort) bool {
+	if len(b) == 0 || b[0]&0xf != byte(exchange.Farewell) {
+		return true
+	}
+	a, err := exchange.DecodeAdvert(b)
+	if err != nil {
+		return true
+	}
+	for name, m := range table {
+		if exchange.IDOf(name) != a.Head.Origin {
+			continue
+		}
+		if info := m.info.Load(); info.addr == from && info.meta.Incarnation == a.Head.Version.Incarnation {
+			m.left.Store(info.meta.Incarnation)
+			return true
+		}
+	}
+	return false
+}
+
 // The exchange does not use memberlist's gossip.
 func (delegate) NotifyMsg([]byte)                           {}
 func (delegate) GetBroadcasts(overhead, limit int) [][]byte { return nil }
@@ -69,29 +92,22 @@ func (d delegate) NotifyConflict(existing, other *memberlist.Node) {
 		"member", existing.Name, "addr", existing.Address(), "other", other.Address())
 }
 
-// Lengths of the payload of an answer to a probe: of the sum, and of the sum with the hash of the
-// metadata.
-const (
-	sumBytes    = 4
-	answerBytes = sumBytes + len(metaHash{})
-)
-
 // AckPayload returns the payload of the answer to a probe: the sum of what this peer knows. To
 // probes of newcomers, the hash of this peer's metadata follows: they believe no other peer about
 // these (see [screen.confirmed]).
 func (d delegate) AckPayload() []byte {
-	d.n.meters.out.move(Membership, Vectors, sumBytes)
-	b := binary.LittleEndian.AppendUint32(make([]byte, 0, answerBytes), d.n.knownSum())
-	if !d.n.transport.screen.wasProbed() {
+	d.n.meters.out.move(Membership, Vectors, guard.SumBytes)
+	b := binary.LittleEndian.AppendUint32(make([]byte, 0, guard.AnswerBytes), d.n.knownSum())
+	if !d.n.transport.screen.WasProbed() {
 		return b
 	}
-	own := hashOfMeta(d.n.cfg.Name, d.NodeMeta(0))
+	own := guard.HashOfMeta(d.n.cfg.Name, d.NodeMeta(0))
 	return append(b, own[:]...)
 }
 
 // NotifyPingComplete compares the sum in the answer to a probe. An answer of this peer's transport has none.
 func (d delegate) NotifyPingComplete(other *memberlist.Node, rtt time.Duration, payload []byte) {
-	if len(payload) == sumBytes || len(payload) == answerBytes {
+	if len(payload) == guard.SumBytes || len(payload) == guard.AnswerBytes {
 		d.n.compareSum(other.Name, payload)
 	}
 }
@@ -101,11 +117,11 @@ func (n *Node) knownSum() uint32 { return n.sum.Load() + n.invalidations.sum.Loa
 
 // compareSum makes the loop compare the sum of another peer, if there is one.
 func (n *Node) compareSum(name string, b []byte) {
-	if len(b) < sumBytes {
+	if len(b) < guard.SumBytes {
 		return
 	}
 	sum := binary.LittleEndian.Uint32(b)
-	n.meters.in.move(Membership, Vectors, sumBytes)
+	n.meters.in.move(Membership, Vectors, guard.SumBytes)
 	select {
 	case n.calls <- func() {
 		n.mu.Lock()

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/memberlist"
+
+	"github.com/summarycache/summarycache/gossip/internal/guard"
 )
 
 // TestLateNewcomersBelieveTheLiving: one of two peers, the other of which joined much later, was made to
@@ -14,7 +16,7 @@ import (
 // early one. All stay members of each other, also two seconds later. A peer that is restarted then is
 // known in its new life.
 func TestLateNewcomersBelieveTheLiving(t *testing.T) {
-	incarnations := []uint32{3300, 1<<32 - 1, 1 << 21, incarnationLast}
+	incarnations := []uint32{3300, 1<<32 - 1, 1 << 21, guard.IncarnationLast}
 	if testing.Short() {
 		incarnations = incarnations[:2]
 	}
@@ -53,9 +55,9 @@ func lateNewcomer(t *testing.T, incarnation uint32, first string, alive bool) {
 			}
 			at := incarnation - round
 			if alive {
-				packet(aliveMessage(claim{name: "p3", incarnation: uint64(at), addr: victim.advertise, meta: meta, versions: versions}), to)
+				packet(guard.AliveMessage(guard.Claim{Name: "p3", Incarnation: uint64(at), Addr: victim.advertise, Meta: meta, Versions: versions}), to)
 			} else {
-				packet(wordOf(msgSuspect, "p3", "x", at), to)
+				packet(wordOf(guard.MsgSuspect, "p3", "x", at), to)
 			}
 		}
 		time.Sleep(300 * time.Millisecond)

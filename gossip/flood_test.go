@@ -9,11 +9,13 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/summarycache/summarycache/gossip/internal/guard"
 )
 
 // promise returns the header of a list of members, with their number and the length of the state.
 func promise(members, state uint32) []byte {
-	return append(bytes.Clone(plainHeader), pack(msgPushPull, "Nodes", members, "UserStateLen", state, "Join", false)...)
+	return append(bytes.Clone(guard.Header), guard.Pack(guard.MsgPushPull, "Nodes", members, "UserStateLen", state, "Join", false)...)
 }
 
 // memoryInUse returns the present bytes of heap and stacks, with garbage.

@@ -16,6 +16,8 @@ import (
 
 	"github.com/summarycache/summarycache/digest"
 	"github.com/summarycache/summarycache/gossip/exchange"
+	"github.com/summarycache/summarycache/gossip/internal/guard"
+	"github.com/summarycache/summarycache/gossip/internal/secrets"
 )
 
 // liarNetwork passes the streams of the exchange that reach its host to lie, and everything else to the
@@ -156,7 +158,7 @@ func TestLiarsAreNamedAndHarmless(t *testing.T) {
 				}
 				cfg.Network = liarNetwork{cfg.Network, func(conn net.Conn, in *bufio.Reader) {
 					in.Discard(2)
-					w := newWire(&peeked{conn, in}, new(meters))
+					w := newConn(&peeked{conn, in}, new(meters))
 					if _, err := liar.welcome(w); err != nil {
 						return
 					}
@@ -212,7 +214,7 @@ func TestLengthsDoNotAllocate(t *testing.T) {
 		}()
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		_, _, err := newWire(near, new(meters)).readFrame(time.Second, 64<<20)
+		_, _, err := newConn(near, new(meters)).readFrame(time.Second, 64<<20)
 		runtime.ReadMemStats(&after)
 		var timeout net.Error
 		if !errors.As(err, &timeout) || !timeout.Timeout() {
@@ -306,14 +308,14 @@ func TestStrangePacketsAreDropped(t *testing.T) {
 		before := n.Stats().PacketsStrange
 		from.WriteTo([]byte("hello"), to)
 		from.WriteTo(nil, to)
-		from.WriteTo(append([]byte{sealedByte}, make([]byte, maxPacket)...), to)
-		from.WriteTo(plainHeader, to)
+		from.WriteTo(append([]byte{secrets.SealedByte}, make([]byte, maxPacket)...), to)
+		from.WriteTo(guard.Header, to)
 		synctest.Wait()
 		if got := n.Stats().PacketsStrange - before; got != 4 {
 			t.Errorf("%d packets were strange, want 4", got)
 		}
 		// Sealed in form, but not by the key.
-		from.WriteTo(append([]byte{sealedByte}, make([]byte, 100)...), to)
+		from.WriteTo(append([]byte{secrets.SealedByte}, make([]byte, 100)...), to)
 		synctest.Wait()
 		if got := len(n.Members()); got != 1 {
 			t.Errorf("%d members", got)

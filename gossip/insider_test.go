@@ -18,6 +18,7 @@ import (
 	"github.com/hashicorp/memberlist"
 
 	"github.com/summarycache/summarycache/gossip/exchange"
+	"github.com/summarycache/summarycache/gossip/internal/guard"
 )
 
 // tapNetwork records the first packets that reach a host, as sent.
@@ -105,12 +106,12 @@ func TestHostileMember(t *testing.T) {
 		for round := range 50 {
 			for _, at := range []struct{ to, of *Node }{{p1, p2}, {p2, p1}, {p1, p1}, {p2, p2}} {
 				name, addr := at.of.cfg.Name, at.of.advertise.Addr().AsSlice()
-				for _, incarnation := range []uint32{1, uint32(round), 1024, incarnationLast, math.MaxInt32, math.MaxUint32} {
+				for _, incarnation := range []uint32{1, uint32(round), 1024, guard.IncarnationLast, math.MaxInt32, math.MaxUint32} {
 					for _, by := range []string{"hostile", name} {
-						send(wordOf(msgDead, name, by, incarnation), at.to)
-						send(wordOf(msgSuspect, name, by, incarnation), at.to)
+						send(wordOf(guard.MsgDead, name, by, incarnation), at.to)
+						send(wordOf(guard.MsgSuspect, name, by, incarnation), at.to)
 					}
-					send(aliveMessage(claim{name: name, incarnation: uint64(incarnation), addr: hostile.advertise, meta: meta, versions: versions}), at.to)
+					send(guard.AliveMessage(guard.Claim{Name: name, Incarnation: uint64(incarnation), Addr: hostile.advertise, Meta: meta, Versions: versions}), at.to)
 				}
 				head := exchange.Head{Origin: exchange.IDOf(name), Version: exchange.Version{Incarnation: at.of.incarnation.Load()}}
 				send(exchange.Advert{Kind: exchange.Farewell, Head: head}.AppendTo(nil), at.to)
@@ -119,7 +120,7 @@ func TestHostileMember(t *testing.T) {
 				stream(promise(1<<20, 20<<20), at.to)
 				for i := range 100 {
 					nobody := netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 9, byte(round), byte(i)}), 7946)
-					send(aliveMessage(claim{name: fmt.Sprintf("nobody%d.%d", round, i), incarnation: 1, addr: nobody, meta: meta, versions: versions}), at.to)
+					send(guard.AliveMessage(guard.Claim{Name: fmt.Sprintf("nobody%d.%d", round, i), Incarnation: 1, Addr: nobody, Meta: meta, Versions: versions}), at.to)
 				}
 				heard.mu.Lock()
 				for _, b := range heard.packets {

@@ -200,7 +200,7 @@ func (n *Node) meet(name string, incarnation uint64, addr string, from netip.Add
 	if name == n.cfg.Name || n.known(name) == incarnation || err != nil {
 		return
 	}
-	if n.ring.Load().stream == nil && ap.Addr() != from {
+	if n.ring.Load().Stream == nil && ap.Addr() != from {
 		return // a stranger must not choose the address to connect to
 	}
 	n.merge(name, addr)

@@ -141,7 +141,7 @@ func (n *Node) do(out exchange.Outputs) {
 func (n *Node) updateMetadata() {
 	n.updating <- struct{}{} // a mutex would stop the clock of a test in virtual time
 	defer func() { <-n.updating }()
-	n.transport.screen.updates()
+	n.transport.screen.Updates()
 	_ = n.memberlist.UpdateNode(time.Second) // peers that miss it learn it by an exchange of member lists
 }
 
@@ -157,7 +157,7 @@ func (n *Node) send(datagrams []exchange.Datagram) {
 	if len(sent) == 0 {
 		return
 	}
-	n.transport.life.busy(time.Now())
+	n.transport.life.Busy(time.Now())
 	n.with(func(e *exchange.Engine) {
 		for _, d := range sent {
 			e.Sent(d)

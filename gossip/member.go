@@ -1,6 +1,7 @@
 package gossip
 
 import (
+	"net"
 	"net/netip"
 	"slices"
 	"strings"
@@ -9,6 +10,8 @@ import (
 
 	"github.com/summarycache/summarycache/digest"
 	"github.com/summarycache/summarycache/gossip/exchange"
+	"github.com/summarycache/summarycache/gossip/internal/guard"
+	"github.com/summarycache/summarycache/gossip/internal/secrets"
 )
 
 // Member is the state of another peer.
@@ -113,7 +116,7 @@ func (n *Node) describe(m *member, now time.Time) Member {
 		Since:       info.since,
 	}
 	for _, id := range info.meta.Secrets {
-		out.Secrets = append(out.Secrets, idText(id))
+		out.Secrets = append(out.Secrets, secrets.Text(id))
 	}
 	out.Left = !out.Alive && m.hasLeft(info)
 	r, ok := n.engine.Replica(m.name)
@@ -143,6 +146,49 @@ func (n *Node) Digest(peer string) (f *digest.Filter, ok bool) {
 // then sent, even if the peer has just proven that it lives.
 func (n *Node) Doubt(peer string) {
 	if m := (*n.members.Load())[peer]; m != nil {
-		n.transport.life.doubt(m.info.Load().addr)
+		n.transport.life.Doubt(m.info.Load().addr)
 	}
+}
+
+// known shows the members to the screen.
+type known struct{ n *Node }
+
+func (k known) Count() int { return len(*k.n.members.Load()) }
+
+func (k known) Known(name string) (guard.Known, bool) {
+	m := (*k.n.members.Load())[name]
+	if m == nil {
+		return guard.Known{}, false
+	}
+	info := m.info.Load()
+	return guard.Known{Addr: info.addr, Up: m.up.Load(), Left: m.hasLeft(info), Since: info.since}, true
+}
+
+// One member is checked at most once per checkEvery, and mostChecks at once.
+const (
+	checkEvery = 3 * time.Second
+	mostChecks = 32
+)
+
+// check probes a member that another one suspects. If it does not answer, this peer suspects it too: a suspicion
+// that others confirm is shorter, and memberlist would probe the member only when its turn comes.
+func (n *Node) check(name string, incarnation uint64) {
+	n.Doubt(name)
+	m, now := n.live(name), time.Now().UnixNano()
+	if m == nil || now-m.checked.Load() < int64(checkEvery) {
+		return
+	}
+	checking := &n.transport.checking
+	if checking.Add(1) > mostChecks {
+		checking.Add(-1)
+		return
+	}
+	m.checked.Store(now)
+	n.wg.Go(func() {
+		defer checking.Add(-1)
+		_, err := n.memberlist.Ping(name, net.UDPAddrFromAddrPort(m.info.Load().addr))
+		if err != nil && n.ctx.Err() == nil {
+			n.transport.admit(guard.Pack(guard.MsgSuspect, "Incarnation", uint32(incarnation), "Node", name, "From", n.cfg.Name))
+		}
+	})
 }

@@ -54,7 +54,7 @@ func TestConcurrentMetadata(t *testing.T) {
 		<-done
 		<-done
 		time.Sleep(settled)
-		want := p1.ring.Load().ids()
+		want := p1.ring.Load().IDs()
 		for _, m := range p2.Members() {
 			if got := (*p2.members.Load())["p1"].info.Load().meta.Secrets; m.Name == "p1" && (len(want) != 2 || !slices.Equal(got, want)) {
 				t.Errorf("at p2 p1 accepts %x, want %x", got, want)

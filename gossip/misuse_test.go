@@ -200,7 +200,7 @@ func TestIncompatibleVersionIsRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer conn.Close()
-		_, err = newWire(conn, new(meters)).greet(exchange.Hello{
+		_, err = newConn(conn, new(meters)).greet(exchange.Hello{
 			MinVersion: 7, MaxVersion: 9, Incarnation: 1, Canary: canaryOf(n.Seed()), Name: "future", Address: "10.0.0.2:1",
 		})
 		if !errors.Is(err, ErrVersion) || !strings.Contains(err.Error(), "theirs is 7 to 9, ours 1") {

@@ -19,14 +19,16 @@ import (
 	"github.com/summarycache/summarycache/digest"
 	"github.com/summarycache/summarycache/digest/index"
 	"github.com/summarycache/summarycache/gossip/exchange"
+	"github.com/summarycache/summarycache/gossip/internal/guard"
 	"github.com/summarycache/summarycache/gossip/internal/planted"
+	"github.com/summarycache/summarycache/gossip/internal/secrets"
 )
 
 // Node is a peer of the cluster. Create one with [New].
 type Node struct {
 	cfg          Config
 	log          *slog.Logger
-	ring         atomic.Pointer[ring]
+	ring         atomic.Pointer[secrets.Ring]
 	ownSeed      bool          // the digest seed does not follow from a secret
 	signs        crypto.Signer // nil if this peer does not sign
 	advertise    netip.AddrPort
@@ -102,7 +104,7 @@ func New(cfg Config) (*Node, error) {
 	if err != nil {
 		return nil, fmt.Errorf("gossip: bind %s: %w", cfg.Bind, err)
 	}
-	advertise, err := advertised(cfg.Advertise, addrPortOf(listener.Addr()))
+	advertise, err := advertised(cfg.Advertise, guard.AddrPortOf(listener.Addr()))
 	var n *Node
 	if err == nil {
 		n = newNode(cfg, advertise)
@@ -135,7 +137,7 @@ func newNode(cfg Config, advertise netip.AddrPort) *Node {
 	}
 	n.seeds.Store(n.seedsOf(cfg.Join))
 	n.ring.Store(cfg.ring)
-	n.ownSeed = !slices.ContainsFunc(cfg.ring.secrets, func(s *secret) bool { return s.seed == cfg.seed })
+	n.ownSeed = !slices.ContainsFunc(cfg.ring.Secrets, func(s *secrets.Secret) bool { return s.Seed == cfg.seed })
 	seeds := n.seedsUnder(cfg.ring)
 	n.accepted.Store(&seeds)
 	n.ctx, n.cancel = context.WithCancel(context.Background())
@@ -187,10 +189,10 @@ func (n *Node) start() error {
 	if n.cfg.Holdings != nil {
 		n.wg.Go(n.publishLoop)
 	}
-	if bound := addrOf(n.transport.packets.LocalAddr()); n.ring.Load().stream == nil && !bound.IsLoopback() {
+	if bound := guard.AddrOf(n.transport.packets.LocalAddr()); n.ring.Load().Stream == nil && !bound.IsLoopback() {
 		n.log.Warn("no secret is set: everybody who reaches this address can join and read everything", "addr", bound)
 	}
-	n.log.Info("gossip is up", "addr", n.advertise, "incarnation", fmt.Sprintf("%x", n.incarnation.Load()), "secret", n.ring.Load().stream != nil)
+	n.log.Info("gossip is up", "addr", n.advertise, "incarnation", fmt.Sprintf("%x", n.incarnation.Load()), "secret", n.ring.Load().Stream != nil)
 	return nil
 }
 
@@ -205,8 +207,8 @@ func (n *Node) memberlistConfig() *memberlist.Config {
 	c := memberlist.DefaultLANConfig()
 	c.Name = n.cfg.Name
 	c.Transport = n.transport
-	c.Label = plainLabel
-	c.UDPBufferSize -= sealBytes // packets are sealed by the transport, streams by TLS
+	c.Label = guard.Label
+	c.UDPBufferSize -= secrets.SealBytes // packets are sealed by the transport, streams by TLS
 	c.BindAddr, c.BindPort = n.advertise.Addr().String(), int(n.advertise.Port())
 	c.AdvertiseAddr, c.AdvertisePort = c.BindAddr, c.BindPort
 	c.PushPullInterval = 0      // see listLoop

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/summarycache/summarycache/gossip/internal/secrets"
 )
 
 // A stuckConn is the stream to a peer that does not read: Close waits.
@@ -20,14 +22,14 @@ func (c stuckConn) Close() error {
 
 // TestPoolIsFreeWhileAStreamCloses: while a stream takes long to close, the others can be used.
 func TestPoolIsFreeWhileAStreamCloses(t *testing.T) {
-	for name, closes := range map[string]func(p *pool, w *wire){
-		"prune": func(p *pool, _ *wire) { p.prune(time.Now().Add(time.Second)) },
-		"empty": func(p *pool, _ *wire) { p.empty() },
-		"put":   func(p *pool, w *wire) { p.put("a", w, new(ring)) },
+	for name, closes := range map[string]func(p *pool, w *conn){
+		"prune": func(p *pool, _ *conn) { p.prune(time.Now().Add(time.Second)) },
+		"empty": func(p *pool, _ *conn) { p.empty() },
+		"put":   func(p *pool, w *conn) { p.put("a", w, new(secrets.Ring)) },
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			p := new(pool)
-			w := &wire{Conn: stuckConn{freed: make(chan struct{})}, under: new(ring)}
+			w := &conn{Conn: stuckConn{freed: make(chan struct{})}, under: new(secrets.Ring)}
 			p.put("a", w, w.under)
 			go closes(p, w)
 			synctest.Wait()

@@ -1,14 +1,14 @@
 package gossip
 
 import (
-	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/netip"
 	"slices"
 	"strings"
+
+	"github.com/summarycache/summarycache/gossip/internal/secrets"
 )
 
 // SetSecrets changes, while the node runs, which secret it uses and which others it accepts. A
@@ -49,21 +49,21 @@ func (n *Node) SetSecrets(primary []byte, accept ...[]byte) error {
 	if !n.inLoop(func() { n.reindex(seeds); n.sumMembers() }) {
 		return ErrClosed
 	}
-	n.log.Info("the secrets have changed", "uses", idText(fresh.secrets[0].id), "accepts", len(fresh.secrets))
+	n.log.Info("the secrets have changed", "uses", secrets.Text(fresh.Secrets[0].ID), "accepts", len(fresh.Secrets))
 	n.updateMetadata()
 	return nil
 }
 
-func (n *Node) ringOf(primary []byte, accept [][]byte) (*ring, error) {
+func (n *Node) ringOf(primary []byte, accept [][]byte) (*secrets.Ring, error) {
 	switch {
 	case n.ctx.Err() != nil:
 		return nil, ErrClosed
-	case len(n.ring.Load().secrets) == 0:
+	case len(n.ring.Load().Secrets) == 0:
 		return nil, errors.New("gossip: a node without a secret cannot be given one while it runs")
 	case len(primary) == 0:
 		return nil, errors.New("gossip: a node with a secret cannot do without one while it runs")
 	}
-	r, err := newRing(primary, accept)
+	r, err := secrets.New(primary, accept)
 	if err != nil {
 		return nil, fmt.Errorf("gossip: %w", err)
 	}
@@ -72,8 +72,8 @@ func (n *Node) ringOf(primary []byte, accept [][]byte) (*ring, error) {
 
 // cutOff returns the names of the live peers that have not completed the step before: under r, one of
 // the two sides would not understand the other, or the peer's digest could not be used.
-func (n *Node) cutOff(r *ring) []string {
-	ids, seeds := r.ids(), n.seedsUnder(r)
+func (n *Node) cutOff(r *secrets.Ring) []string {
+	ids, seeds := r.IDs(), n.seedsUnder(r)
 	var out []string
 	for name, m := range *n.members.Load() {
 		if !m.up.Load() {
@@ -98,11 +98,6 @@ func union(a, b []uint64) []uint64 {
 		}
 	}
 	return out
-}
-
-// idText returns the name of a secret in hexadecimal, in the order of the bytes in messages.
-func idText(id uint32) string {
-	return hex.EncodeToString(binary.LittleEndian.AppendUint32(nil, id))
 }
 
 // foreign logs a packet of this protocol that no accepted secret opens: from a peer that missed a

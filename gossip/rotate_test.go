@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/digest"
+	"github.com/summarycache/summarycache/gossip/internal/secrets"
 )
 
 // A tenant is a peer whose contents change while its cluster's secret does.
@@ -233,7 +234,7 @@ func TestSecretChangesOnline(t *testing.T) {
 		for _, name := range follow {
 			n := all[name].node
 			for _, m := range n.Members() {
-				if m.Alive && !slices.Equal(m.Secrets, []string{idText(n.ring.Load().secrets[0].id)}) {
+				if m.Alive && !slices.Equal(m.Secrets, []string{secrets.Text(n.ring.Load().Secrets[0].ID)}) {
 					t.Errorf("at %s %s accepts %v", name, m.Name, m.Secrets)
 				}
 				if gone := m.Name == "p5" || m.Name == "p6"; m.Alive == gone {
@@ -369,7 +370,7 @@ func TestSetSecretsMistakes(t *testing.T) {
 			if err := n.SetSecrets(tc.primary, tc.accept...); err == nil {
 				t.Errorf("%s: no error", tc.name)
 			}
-			if got := n.ring.Load().ids(); len(got) != 1 || n.Seed() != digest.SeedFrom(testSecret) {
+			if got := n.ring.Load().IDs(); len(got) != 1 || n.Seed() != digest.SeedFrom(testSecret) {
 				t.Errorf("%s: it changed something", tc.name)
 			}
 		}

@@ -1,13 +1,10 @@
 package gossip
 
 import (
-	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
-	"net/netip"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -17,23 +14,24 @@ import (
 	"github.com/hashicorp/memberlist"
 
 	"github.com/summarycache/summarycache/gossip/exchange"
+	"github.com/summarycache/summarycache/gossip/internal/guard"
 )
 
 // deadMessage is memberlist's message that a peer is dead.
 func deadMessage(name string, incarnation uint32) []byte {
-	return wordOf(msgDead, name, "x", incarnation)
+	return wordOf(guard.MsgDead, name, "x", incarnation)
 }
 
 // wordOf returns memberlist's message of a kind about a peer.
 func wordOf(kind byte, name, by string, incarnation uint32) []byte {
-	return pack(kind, "Incarnation", incarnation, "Node", name, "From", by)
+	return guard.Pack(kind, "Incarnation", incarnation, "Node", name, "From", by)
 }
 
 // listing returns a list of members with one in a state, and a live one that cannot take part, from which
 // memberlist gets the versions that it requires.
 func listing(name string, addr []byte, incarnation uint32, state memberlist.NodeStateType) []byte {
 	member := func(name string, state memberlist.NodeStateType) []byte {
-		return pack(0, "Name", name, "Addr", addr, "Port", uint16(7946), "Meta", "", "Incarnation", incarnation,
+		return guard.Pack(0, "Name", name, "Addr", addr, "Port", uint16(7946), "Meta", "", "Incarnation", incarnation,
 			"State", byte(state), "Vsn", "\x01\x05\x02\x00\x00\x00")[1:]
 	}
 	return slices.Concat(promise(2, 0), member("someone", memberlist.StateAlive), member(name, state))
@@ -78,7 +76,7 @@ func TestNoPeerIsEvicted(t *testing.T) {
 	for _, incarnation := range []uint32{1, 2, 1000, 1024, 1 << 16, 1 << 31, 1<<32 - 1} {
 		for by, what := range map[string]string{"x": "a death", "p3": "a leave"} {
 			floods = append(floods, flood{fmt.Sprintf("%s of incarnation %d", what, incarnation), func(_ *cluster, packet func(b []byte, to string), to string) {
-				packet(wordOf(msgDead, "p3", by, incarnation), to)
+				packet(wordOf(guard.MsgDead, "p3", by, incarnation), to)
 			}})
 		}
 	}
@@ -97,7 +95,7 @@ func TestNoPeerIsEvicted(t *testing.T) {
 		h := exchange.Head{Origin: exchange.IDOf("p3"), Version: exchange.Version{Incarnation: c.nodes["p3"].incarnation.Load()}}
 		farewell := exchange.Advert{Kind: exchange.Farewell, Head: h}.AppendTo(nil)
 		packet(farewell, to)
-		packet(wordOf(msgDead, "p3", "p3", 10), to)
+		packet(wordOf(guard.MsgDead, "p3", "p3", 10), to)
 	}})
 	for _, f := range floods {
 		t.Run(f.what, func(t *testing.T) {
@@ -195,46 +193,6 @@ func TestNamesAreKept(t *testing.T) {
 	}
 }
 
-// testScreen returns a screen without members, which sends no probes.
-func testScreen(most int) *screen {
-	s := newScreen("self", netip.AddrPort{}, most, func() memberTable { return nil })
-	s.suspected = func(string, uint64) {}
-	s.probe = func([]byte, netip.AddrPort) {}
-	s.admit, s.doubt = func([]byte) {}, func(string) {}
-	return s
-}
-
-// TestNewcomersFindRoom: a stranger that announces invented peers takes no places from real ones.
-func TestNewcomersFindRoom(t *testing.T) {
-	s := testScreen(3)
-	for i := range 100 {
-		for _, kind := range []byte{msgDead, msgSuspect} {
-			if _, err := s.packet(wordOf(kind, fmt.Sprintf("nobody%d", i), "x", 1), netip.Addr{}); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	host := func(i int) netip.AddrPort { return netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}), 1) }
-	for i := range 3 {
-		if err := s.enter(claimed{name: fmt.Sprintf("p%d", i), addr: host(i)}); err != nil {
-			t.Error(err)
-		}
-	}
-	if err := s.enter(claimed{name: "p4", addr: host(4)}); err == nil {
-		t.Error("a fourth member of three")
-	}
-	s = testScreen(10)
-	for i := range 9 {
-		at := netip.AddrPortFrom(netip.AddrFrom16([16]byte{0: 0x20, 1: 1, 15: byte(i)}), 1) // one machine's
-		if err := s.enter(claimed{name: fmt.Sprintf("s%d", i), addr: at}); (err == nil) != (i < 5) {
-			t.Errorf("member %d of one address, of ten in all: %v", i, err)
-		}
-	}
-	if err := s.enter(claimed{name: "p1", addr: host(1)}); err != nil {
-		t.Errorf("where one address has half: %v", err)
-	}
-}
-
 // TestScreenLetsMembershipThrough: no message between honest peers is refused, with joins, losses, deaths
 // and returns.
 func TestScreenLetsMembershipThrough(t *testing.T) {
@@ -267,101 +225,6 @@ func TestScreenLetsMembershipThrough(t *testing.T) {
 		}
 		if log.has("refused a packet") || log.has("memberlist's encoding") {
 			t.Errorf("the log is:\n%s", log.b.String())
-		}
-	})
-}
-
-func TestScreenRefuses(t *testing.T) {
-	s := testScreen(3)
-	part := func(parts ...[]byte) []byte {
-		b := []byte{msgCompound, byte(len(parts))}
-		for _, p := range parts {
-			b = binary.BigEndian.AppendUint16(b, uint16(len(p)))
-		}
-		return append(b, slices.Concat(parts...)...)
-	}
-	if err := s.enter(claimed{name: "p1"}); err != nil {
-		t.Fatal(err)
-	}
-	good := deadMessage("p1", 7)
-	for name, b := range map[string][]byte{
-		"one":               good,
-		"several":           part(good, good),
-		"of a known member": deadMessage("p1", 1000),
-		"of an unknown one": deadMessage("p2", 7),
-		"of one that left":  wordOf(msgDead, "p1", "p1", 7),
-	} {
-		out, err := s.packet(bytes.Clone(b), netip.Addr{})
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-		if want := byte(msgSuspect); name != "several" && (out[0] != want || !bytes.Equal(out[1:], b[1:])) {
-			t.Errorf("%s: the result is % x", name, out)
-		}
-	}
-	for name, b := range map[string][]byte{
-		"nothing":               {},
-		"compressed":            {9, 0x81},
-		"compressed in a part":  part([]byte{9, 0x81}),
-		"a compound in another": part(part(good)),
-		"encrypted":             {10, 1},
-		"a list of members":     promise(1, 0)[len(plainHeader):],
-		"half of it":            good[:len(good)-3],
-		"a part beyond the end": part(good)[:20],
-		"wrong checksum":        append([]byte{msgChecksummed, 0, 0, 0, 0}, good...),
-		"a field of another":    bytes.Replace(good, []byte("From"), []byte("Form"), 1),
-		"a long name":           {msgDead, 0x81, 0xa4, 'N', 'o', 'd', 'e', 0xd9, 64},
-		"4 GiB of a name":       {msgDead, 0x81, 0xa4, 'N', 'o', 'd', 'e', 0xdb, 0xff, 0xff, 0xff, 0xff},
-		"nobody's incarnation":  deadMessage("self", incarnationLast+1),
-		"no name":               deadMessage("", 1),
-	} {
-		if _, err := s.packet(b, netip.Addr{}); err == nil {
-			t.Errorf("%s: let through", name)
-		}
-	}
-}
-
-// TestListsLackFields: an element of a list that lacks a field is refused. One without an incarnation
-// crashed the peer that read it.
-func TestListsLackFields(t *testing.T) {
-	for lacks, has := range map[string]string{"an incarnation": "State", "a state": "Incarnation"} {
-		near, far := net.Pipe()
-		go func() {
-			far.Write(append(promise(1, 0), pack(0, "Name", "p9", "Meta", make([]byte, 100), has, byte(0))[1:]...))
-			far.Close()
-		}()
-		c := testScreen(100).stream(near, true)
-		if _, err := c.Read(make([]byte, 1)); !errors.Is(err, errNotPacked) {
-			t.Errorf("a member without %s: %v", lacks, err)
-		}
-		c.Close()
-	}
-}
-
-// FuzzScreen: any bytes are screened without a panic, and a stream takes memory in proportion to its
-// bytes.
-func FuzzScreen(f *testing.F) {
-	f.Add(deadMessage("p1", 7))
-	f.Add(promise(1, 0)[len(plainHeader):])
-	f.Fuzz(func(t *testing.T, b []byte) {
-		s := testScreen(100)
-		s.packet(bytes.Clone(b), netip.Addr{})
-		near, far := net.Pipe()
-		defer far.Close()
-		go func() { far.Write(plainHeader); far.Write(b); far.Close() }()
-		c := s.stream(near, true)
-		out := make([]byte, 64)
-		for range 2*len(b) + 8 {
-			if _, err := c.Read(out); err != nil {
-				break
-			}
-		}
-		if got, most := cap(c.(*screenedConn).message.b), 2*len(b)+2<<10; got > most {
-			t.Errorf("%d bytes were read into a buffer of %d", len(b), got)
-		}
-		c.Close()
-		if s.used != 0 || len(s.perHost) != 0 {
-			t.Errorf("%d bytes stay claimed", s.used)
 		}
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/summarycache/summarycache/digest"
 	"github.com/summarycache/summarycache/gossip/exchange"
 	"github.com/summarycache/summarycache/gossip/internal/planted"
+	"github.com/summarycache/summarycache/gossip/internal/secrets"
 )
 
 // canaryOf returns the canary of a seed (PROTOCOL.md 3.1).
@@ -24,13 +25,13 @@ func canariesOf(seeds []uint64) []uint32 {
 
 // seedsUnder returns the seeds of the digests that can be used under the secrets of r, this peer's own
 // first.
-func (n *Node) seedsUnder(r *ring) []uint64 {
+func (n *Node) seedsUnder(r *secrets.Ring) []uint64 {
 	if n.ownSeed {
 		return []uint64{n.cfg.seed}
 	}
 	var out []uint64
-	for _, s := range r.secrets {
-		out = append(out, s.seed)
+	for _, s := range r.Secrets {
+		out = append(out, s.Seed)
 	}
 	return out
 }

@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/gossip/exchange"
+	"github.com/summarycache/summarycache/gossip/internal/guard"
 )
 
 // busyWait is how long a client should wait if all places for bodies are taken.
 const busyWait = 100 * time.Millisecond
 
 // serve answers one stream of the exchange, until the client ends it or is silent for too long.
-func (n *Node) serve(w *wire) {
+func (n *Node) serve(w *conn) {
 	w.SetReadDeadline(time.Now().Add(firstByteWait))
 	if magic, err := w.in.Peek(2); err != nil || magic[1] != exchange.StreamMagic1 {
 		return
@@ -38,14 +39,14 @@ func (n *Node) serve(w *wire) {
 }
 
 // strange logs a malformed message.
-func (n *Node) strange(w *wire, what string, err error) {
+func (n *Node) strange(w *conn, what string, err error) {
 	if errors.Is(err, exchange.ErrMalformed) {
-		n.log.Warn("malformed "+what, "from", addrOf(w.RemoteAddr()), "err", err)
+		n.log.Warn("malformed "+what, "from", guard.AddrOf(w.RemoteAddr()), "err", err)
 	}
 }
 
 // welcome reads a hello and answers it. It returns the client's name.
-func (n *Node) welcome(w *wire) (string, error) {
+func (n *Node) welcome(w *conn) (string, error) {
 	t, payload, err := w.readFrame(frameWait, 0)
 	if err == nil && t != exchange.FrameHello {
 		err = fmt.Errorf("%w: %v instead of hello", exchange.ErrMalformed, t)
@@ -68,7 +69,7 @@ func (n *Node) welcome(w *wire) (string, error) {
 	}
 	if err != nil {
 		n.log.Error("refused a peer",
-			"member", h.Name, "addr", h.Address, "from", addrOf(w.RemoteAddr()), "err", err, "detail", text)
+			"member", h.Name, "addr", h.Address, "from", guard.AddrOf(w.RemoteAddr()), "err", err, "detail", text)
 		r := &exchange.Refusal{Err: err, Text: text}
 		w.writeAll(r.AppendTo(nil))
 		return "", err
@@ -82,7 +83,7 @@ func (n *Node) welcome(w *wire) (string, error) {
 		Address:     n.advertise.String(),
 	}
 	if !h.Joining {
-		n.meet(h.Name, h.Incarnation, h.Address, addrOf(w.RemoteAddr()))
+		n.meet(h.Name, h.Incarnation, h.Address, guard.AddrOf(w.RemoteAddr()))
 	}
 	return h.Name, w.writeAll(welcome.AppendTo(nil))
 }
@@ -128,7 +129,7 @@ func (n *Node) nameTaken(h exchange.Hello) (string, error) {
 const nameCheckWait = 2 * time.Second
 
 // answer handles one request.
-func (n *Node) answer(w *wire, peer string, t exchange.FrameType, payload []byte) error {
+func (n *Node) answer(w *conn, peer string, t exchange.FrameType, payload []byte) error {
 	switch t {
 	case exchange.FrameGet:
 		g, err := exchange.DecodeGet(payload)
@@ -158,7 +159,7 @@ func (n *Node) answer(w *wire, peer string, t exchange.FrameType, payload []byte
 	return fmt.Errorf("%w: %v is no request", exchange.ErrMalformed, t)
 }
 
-func (n *Node) answerGet(w *wire, peer string, g exchange.Get) error {
+func (n *Node) answerGet(w *conn, peer string, g exchange.Get) error {
 	var a exchange.Answer
 	select {
 	case n.serving <- struct{}{}:

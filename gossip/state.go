@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/gossip/exchange"
+	"github.com/summarycache/summarycache/gossip/internal/wire"
 )
 
 // A state file begins with this line. For this peer's digest and for each replica, it has the length
@@ -103,14 +104,14 @@ func (n *Node) readState(in *bufio.Reader) (loaded int, err error) {
 		}
 		name := make([]byte, length)
 		if _, err := io.ReadFull(in, name); err != nil {
-			return loaded, unexpected(err)
+			return loaded, wire.Unexpected(err)
 		}
 		if !exchange.ValidName(string(name)) {
 			return loaded, fmt.Errorf("name %q", name)
 		}
 		var header [exchange.FrameHeader]byte
 		if _, err := io.ReadFull(in, header[:]); err != nil {
-			return loaded, unexpected(err)
+			return loaded, wire.Unexpected(err)
 		}
 		t, size, err := exchange.DecodeFrameHeader(header, n.cfg.Limits.DigestBytes+exchange.MaxAdvert)
 		if err != nil {

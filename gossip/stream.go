@@ -2,13 +2,14 @@ package gossip
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
 	"io"
 	"net"
 	"time"
 
 	"github.com/summarycache/summarycache/gossip/exchange"
+	"github.com/summarycache/summarycache/gossip/internal/secrets"
+	"github.com/summarycache/summarycache/gossip/internal/wire"
 )
 
 // Timeouts of a stream (PROTOCOL.md 8).
@@ -22,25 +23,25 @@ const (
 // progress is the number of bytes that must be received or sent within frameWait.
 const progress = 64 << 10
 
-// wire is a connection for frames. It is used by one goroutine at a time.
-type wire struct {
+// conn is a connection for frames. It is used by one goroutine at a time.
+type conn struct {
 	net.Conn
 	in    *bufio.Reader
 	out   []byte
-	under *ring // the secrets when a client opened it
+	under *secrets.Ring // the secrets when a client opened it
 	meter *meters
 	room  func(bytes int) error // asked before a payload is read; nil = there is room
 }
 
-func newWire(c net.Conn, m *meters) *wire {
-	return &wire{Conn: c, in: bufio.NewReaderSize(c, 4<<10), meter: m}
+func newConn(c net.Conn, m *meters) *conn {
+	return &conn{Conn: c, in: bufio.NewReaderSize(c, 4<<10), meter: m}
 }
 
 // readFrame reads a frame whose payload, if it is a body, has at most limit bytes. The first byte may
 // take as long as wait; then the other side must make progress. Memory is allocated as bytes arrive,
 // not by the length in the header. If the stream breaks within a payload, the part that arrived is
 // returned with the error.
-func (w *wire) readFrame(wait time.Duration, limit int) (exchange.FrameType, []byte, error) {
+func (w *conn) readFrame(wait time.Duration, limit int) (exchange.FrameType, []byte, error) {
 	w.SetReadDeadline(time.Now().Add(wait))
 	if _, err := w.in.Peek(1); err != nil {
 		return 0, nil, err
@@ -48,7 +49,7 @@ func (w *wire) readFrame(wait time.Duration, limit int) (exchange.FrameType, []b
 	w.SetReadDeadline(time.Now().Add(frameWait))
 	var header [exchange.FrameHeader]byte
 	if _, err := io.ReadFull(w.in, header[:]); err != nil {
-		return 0, nil, unexpected(err)
+		return 0, nil, wire.Unexpected(err)
 	}
 	t, n, err := exchange.DecodeFrameHeader(header, limit)
 	if err != nil {
@@ -71,23 +72,15 @@ func (w *wire) readFrame(wait time.Duration, limit int) (exchange.FrameType, []b
 		payload = payload[:min(cap(payload), start+progress, n)]
 		if got, err := io.ReadFull(w.in, payload[start:]); err != nil {
 			payload = payload[:start+got]
-			return t, payload, unexpected(err)
+			return t, payload, wire.Unexpected(err)
 		}
 	}
 	return t, payload, nil
 }
 
-// unexpected returns io.ErrUnexpectedEOF for the end of a stream within a frame.
-func unexpected(err error) error {
-	if errors.Is(err, io.EOF) {
-		return io.ErrUnexpectedEOF
-	}
-	return err
-}
-
 // writeAll writes b, a frame or the beginning of a stream, in pieces, each of which must be sent
 // within frameWait.
-func (w *wire) writeAll(b []byte) error {
+func (w *conn) writeAll(b []byte) error {
 	t := exchange.FrameType(b[0])
 	for len(b) > 0 {
 		w.SetWriteDeadline(time.Now().Add(frameWait))
@@ -103,7 +96,7 @@ func (w *wire) writeAll(b []byte) error {
 
 // greet begins a stream as a client: it sends hello and reads the answer. A refusal is returned as
 // *exchange.Refusal.
-func (w *wire) greet(h exchange.Hello) (exchange.Welcome, error) {
+func (w *conn) greet(h exchange.Hello) (exchange.Welcome, error) {
 	w.out = append(w.out[:0], exchange.StreamMagic0, exchange.StreamMagic1)
 	w.out = h.AppendTo(w.out)
 	if err := w.writeAll(w.out); err != nil {

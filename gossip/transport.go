@@ -15,6 +15,8 @@ import (
 	"github.com/hashicorp/memberlist"
 
 	"github.com/summarycache/summarycache/gossip/exchange"
+	"github.com/summarycache/summarycache/gossip/internal/guard"
+	"github.com/summarycache/summarycache/gossip/internal/secrets"
 	"github.com/summarycache/summarycache/gossip/invalidation"
 )
 
@@ -30,14 +32,15 @@ const packetBacklog = 1024
 type transport struct {
 	n       *Node
 	packets net.PacketConn
-	screen  *screen
-	life    *life
+	screen  *guard.Screen
+	life    *guard.Life
 
 	packetCh chan *memberlist.Packet
 	streamCh chan net.Conn
 	wg       sync.WaitGroup
 
-	strange atomic.Int64 // packets dropped
+	strange  atomic.Int64 // packets dropped
+	checking atomic.Int32 // checks under way
 }
 
 var _ memberlist.Transport = (*transport)(nil)
@@ -45,20 +48,24 @@ var _ memberlist.Transport = (*transport)(nil)
 func newTransport(n *Node, packets net.PacketConn) *transport {
 	t := &transport{
 		n: n, packets: packets,
-		screen:   newScreen(n.cfg.Name, n.advertise, n.cfg.Limits.Members, func() memberTable { return *n.members.Load() }),
-		life:     newLife(n.cfg.Limits.Members, n.cfg.detect.probe),
+		life:     guard.NewLife(n.cfg.Limits.Members, n.cfg.detect.probe),
 		packetCh: make(chan *memberlist.Packet, packetBacklog), streamCh: make(chan net.Conn),
 	}
-	t.screen.memory = n.cfg.Limits.StreamMemory
-	t.screen.entered = len(n.cfg.Join) == 0
-	t.screen.admit = func(message []byte) { t.deliver(message, net.UDPAddrFromAddrPort(n.advertise), time.Now()) }
-	t.screen.doubt, t.screen.suspected = n.Doubt, n.check
-	t.screen.probe = func(b []byte, to netip.AddrPort) {
-		if t.write(b, to) == nil {
-			n.meters.out.packet(Membership, len(b))
-		}
-	}
+	t.screen = guard.New(guard.Config{
+		Self: n.cfg.Name, Addr: n.advertise, Most: n.cfg.Limits.Members, Alone: len(n.cfg.Join) == 0,
+		Memory: n.cfg.Limits.StreamMemory, Members: known{n}, Admit: t.admit, Doubt: n.Doubt, Suspected: n.check,
+		Probe: func(b []byte, to netip.AddrPort) {
+			if t.write(b, to) == nil {
+				n.meters.out.packet(Membership, len(b))
+			}
+		},
+	})
 	return t
+}
+
+// admit passes a message to memberlist that no other peer has sent.
+func (t *transport) admit(message []byte) {
+	t.deliver(message, net.UDPAddrFromAddrPort(t.n.advertise), time.Now())
 }
 
 func (t *transport) readPackets() {
@@ -74,7 +81,7 @@ func (t *transport) readPackets() {
 				continue // a socket error affects one packet
 			}
 		}
-		opened, in := t.open(buf[:n], addrPortOf(from)), &t.n.meters.in
+		opened, in := t.open(buf[:n], guard.AddrPortOf(from)), &t.n.meters.in
 		if opened == nil {
 			t.strange.Add(1)
 			in.packet(Membership, n) // the most likely kind
@@ -86,17 +93,17 @@ func (t *transport) readPackets() {
 			in.packet(Invalidations, len(opened))
 			t.n.invalidations.datagram(opened)
 		case ofExchange:
-			t.n.handleDatagram(opened, addrPortOf(from))
+			t.n.handleDatagram(opened, guard.AddrPortOf(from))
 		case ofMembership, ofProbe:
 			in.packet(Membership, len(opened))
-			if screened, err := t.screen.packet(opened, addrOf(from)); err == nil {
+			if screened, err := t.screen.Packet(opened, guard.AddrOf(from)); err == nil {
 				if kindOf(opened) == ofProbe {
-					t.n.compareSum(t.n.liveAt(addrPortOf(from)), t.life.hear(opened, addrPortOf(from), now))
+					t.n.compareSum(t.n.liveAt(guard.AddrPortOf(from)), t.life.Hear(opened, guard.AddrPortOf(from), now))
 				}
 				t.deliver(screened, from, now)
 			} else {
 				t.strange.Add(1)
-				t.n.log.Warn("refused a packet of membership", "from", addrOf(from), "err", err)
+				t.n.log.Warn("refused a packet of membership", "from", guard.AddrOf(from), "err", err)
 			}
 		}
 	}
@@ -105,7 +112,7 @@ func (t *transport) readPackets() {
 // deliver passes a packet to memberlist, or drops it if too many wait.
 func (t *transport) deliver(b []byte, from net.Addr, at time.Time) {
 	select {
-	case t.packetCh <- &memberlist.Packet{Buf: slices.Concat(plainHeader, b), From: from, Timestamp: at}:
+	case t.packetCh <- &memberlist.Packet{Buf: slices.Concat(guard.Header, b), From: from, Timestamp: at}:
 	default: // memberlist tolerates lost packets
 	}
 }
@@ -116,7 +123,7 @@ type packetKind byte
 const (
 	ofMembership   packetKind = 0 // memberlist's, without its label
 	ofExchange     packetKind = exchange.ProtocolVersion
-	ofProbe        packetKind = 2 // memberlist's, in the short form
+	ofProbe        packetKind = guard.Short // memberlist's, in the short form
 	ofInvalidation packetKind = invalidation.PushByte >> 4
 	ofNobody       packetKind = 0xff
 )
@@ -136,30 +143,14 @@ func (t *transport) open(b []byte, from netip.AddrPort) []byte {
 	if len(b) > maxPacket {
 		return nil
 	}
-	packet := t.n.ring.Load().open(b)
-	if packet == nil && (len(b) > sealBytes && b[0] == sealedByte || kindOf(b) != ofNobody) {
+	packet := t.n.ring.Load().Open(b)
+	if packet == nil && (len(b) > secrets.SealBytes && b[0] == secrets.SealedByte || kindOf(b) != ofNobody) {
 		t.n.foreign(from.Addr()) // under another secret, or none
 	}
 	if kindOf(packet) == ofNobody {
 		return nil
 	}
 	return packet
-}
-
-// addrOf returns the IP address of a socket address; the zero Addr if it has none.
-func addrOf(a net.Addr) netip.Addr { return addrPortOf(a).Addr() }
-
-func addrPortOf(a net.Addr) netip.AddrPort {
-	var ap netip.AddrPort
-	switch a := a.(type) {
-	case *net.UDPAddr:
-		ap = a.AddrPort()
-	case *net.TCPAddr:
-		ap = a.AddrPort()
-	default:
-		ap, _ = netip.ParseAddrPort(a.String()) // the zero AddrPort if it is none
-	}
-	return netip.AddrPortFrom(ap.Addr().Unmap(), ap.Port())
 }
 
 func (t *transport) FinalAdvertiseAddr(string, int) (net.IP, int, error) {
@@ -171,7 +162,7 @@ func (t *transport) WriteTo(b []byte, addr string) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, fmt.Errorf("gossip: packet to %q: %w", addr, err)
 	}
-	b, spared := t.short(bytes.TrimPrefix(b, plainHeader), to)
+	b, spared := t.short(bytes.TrimPrefix(b, guard.Header), to)
 	if spared {
 		return time.Now(), nil
 	}
@@ -183,18 +174,18 @@ func (t *transport) WriteTo(b []byte, addr string) (time.Time, error) {
 
 // short returns the short form of a packet of memberlist's, if it has one, or answers it itself.
 func (t *transport) short(b []byte, to netip.AddrPort) (short []byte, spared bool) {
-	short, now := shorten(b), time.Now()
+	short, now := guard.Shorten(b), time.Now()
 	switch others := t.n.others.Load(); {
 	case kindOf(short) != ofProbe:
-	case short[0] == shortAck && others == 1:
-		short = t.life.answers(short, to, now)
-	case short[0] != shortPing:
-	case t.life.spare(to, others, now):
-		t.deliver(pack(msgAck, "SeqNo", binary.LittleEndian.Uint32(short[1:])), net.UDPAddrFromAddrPort(to), now)
+	case short[0] == guard.ShortAck && others == 1:
+		short = t.life.Answers(short, to, now)
+	case short[0] != guard.ShortPing:
+	case t.life.Spare(to, others, now):
+		t.deliver(guard.Pack(guard.MsgAck, "SeqNo", binary.LittleEndian.Uint32(short[1:])), net.UDPAddrFromAddrPort(to), now)
 		return nil, true
 	default:
-		if short = t.life.probes(short, to, t.n.knownSum(), now); short[0] != shortPing {
-			t.n.meters.out.move(Membership, Vectors, sumBytes)
+		if short = t.life.Probes(short, to, t.n.knownSum(), now); short[0] != guard.ShortPing {
+			t.n.meters.out.move(Membership, Vectors, guard.SumBytes)
 		}
 	}
 	return short, false
@@ -202,7 +193,7 @@ func (t *transport) short(b []byte, to netip.AddrPort) (short []byte, spared boo
 
 // write seals and sends a packet.
 func (t *transport) write(b []byte, to netip.AddrPort) error {
-	sealed := t.n.ring.Load().seal(b)
+	sealed := t.n.ring.Load().Seal(b)
 	_, err := t.packets.WriteTo(sealed, net.UDPAddrFromAddrPort(to))
 	if err == nil {
 		t.n.meters.out.packet(Sealing, len(sealed)-len(b))
@@ -219,7 +210,7 @@ func (t *transport) DialTimeout(addr string, timeout time.Duration) (net.Conn, e
 	if err != nil {
 		return nil, err
 	}
-	c = t.screen.stream(t.n.meters.members(c), false)
+	c = t.screen.Stream(t.n.meters.members(c), false)
 	c.SetDeadline(time.Now().Add(timeout))
 	return c, nil
 }
@@ -229,7 +220,7 @@ func (t *transport) StreamCh() <-chan net.Conn           { return t.streamCh }
 
 // handOver passes an incoming stream to memberlist.
 func (t *transport) handOver(c net.Conn) {
-	c = t.screen.stream(c, true)
+	c = t.screen.Stream(c, true)
 	select {
 	case t.streamCh <- c:
 	case <-t.n.ctx.Done():

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/summarycache/summarycache/gossip/exchange"
+	"github.com/summarycache/summarycache/gossip/internal/guard"
 )
 
 // A wiretap counts the bytes between hosts of a network without a secret by kind, like tcpdump: it does not
@@ -87,8 +88,8 @@ func (w *wiretap) packet(b []byte) {
 		return
 	}
 	sum := 0
-	if kindOf(b) == ofProbe && (b[0]&0xf&^withToken == msgAck && len(b) > shortHead || b[0] == shortPing|withToken) || bytes.Contains(b, []byte("\xa7Payload\xa4")) || bytes.Contains(b, []byte("\xa7Payload\xac")) { // of an answer to a probe
-		sum = sumBytes
+	if kindOf(b) == ofProbe && (b[0]&0xf&^guard.WithToken == guard.MsgAck && len(b) > guard.ShortHead || b[0] == guard.ShortPing|guard.WithToken) || bytes.Contains(b, []byte("\xa7Payload\xa4")) || bytes.Contains(b, []byte("\xa7Payload\xac")) { // of an answer to a probe
+		sum = guard.SumBytes
 	}
 	w.traffic[Vectors] += int64(sum)
 	w.traffic[Membership] += int64(len(b) - sum)

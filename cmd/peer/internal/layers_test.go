@@ -43,8 +43,11 @@ var layers = []struct {
 	{dir: "gossip/invalidation", imports: "digest gossip/internal/wire", without: "os sync"},
 	{dir: "gossip/memnet", imports: "net"},
 	{dir: "gossip/limitlog"},
-	// Nothing else sees memberlist.
-	{dir: "gossip", imports: "net digest digest/index gossip/exchange gossip/invalidation gossip/limitlog github.com/hashicorp/memberlist"},
+	// What stands between the network and memberlist, which nothing else sees.
+	{dir: "gossip/internal/secrets", imports: "net digest gossip/exchange"},
+	{dir: "gossip/internal/guard", imports: "net gossip/exchange gossip/internal/wire github.com/hashicorp/memberlist"},
+	{dir: "gossip", imports: "net digest digest/index gossip/exchange gossip/invalidation gossip/limitlog gossip/internal/guard gossip/internal/secrets " +
+		"gossip/internal/wire github.com/hashicorp/memberlist"},
 
 	// The rules of caches: functions of requests, responses and times.
 	{dir: "gossip/rfc9111", imports: "net github.com/dunglas/httpsfv", without: "os context io net"},

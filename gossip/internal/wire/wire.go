@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/summarycache/summarycache/gossip/internal/planted"
 )
@@ -141,4 +142,12 @@ func (r *Reader) End() error {
 // AppendString8 appends a length byte and s.
 func AppendString8(dst []byte, s string) []byte {
 	return append(append(dst, byte(len(s))), s...)
+}
+
+// Unexpected returns io.ErrUnexpectedEOF for the end of a stream within a message.
+func Unexpected(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
 }

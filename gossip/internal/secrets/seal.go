@@ -1,4 +1,4 @@
-package gossip
+package secrets
 
 import (
 	"crypto/aes"
@@ -11,9 +11,9 @@ import (
 // nonce. Equal packets have equal ciphertexts; there is no random nonce whose repetition would reveal
 // anything.
 const (
-	sealedByte = 0xf5 // first byte of a sealed packet
+	SealedByte = 0xf5 // first byte of a sealed packet
 	tagBytes   = 12
-	sealBytes  = 1 + tagBytes // added to the length
+	SealBytes  = 1 + tagBytes // added to the length
 )
 
 // A packetSeal seals packets under one secret.
@@ -42,18 +42,18 @@ func (s packetSeal) crypt(dst, src, tag []byte) {
 
 func (s packetSeal) seal(body []byte) []byte {
 	tag := s.tag(body)
-	out := append(append(make([]byte, 0, sealBytes+len(body)), sealedByte), tag...)
+	out := append(append(make([]byte, 0, SealBytes+len(body)), SealedByte), tag...)
 	out = append(out, body...)
-	s.crypt(out[sealBytes:], body, tag)
+	s.crypt(out[SealBytes:], body, tag)
 	return out
 }
 
 // open returns the body of a packet; ok is false if it was not sealed under this secret.
 func (s packetSeal) open(b []byte) (body []byte, ok bool) {
-	if len(b) <= sealBytes || b[0] != sealedByte {
+	if len(b) <= SealBytes || b[0] != SealedByte {
 		return nil, false
 	}
-	body, tag := make([]byte, len(b)-sealBytes), b[1:sealBytes]
-	s.crypt(body, b[sealBytes:], tag)
+	body, tag := make([]byte, len(b)-SealBytes), b[1:SealBytes]
+	s.crypt(body, b[SealBytes:], tag)
 	return body, hmac.Equal(s.tag(body), tag)
 }

@@ -1,4 +1,4 @@
-package gossip
+package guard
 
 import (
 	"fmt"
@@ -10,6 +10,15 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
+// Label is the label with which memberlist's packets and streams begin, and Header the bytes of it. It is removed
+// from packets before they are sent.
+const Label = "sc1"
+
+var Header = append([]byte{HeaderByte, byte(len(Label))}, Label...)
+
+// HeaderByte is the first byte of a stream of memberlist's.
+const HeaderByte = 0xF4
+
 // Limits on the memory of memberlist's streams, in bytes: of all, and of those of one address. A list
 // of members takes four times its length, since it is read into a buffer that doubles and decoded
 // from there. The list in answer takes a kilobyte per member.
@@ -20,15 +29,15 @@ const (
 	screenAnswer = 1 << 10
 )
 
-// stream returns a connection from which memberlist can read a message only when all of it has been
+// Stream returns a connection from which memberlist can read a message only when all of it has been
 // read and screened. Its memory counts towards the limits until it is closed.
-func (s *screen) stream(c net.Conn, labelled bool) net.Conn {
-	return &screenedConn{Conn: c, screen: s, from: addrOf(c.RemoteAddr()), labelled: labelled}
+func (s *Screen) Stream(c net.Conn, labelled bool) net.Conn {
+	return &screenedConn{Conn: c, screen: s, from: AddrOf(c.RemoteAddr()), labelled: labelled}
 }
 
 type screenedConn struct {
 	net.Conn
-	screen   *screen
+	screen   *Screen
 	from     netip.Addr
 	labelled bool // begins with memberlist's label, as streams that other peers opened do
 
@@ -59,11 +68,11 @@ func (c *screenedConn) read() error {
 	answer := 0
 	u.more = u.readInto(c.Conn, func(total int) error { return c.claim(answer + screenList*total) })
 	if c.labelled {
-		label, err := u.take(len(plainHeader))
+		label, err := u.take(len(Header))
 		if err != nil {
 			return err
 		}
-		if string(label) != string(plainHeader) {
+		if string(label) != string(Header) {
 			return fmt.Errorf("%w: label %q", errNotPacked, label)
 		}
 	}
@@ -73,21 +82,21 @@ func (c *screenedConn) read() error {
 	}
 	kind := byte(first)
 	switch kind {
-	case msgPing, msgAck, msgError, msgPushPull:
+	case MsgPing, MsgAck, msgError, MsgPushPull:
 	default:
 		return fmt.Errorf("%w (%d)", errKind, kind)
 	}
-	if kind == msgPushPull && c.labelled {
-		answer = screenAnswer * (1 + len(s.current()))
+	if kind == MsgPushPull && c.labelled {
+		answer = screenAnswer * (1 + s.cfg.Members.Count())
 		if err := c.claim(answer + screenList*cap(u.b)); err != nil {
 			return err
 		}
 	}
 	list, err := read(u, kind)
-	if err != nil || kind != msgPushPull {
+	if err != nil || kind != MsgPushPull {
 		return err
 	}
-	if list.members > 2*s.max { // a list has the dead members for a while
+	if list.members > 2*s.cfg.Most { // a list has the dead members for a while
 		return fmt.Errorf("%w: %d", errMembers, list.members)
 	}
 	expected := !c.labelled // this peer has dialled an address, whose peer must be in the list
@@ -121,13 +130,13 @@ func (c *screenedConn) member(i int, expected *bool) error {
 	}
 	switch {
 	case alive && !s.confirmed(m):
-		if *expected && m.addr == addrPortOf(c.RemoteAddr()) && s.enter(claimedBy(m)) == nil {
+		if *expected && m.Addr == AddrPortOf(c.RemoteAddr()) && s.enter(claimedBy(m)) == nil {
 			*expected = false // one peer is at one address
 		} else {
 			s.wait(m, c.from, !c.labelled)
 			m.disable(u.b)
 		}
-	case m.state == memberlist.StateLeft && !s.farewell(m.name):
+	case m.state == memberlist.StateLeft && !s.farewell(m.Name):
 		u.b[m.stateAt] = byte(memberlist.StateDead) // memberlist treats that as a suspicion
 	}
 	return nil
@@ -143,7 +152,7 @@ func (c *screenedConn) claim(total int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	more := total - c.claimed
-	if c.closed || s.used+more > screenMemory || s.perHost[c.from]+more > screenHost || more > 0 && !s.memory.Take(int64(more)) {
+	if c.closed || s.used+more > screenMemory || s.perHost[c.from]+more > screenHost || more > 0 && !s.cfg.Memory.Take(int64(more)) {
 		return fmt.Errorf("%w (%d of %d bytes, %d for %v)", errScreenMemory, s.used, screenMemory, s.perHost[c.from], c.from)
 	}
 	c.take(more)
@@ -156,7 +165,7 @@ func (c *screenedConn) take(more int) {
 	c.claimed += more
 	s.used += more
 	if more < 0 {
-		s.memory.Give(int64(-more))
+		s.cfg.Memory.Give(int64(-more))
 	}
 	if s.perHost[c.from] += more; s.perHost[c.from] == 0 {
 		delete(s.perHost, c.from)

@@ -1,4 +1,4 @@
-package gossip
+package guard
 
 import (
 	"encoding/binary"
@@ -29,13 +29,13 @@ import (
 
 // Kinds of memberlist's messages.
 const (
-	msgPing         = 0
+	MsgPing         = 0
 	msgIndirectPing = 1
-	msgAck          = 2
-	msgSuspect      = 3
+	MsgAck          = 2
+	MsgSuspect      = 3
 	msgAlive        = 4
-	msgDead         = 5
-	msgPushPull     = 6
+	MsgDead         = 5
+	MsgPushPull     = 6
 	msgCompound     = 7
 	msgNack         = 11
 	msgChecksummed  = 12
@@ -47,15 +47,15 @@ const (
 // screened has the fields of the messages that are passed on. Peers never send memberlist's other
 // messages: compressed, encrypted, and user messages.
 var screened = map[byte][]string{
-	msgPing:         {"SeqNo", "Node", "SourceAddr", "SourcePort", "SourceNode"},
+	MsgPing:         {"SeqNo", "Node", "SourceAddr", "SourcePort", "SourceNode"},
 	msgIndirectPing: {"SeqNo", "Target", "Port", "Node", "Nack", "SourceAddr", "SourcePort", "SourceNode"},
-	msgAck:          {"SeqNo", "Payload"},
+	MsgAck:          {"SeqNo", "Payload"},
 	msgNack:         {"SeqNo"},
 	msgError:        {"Error"},
-	msgSuspect:      {"Incarnation", "Node", "From"},
-	msgDead:         {"Incarnation", "Node", "From"},
+	MsgSuspect:      {"Incarnation", "Node", "From"},
+	MsgDead:         {"Incarnation", "Node", "From"},
 	msgAlive:        {"Incarnation", "Node", "Addr", "Port", "Meta", "Vsn"},
-	msgPushPull:     {"Nodes", "UserStateLen", "Join"},
+	MsgPushPull:     {"Nodes", "UserStateLen", "Join"},
 	listedMember:    {"Name", "Addr", "Port", "Meta", "Incarnation", "State", "Vsn"},
 }
 
@@ -66,7 +66,7 @@ var fieldBounds = map[string]struct {
 }{
 	"Name": {kindText, exchange.MaxName}, "Node": {kindText, exchange.MaxName}, "From": {kindText, exchange.MaxName}, "SourceNode": {kindText, exchange.MaxName},
 	"Addr": {kindText, 16}, "Target": {kindText, 16}, "SourceAddr": {kindText, 16},
-	"Meta": {kindText, memberlist.MetaMaxSize}, "Vsn": {kindText, 6}, "Payload": {kindText, uint64(answerBytes)}, "Error": {kindText, 1 << 10},
+	"Meta": {kindText, memberlist.MetaMaxSize}, "Vsn": {kindText, 6}, "Payload": {kindText, uint64(AnswerBytes)}, "Error": {kindText, 1 << 10},
 	"Port": {kindNumber, math.MaxUint16}, "SourcePort": {kindNumber, math.MaxUint16},
 	"SeqNo": {kindNumber, math.MaxUint32}, "Incarnation": {kindNumber, math.MaxUint32}, // see screen.bounded
 	"State": {kindNumber, uint64(memberlist.StateLeft)}, "Nodes": {kindNumber, math.MaxInt32},
@@ -74,24 +74,51 @@ var fieldBounds = map[string]struct {
 	"Nack":         {kindFlag, 1}, "Join": {kindFlag, 1},
 }
 
-// A screen checks all streams and packets of a node. Its methods may be called at any time, except
+// Members are the members that this peer knows.
+type Members interface {
+	Known(name string) (m Known, ok bool)
+	Count() int
+}
+
+// Known is what this peer knows of a member.
+type Known struct {
+	Addr  netip.AddrPort
+	Up    bool
+	Left  bool      // it has announced, in its present life, that it is about to leave
+	Since time.Time // when it came or went
+}
+
+// Memory is a budget: see gossip.Memory.
+type Memory interface {
+	Take(bytes int64) bool
+	Give(bytes int64)
+}
+
+// Config has the settings of a [Screen], all of them required. Its functions may be called at any time.
+type Config struct {
+	Self    string         // this peer's name
+	Addr    netip.AddrPort // and address
+	Most    int            // members
+	Alone   bool           // this peer has no other through which to join
+	Memory  Memory         // of streams
+	Members Members
+
+	Admit     func(message []byte)                  // passes a message to memberlist
+	Probe     func(b []byte, to netip.AddrPort)     // sends a packet
+	Doubt     func(name string)                     // a peer did not answer another one
+	Suspected func(name string, incarnation uint64) // another member suspects a peer
+}
+
+// A Screen checks all streams and packets of a node. Its methods may be called at any time, except
 // those documented as called with the lock held.
-type screen struct {
-	max       int // members
-	current   func() memberTable
-	self      string         // this peer's name
-	addr      netip.AddrPort // and address
-	probe     func(b []byte, to netip.AddrPort)
-	doubt     func(name string)
-	suspected func(name string, incarnation uint64) // another member suspects a peer
-	admit     func(b []byte)                        // passes a message to memberlist
-	begun     time.Time                             // with the reading of a monotonic clock
-	probed    atomic.Int64                          // when this peer was probed as a newcomer, in nanoseconds since begun; 0 if never
+type Screen struct {
+	cfg    Config
+	begun  time.Time    // with the reading of a monotonic clock
+	probed atomic.Int64 // when this peer was probed as a newcomer, in nanoseconds since begun; 0 if never
 
 	mu sync.Mutex // guards the following fields
 
 	// Of memory: see screenedConn.claim.
-	memory  Memory
 	used    int
 	perHost map[netip.Addr]int
 
@@ -107,10 +134,11 @@ type screen struct {
 	newcomers // the peers that have not
 }
 
-func newScreen(self string, addr netip.AddrPort, most int, current func() memberTable) *screen {
-	return &screen{self: self, addr: addr, max: most, current: current, begun: time.Now(), own: 1, memory: unbounded{},
-		perHost: make(map[netip.Addr]int), seen: make(map[string]sighting),
-		newcomers: newcomers{waiting: make(map[claimed]*newcomer), asked: make(map[uint32]*newcomer), bySource: make(map[netip.Addr]int), listed: make(map[string]int)}}
+// New returns a screen for a peer that begins now.
+func New(cfg Config) *Screen {
+	return &Screen{cfg: cfg, begun: time.Now(), own: 1, perHost: make(map[netip.Addr]int), seen: make(map[string]sighting),
+		newcomers: newcomers{entered: cfg.Alone, waiting: make(map[claimed]*newcomer), asked: make(map[uint32]*newcomer),
+			bySource: make(map[netip.Addr]int), listed: make(map[string]int)}}
 }
 
 var (
@@ -123,11 +151,11 @@ var (
 // checksumHead is the length of what precedes a message with a checksum.
 const checksumHead = 5
 
-// packet screens a packet from an address, without its label. It returns the packet for memberlist,
+// Packet screens a packet from an address, without its label. It returns the packet for memberlist,
 // changed in place.
-func (s *screen) packet(b []byte, from netip.Addr) ([]byte, error) {
-	if kindOf(b) == ofProbe {
-		long, err := lengthen(b, s.self)
+func (s *Screen) Packet(b []byte, from netip.Addr) ([]byte, error) {
+	if len(b) > 0 && b[0]>>4 == Short {
+		long, err := lengthen(b, s.cfg.Self)
 		if err != nil {
 			return nil, err
 		}
@@ -146,7 +174,7 @@ func (s *screen) packet(b []byte, from netip.Addr) ([]byte, error) {
 }
 
 // compound screens a packet of several messages.
-func (s *screen) compound(b []byte, from netip.Addr) error {
+func (s *Screen) compound(b []byte, from netip.Addr) error {
 	lengths, rest := b[2:], b[min(len(b), 2+2*int(b[1])):]
 	for range b[1] {
 		if len(lengths) < 2 {
@@ -165,11 +193,11 @@ func (s *screen) compound(b []byte, from netip.Addr) error {
 }
 
 // message screens one message of a packet, in place.
-func (s *screen) message(b []byte, from netip.Addr) error {
+func (s *Screen) message(b []byte, from netip.Addr) error {
 	if len(b) == 0 {
 		return fmt.Errorf("%w: an empty message", errNotPacked)
 	}
-	if b[0] == msgPushPull || b[0] == msgError || b[0] == listedMember || screened[b[0]] == nil {
+	if b[0] == MsgPushPull || b[0] == msgError || b[0] == listedMember || screened[b[0]] == nil {
 		return fmt.Errorf("%w (%d)", errKind, b[0])
 	}
 	c, err := read(&unpacker{b: b, at: 1}, b[0])
@@ -177,37 +205,38 @@ func (s *screen) message(b []byte, from netip.Addr) error {
 		return err
 	}
 	switch b[0] {
-	case msgAck:
+	case MsgAck:
 		s.answered(uint32(c.number), c.answer)
 	case msgIndirectPing:
-		s.doubt(c.name) // the member that asks got no answer of it
-	case msgPing:
+		s.cfg.Doubt(c.Name) // the member that asks got no answer of it
+	case MsgPing:
 		if c.number >= newcomerNumbers {
 			s.probed.Store(max(1, time.Since(s.begun).Nanoseconds()))
 		}
-	case msgSuspect, msgAlive, msgDead:
+	case MsgSuspect, msgAlive, MsgDead:
 		if err := s.bounded(&c, b, b[0] == msgAlive); err != nil {
 			return err
 		}
-		if b[0] != msgAlive && c.from != s.self {
-			s.suspected(c.name, c.incarnation)
+		if b[0] != msgAlive && c.from != s.cfg.Self {
+			s.cfg.Suspected(c.Name, c.Incarnation)
 		}
 		switch {
 		case b[0] == msgAlive && !s.confirmed(c):
 			s.wait(c, from, false)
 			b[0] = msgNack // of no probe, so that memberlist ignores it and reads the rest of the packet
-		case b[0] == msgDead && (c.from != c.name || !s.farewell(c.name)):
-			b[0] = msgSuspect // it has the same fields
+		case b[0] == MsgDead && (c.from != c.Name || !s.farewell(c.Name)):
+			b[0] = MsgSuspect // it has the same fields
 		}
 	}
 	return nil
 }
 
-// A claim has the fields of a message about a peer, of a probe or an answer, or of the header of a
+// A Claim has the fields of a message about a peer, of a probe or an answer, or of the header of a
 // list of members.
-type claim struct {
-	name, from  string
-	incarnation uint64
+type Claim struct {
+	Name        string
+	from        string
+	Incarnation uint64
 	beginsAt    int    // offset of the incarnation
 	endsAt      int    // offset of its end
 	number      uint64 // of a probe
@@ -217,12 +246,12 @@ type claim struct {
 	members     int // in the list
 
 	// Of a live peer. meta and versions are slices of the message.
-	addr           netip.AddrPort
-	meta, versions []byte
+	Addr           netip.AddrPort
+	Meta, Versions []byte
 }
 
 // read reads the fields of a message of a kind.
-func read(u *unpacker, kind byte) (c claim, err error) {
+func read(u *unpacker, kind byte) (c Claim, err error) {
 	n, err := u.mapLen()
 	if err != nil {
 		return c, err
@@ -242,24 +271,24 @@ func read(u *unpacker, kind byte) (c claim, err error) {
 		}
 		switch string(key) {
 		case "Name", "Node":
-			c.name = string(text)
+			c.Name = string(text)
 		case "From":
 			c.from = string(text)
 		case "Addr":
 			addr, _ := netip.AddrFromSlice(text)
-			c.addr = netip.AddrPortFrom(addr.Unmap(), c.addr.Port())
+			c.Addr = netip.AddrPortFrom(addr.Unmap(), c.Addr.Port())
 		case "Port":
-			c.addr = netip.AddrPortFrom(c.addr.Addr(), uint16(number))
+			c.Addr = netip.AddrPortFrom(c.Addr.Addr(), uint16(number))
 		case "Incarnation":
-			c.incarnation, c.beginsAt, c.endsAt = number, begins, u.at
+			c.Incarnation, c.beginsAt, c.endsAt = number, begins, u.at
 		case "SeqNo":
 			c.number = number
 		case "State":
 			c.state, c.stateAt = memberlist.NodeStateType(number), u.at-1
 		case "Meta":
-			c.meta = text
+			c.Meta = text
 		case "Vsn":
-			c.versions = text
+			c.Versions = text
 		case "Payload":
 			c.answer = text
 		case "Nodes":
@@ -269,30 +298,8 @@ func read(u *unpacker, kind byte) (c claim, err error) {
 	return c, nil
 }
 
-// noteFarewell records that a peer is about to leave if b is a farewell from that peer's address. It
-// returns false for any other farewell, which must be ignored.
-func noteFarewell(table memberTable, b []byte, from netip.AddrPort) bool {
-	if len(b) == 0 || b[0]&0xf != byte(exchange.Farewell) {
-		return true
-	}
-	a, err := exchange.DecodeAdvert(b)
-	if err != nil {
-		return true
-	}
-	for name, m := range table {
-		if exchange.IDOf(name) != a.Head.Origin {
-			continue
-		}
-		if info := m.info.Load(); info.addr == from && info.meta.Incarnation == a.Head.Version.Incarnation {
-			m.left.Store(info.meta.Incarnation)
-			return true
-		}
-	}
-	return false
-}
-
 // farewell reports whether the peer itself has announced that it is about to leave.
-func (s *screen) farewell(name string) bool {
-	m := s.current()[name]
-	return m != nil && m.hasLeft(m.info.Load())
+func (s *Screen) farewell(name string) bool {
+	m, _ := s.cfg.Members.Known(name)
+	return m.Left
 }

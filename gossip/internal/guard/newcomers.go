@@ -1,4 +1,4 @@
-package gossip
+package guard
 
 import (
 	"crypto/sha256"
@@ -54,13 +54,21 @@ type claimed struct {
 	meta metaHash
 }
 
-func claimedBy(c claim) claimed { return claimed{c.name, c.addr, hashOfMeta(c.name, c.meta)} }
+func claimedBy(c Claim) claimed { return claimed{c.Name, c.Addr, HashOfMeta(c.Name, c.Meta)} }
 
 // metaHash is the beginning of the SHA-256 of a peer's name and metadata. A member cannot find other
 // metadata with the same hash.
 type metaHash [8]byte
 
-func hashOfMeta(name string, meta []byte) metaHash {
+// Lengths of the payload of an answer to a probe: of the sum, and of the sum with the hash of the
+// metadata.
+const (
+	SumBytes    = 4
+	AnswerBytes = SumBytes + len(metaHash{})
+)
+
+// HashOfMeta returns the hash of a peer's name and metadata.
+func HashOfMeta(name string, meta []byte) metaHash {
 	sum := sha256.Sum256(append(append(append(make([]byte, 0, exchange.MaxName+1+exchange.MaxMeta), name...), 0), meta...))
 	return metaHash(sum[:])
 }
@@ -85,32 +93,32 @@ type sighting struct {
 // confirmed reports whether memberlist may learn that a peer is alive: the peer has answered with
 // these metadata, and has not died since. memberlist may also learn of a live member at another
 // address, which it treats as a conflict.
-func (s *screen) confirmed(c claim) bool {
-	if c.name == s.self || s.livesElsewhere(c.name, c.addr) {
+func (s *Screen) confirmed(c Claim) bool {
+	if c.Name == s.cfg.Self || s.livesElsewhere(c.Name, c.Addr) {
 		return true
 	}
 	s.mu.Lock()
-	seen, ok := s.seen[c.name]
+	seen, ok := s.seen[c.Name]
 	s.mu.Unlock()
-	m := s.current()[c.name]
-	return ok && (m == nil || m.up.Load() || time.Since(seen.answered) < time.Second) && seen.meta == hashOfMeta(c.name, c.meta)
+	m, known := s.cfg.Members.Known(c.Name)
+	return ok && (!known || m.Up || time.Since(seen.answered) < time.Second) && seen.meta == HashOfMeta(c.Name, c.Meta)
 }
 
-// wasProbed reports whether this peer was probed as a newcomer just now. Only then do its answers
+// WasProbed reports whether this peer was probed as a newcomer just now. Only then do its answers
 // contain the hash of its metadata: answers are most of the cost of membership in a quiet cluster.
-func (s *screen) wasProbed() bool {
+func (s *Screen) WasProbed() bool {
 	at := s.probed.Load()
 	return at > 0 && time.Since(s.begun) < time.Duration(at)+newcomerProbe
 }
 
-func (s *screen) livesElsewhere(name string, at netip.AddrPort) bool {
-	m := s.current()[name]
-	return m != nil && m.up.Load() && m.info.Load().addr != at
+func (s *Screen) livesElsewhere(name string, at netip.AddrPort) bool {
+	m, _ := s.cfg.Members.Known(name)
+	return m.Up && m.Addr != at
 }
 
 // disable makes memberlist ignore a member of the list in b, by turning it into a suspicion of a lower
 // incarnation than any peer has.
-func (c *claim) disable(b []byte) {
+func (c *Claim) disable(b []byte) {
 	b[c.stateAt] = byte(memberlist.StateSuspect)
 	if number := b[c.beginsAt+1 : c.endsAt]; len(number) > 0 {
 		clear(number)
@@ -122,7 +130,7 @@ func (c *claim) disable(b []byte) {
 // enter records that a peer has answered, unless another address just did by its name, of which
 // memberlist may not know yet. Peers at one address get at most half of the places, so that a host
 // that answers by thousands of names does not exclude others.
-func (s *screen) enter(c claimed) error {
+func (s *Screen) enter(c claimed) error {
 	name, at := c.name, c.addr.Addr()
 	now := time.Now()
 	s.mu.Lock()
@@ -132,8 +140,8 @@ func (s *screen) enter(c claimed) error {
 		return fmt.Errorf("%s answered at %v", name, seen.at)
 	}
 	if !ok {
-		if len(s.seen) >= s.max && !s.prune(now) {
-			return fmt.Errorf("%w (%d)", errMembers, s.max)
+		if len(s.seen) >= s.cfg.Most && !s.prune(now) {
+			return fmt.Errorf("%w (%d)", errMembers, s.cfg.Most)
 		}
 		same := 0
 		for _, other := range s.seen {
@@ -141,8 +149,8 @@ func (s *screen) enter(c claimed) error {
 				same++
 			}
 		}
-		if same >= max(1, s.max/2) {
-			return fmt.Errorf("%w (%d of %d at %v)", errMembers, same, s.max, at)
+		if same >= max(1, s.cfg.Most/2) {
+			return fmt.Errorf("%w (%d of %d at %v)", errMembers, same, s.cfg.Most, at)
 		}
 	}
 	s.seen[name] = sighting{now, c.addr, c.meta}
@@ -164,28 +172,27 @@ const deadRemembered = 45 * time.Second
 
 // prune forgets peers that are not members, and dead ones, at most once a second, and reports whether
 // there is room then. It is called with s.mu held.
-func (s *screen) prune(now time.Time) bool {
+func (s *Screen) prune(now time.Time) bool {
 	if now.Sub(s.pruned) < time.Second {
 		return false
 	}
 	s.pruned = now
-	table := s.current()
 	for name, seen := range s.seen {
-		m := table[name]
-		if m == nil && now.Sub(seen.answered) > time.Second || m != nil && !m.up.Load() && now.Sub(m.info.Load().since) > deadRemembered {
+		m, known := s.cfg.Members.Known(name)
+		if !known && now.Sub(seen.answered) > time.Second || known && !m.Up && now.Sub(m.Since) > deadRemembered {
 			delete(s.seen, name)
 		}
 	}
-	return len(s.seen) < s.max
+	return len(s.seen) < s.cfg.Most
 }
 
 // wait probes a peer that is claimed to be alive by a message from an address, or in a list that this
 // peer requested.
-func (s *screen) wait(c claim, from netip.Addr, listed bool) {
-	if !c.addr.IsValid() || c.addr.Port() == 0 {
+func (s *Screen) wait(c Claim, from netip.Addr, listed bool) {
+	if !c.Addr.IsValid() || c.Addr.Port() == 0 {
 		return
 	}
-	n := &newcomer{claimed: claimedBy(c), from: from, listed: listed, incarnation: c.incarnation, alive: aliveMessage(c), probes: newcomerProbes}
+	n := &newcomer{claimed: claimedBy(c), from: from, listed: listed, incarnation: c.Incarnation, alive: AliveMessage(c), probes: newcomerProbes}
 	s.mu.Lock()
 	waits := s.addNewcomer(n)
 	s.mu.Unlock()
@@ -195,7 +202,7 @@ func (s *screen) wait(c claim, from netip.Addr, listed bool) {
 }
 
 // addNewcomer adds n if there is a place for it. If not, n will be announced again.
-func (s *screen) addNewcomer(n *newcomer) bool {
+func (s *Screen) addNewcomer(n *newcomer) bool {
 	if old := s.waiting[n.claimed]; old != nil {
 		if old.incarnation < n.incarnation {
 			old.incarnation, old.alive = n.incarnation, n.alive
@@ -205,7 +212,7 @@ func (s *screen) addNewcomer(n *newcomer) bool {
 	if !n.listed && (s.listed[n.name] > 0 || !s.entered && time.Since(s.begun) < joinTime) {
 		return false
 	}
-	if len(s.waiting) >= s.max && !s.makeRoom(n.from) {
+	if len(s.waiting) >= s.cfg.Most && !s.makeRoom(n.from) {
 		return false
 	}
 	for n.number = 0; n.number == 0 || s.asked[n.number] != nil; { // at most Limits.Members of 2³¹ are taken
@@ -249,7 +256,7 @@ func (w *newcomers) remove(n *newcomer) {
 }
 
 // ask sends a newcomer its next probe, or removes it after the last one.
-func (s *screen) ask(n *newcomer) {
+func (s *Screen) ask(n *newcomer) {
 	s.mu.Lock()
 	waits := s.waiting[n.claimed] == n
 	if waits && n.probes == 0 {
@@ -259,24 +266,24 @@ func (s *screen) ask(n *newcomer) {
 	n.probes--
 	s.mu.Unlock()
 	if waits {
-		probe := pack(msgPing, "SeqNo", n.number, "Node", n.name, "SourceAddr", s.addr.Addr().AsSlice(), "SourcePort", s.addr.Port())
-		s.probe(probe, n.addr)
+		probe := Pack(MsgPing, "SeqNo", n.number, "Node", n.name, "SourceAddr", s.cfg.Addr.Addr().AsSlice(), "SourcePort", s.cfg.Addr.Port())
+		s.cfg.Probe(probe, n.addr)
 		time.AfterFunc(newcomerProbe, func() { s.ask(n) })
 	}
 }
 
 // answered handles the answer to a probe, which may be one of memberlist's.
-func (s *screen) answered(number uint32, answer []byte) {
+func (s *Screen) answered(number uint32, answer []byte) {
 	s.mu.Lock()
 	n := s.asked[number]
 	if n != nil {
 		s.remove(n)
 	}
 	s.mu.Unlock()
-	if n == nil || len(answer) != answerBytes || metaHash(answer[sumBytes:]) != n.meta {
+	if n == nil || len(answer) != AnswerBytes || metaHash(answer[SumBytes:]) != n.meta {
 		return
 	}
 	if s.livesElsewhere(n.name, n.addr) || s.enter(n.claimed) == nil {
-		s.admit(n.alive)
+		s.cfg.Admit(n.alive)
 	}
 }

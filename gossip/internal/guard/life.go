@@ -1,15 +1,13 @@
-package gossip
+package guard
 
 import (
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
-	"net"
 	"net/netip"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -27,16 +25,14 @@ const (
 	aFew      = 16               // others
 )
 
-// life records which peers have proven that they live. Its methods may be called at any time.
-type life struct {
+// Life records which peers have proven that they live. Its methods may be called at any time.
+type Life struct {
 	key [32]byte // of tokens
 	max int      // peers
 	// After a proof the only other peer is not probed for so long: by both, some two and a half of memberlist's
 	// intervals. One of several is not, at rest, if this peer has probed another one: less than two intervals.
 	// One of a few is not spared twice in a row: its turns could coincide with those that are spared for long.
 	ofOne, ofSeveral time.Duration
-
-	checking atomic.Int32 // checks under way
 
 	mu    sync.Mutex
 	peers map[netip.AddrPort]*proof
@@ -57,14 +53,15 @@ type proof struct {
 	spared bool      // its last probe was not sent, as one of several
 }
 
-func newLife(most int, interval time.Duration) *life {
-	l := &life{max: most, ofOne: 12 * interval / 5, ofSeveral: 19 * interval / 10, peers: make(map[netip.AddrPort]*proof)}
+// NewLife returns the record of at most so many peers, of which memberlist probes one per interval.
+func NewLife(most int, interval time.Duration) *Life {
+	l := &Life{max: most, ofOne: 12 * interval / 5, ofSeveral: 19 * interval / 10, peers: make(map[netip.AddrPort]*proof)}
 	rand.Read(l.key[:]) // does not fail
 	return l
 }
 
-// spare reports whether a probe of a peer need not be sent. others is how many peers there are.
-func (l *life) spare(to netip.AddrPort, others int32, now time.Time) bool {
+// Spare reports whether a probe of a peer need not be sent. others is how many peers there are.
+func (l *Life) Spare(to netip.AddrPort, others int32, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	p := l.peers[to]
@@ -79,43 +76,43 @@ func (l *life) spare(to netip.AddrPort, others int32, now time.Time) bool {
 	return p.spared
 }
 
-// probes records that a probe is sent, in the short form, and appends the token of the peer's last answer,
+// Probes records that a probe is sent, in the short form, and appends the token of the peer's last answer,
 // if it had one, and a sum.
-func (l *life) probes(b []byte, to netip.AddrPort, sum uint32, now time.Time) []byte {
+func (l *Life) Probes(b []byte, to netip.AddrPort, sum uint32, now time.Time) []byte {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.last.number, l.last.to, l.last.at, l.last.answered = binary.LittleEndian.Uint32(b[1:]), to, now, false
 	if p := l.peers[to]; p != nil && p.token != 0 {
-		b[0] |= withToken
+		b[0] |= WithToken
 		b = binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(b, p.token), sum)
 		p.token = 0 // if the answer is lost, the next probe proves nothing
 	}
 	return b
 }
 
-// hear learns what a probe or an answer in the short form proves. It returns the sum in a probe that proves
+// Hear learns what a probe or an answer in the short form proves. It returns the sum in a probe that proves
 // something; otherwise nil.
-func (l *life) hear(b []byte, from netip.AddrPort, now time.Time) []byte {
+func (l *Life) Hear(b []byte, from netip.AddrPort, now time.Time) []byte {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	number := binary.LittleEndian.Uint32(b[1:])
 	switch b[0] & 0xf {
-	case msgPing | withToken:
-		token := binary.LittleEndian.Uint32(b[shortHead+shortTag:])
+	case MsgPing | WithToken:
+		token := binary.LittleEndian.Uint32(b[ShortHead+shortTag:])
 		if token != l.token(from, now) && token != l.token(from, now.Add(-tokenTime)) {
 			return nil
 		}
 		if p := l.proved(from, number, now); p != nil {
-			return b[shortHead+shortTag+tokenBytes:]
+			return b[ShortHead+shortTag+tokenBytes:]
 		}
-	case msgAck, msgAck | withToken:
+	case MsgAck, MsgAck | WithToken:
 		if number != l.last.number || from != l.last.to || l.last.answered {
 			return nil
 		}
 		l.last.answered = true
 		p := l.proved(from, 0, now)
-		if p.token = 0; b[0]&withToken != 0 {
-			p.token = binary.LittleEndian.Uint32(b[shortHead:])
+		if p.token = 0; b[0]&WithToken != 0 {
+			p.token = binary.LittleEndian.Uint32(b[ShortHead:])
 		}
 	}
 	return nil
@@ -123,7 +120,7 @@ func (l *life) hear(b []byte, from netip.AddrPort, now time.Time) []byte {
 
 // proved records a proof of a peer: an answer, or a probe of a number with a token. It returns nil for a probe
 // that comes again, which proves nothing, whoever sends it.
-func (l *life) proved(peer netip.AddrPort, number uint32, now time.Time) *proof {
+func (l *Life) proved(peer netip.AddrPort, number uint32, now time.Time) *proof {
 	p := l.peers[peer]
 	switch {
 	case p == nil:
@@ -139,26 +136,26 @@ func (l *life) proved(peer netip.AddrPort, number uint32, now time.Time) *proof 
 	return p
 }
 
-// answers appends to an answer of the sum alone the token that proves that it was received.
-func (l *life) answers(b []byte, to netip.AddrPort, now time.Time) []byte {
-	if len(b) != shortHead+sumBytes {
+// Answers appends to an answer of the sum alone the token that proves that it was received.
+func (l *Life) Answers(b []byte, to netip.AddrPort, now time.Time) []byte {
+	if len(b) != ShortHead+SumBytes {
 		return b
 	}
-	b[0] |= withToken
-	return slices.Insert(b, shortHead, binary.LittleEndian.AppendUint32(nil, l.token(to, now))...)
+	b[0] |= WithToken
+	return slices.Insert(b, ShortHead, binary.LittleEndian.AppendUint32(nil, l.token(to, now))...)
 }
 
 // token returns what a peer has to repeat to prove that it got an answer of this time.
-func (l *life) token(peer netip.AddrPort, now time.Time) uint32 {
+func (l *Life) token(peer netip.AddrPort, now time.Time) uint32 {
 	h := hmac.New(sha256.New, l.key[:])
 	b, _ := peer.MarshalBinary()
 	h.Write(binary.LittleEndian.AppendUint64(b, uint64(now.Unix())/uint64(tokenTime/time.Second)))
 	return binary.LittleEndian.Uint32(h.Sum(nil))
 }
 
-// doubt makes the next probe of a peer travel, whatever it has proven, and for a while those of others, who may
+// Doubt makes the next probe of a peer travel, whatever it has proven, and for a while those of others, who may
 // be asked what they know of it.
-func (l *life) doubt(peer netip.AddrPort) {
+func (l *Life) Doubt(peer netip.AddrPort) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.news = time.Now()
@@ -167,38 +164,9 @@ func (l *life) doubt(peer netip.AddrPort) {
 	}
 }
 
-// busy records that an advert was sent: where these are sent, probes cost little beside them.
-func (l *life) busy(now time.Time) {
+// Busy records that an advert was sent: where these are sent, probes cost little beside them.
+func (l *Life) Busy(now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.news = now
-}
-
-// One member is checked at most once per checkEvery, and mostChecks at once.
-const (
-	checkEvery = 3 * time.Second
-	mostChecks = 32
-)
-
-// check probes a member that another one suspects. If it does not answer, this peer suspects it too: a suspicion
-// that others confirm is shorter, and memberlist would probe the member only when its turn comes.
-func (n *Node) check(name string, incarnation uint64) {
-	n.Doubt(name)
-	m, now := n.live(name), time.Now().UnixNano()
-	if m == nil || now-m.checked.Load() < int64(checkEvery) {
-		return
-	}
-	checking := &n.transport.life.checking
-	if checking.Add(1) > mostChecks {
-		checking.Add(-1)
-		return
-	}
-	m.checked.Store(now)
-	n.wg.Go(func() {
-		defer checking.Add(-1)
-		_, err := n.memberlist.Ping(name, net.UDPAddrFromAddrPort(m.info.Load().addr))
-		if err != nil && n.ctx.Err() == nil {
-			n.transport.screen.admit(pack(msgSuspect, "Incarnation", uint32(incarnation), "Node", name, "From", n.cfg.Name))
-		}
-	})
 }

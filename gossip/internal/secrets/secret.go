@@ -1,4 +1,4 @@
-package gossip
+package secrets
 
 import (
 	"crypto/ed25519"
@@ -17,19 +17,19 @@ import (
 	"github.com/summarycache/summarycache/gossip/exchange"
 )
 
-// MinSecret is the length in bytes of the shortest secret.
-const MinSecret = 16
+// Min is the length in bytes of the shortest secret.
+const Min = 16
 
-// A secret has all keys derived from one (PROTOCOL.md 2.1).
-type secret struct {
-	id          uint32 // its name, which reveals nothing about it
+// A Secret has all keys derived from one (PROTOCOL.md 2.1).
+type Secret struct {
+	ID          uint32 // its name, which reveals nothing about it
 	packets     packetSeal
 	public      ed25519.PublicKey // of all peers that have it
 	certificate tls.Certificate
-	seed        uint64 // of digests
+	Seed        uint64 // of digests
 }
 
-func derive(b []byte) (*secret, error) {
+func derive(b []byte) (*Secret, error) {
 	key := func(info string, n int) []byte {
 		// Key fails only for lengths beyond the hash's limit.
 		k, err := hkdf.Key(sha256.New, b, []byte("summarycache"), info, n)
@@ -48,12 +48,12 @@ func derive(b []byte) (*secret, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &secret{
-		id:          binary.LittleEndian.Uint32(id),
+	return &Secret{
+		ID:          binary.LittleEndian.Uint32(id),
 		packets:     packets,
 		public:      identity.Public().(ed25519.PublicKey),
 		certificate: certificate,
-		seed:        digest.SeedFrom(b),
+		Seed:        digest.SeedFrom(b),
 	}, nil
 }
 
@@ -70,9 +70,9 @@ func selfSigned(identity ed25519.PrivateKey) (tls.Certificate, error) {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: identity}, err
 }
 
-// secretError returns the meaning of a failed handshake. A peer with another secret sends an alert, a
+// Meaning returns the meaning of a failed handshake. A peer with another secret sends an alert, a
 // peer without one a refusal. Any other answer is malformed.
-func secretError(err error) error {
+func Meaning(err error) error {
 	var alert tls.AlertError
 	var header tls.RecordHeaderError
 	switch {

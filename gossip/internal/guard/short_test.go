@@ -1,4 +1,4 @@
-package gossip
+package guard
 
 import (
 	"bytes"
@@ -53,7 +53,7 @@ func TestShortVectors(t *testing.T) {
 		}
 		checked := append(binary.BigEndian.AppendUint32([]byte{msgChecksummed}, crc32.ChecksumIEEE(message)), message...)
 		for _, long := range [][]byte{message, checked} {
-			if got := shorten(long); !bytes.Equal(got, packet) {
+			if got := Shorten(long); !bytes.Equal(got, packet) {
 				t.Errorf("%s: shorten(%x) = %x, want %x", v.Name, long, got, packet)
 			}
 		}
@@ -67,13 +67,13 @@ func TestShortVectors(t *testing.T) {
 
 // What has no short form is sent as it is.
 func TestWithoutAShortForm(t *testing.T) {
-	ping := pack(msgPing, "SeqNo", uint32(1), "Node", "p1")
+	ping := Pack(MsgPing, "SeqNo", uint32(1), "Node", "p1")
 	for name, b := range map[string][]byte{
 		"nothing": {}, "a checksum alone": {msgChecksummed, 0, 0, 0, 0}, "another message": deadMessage("p1", 1),
 		"several messages": append([]byte{msgCompound, 1, 0, byte(len(ping))}, ping...), "a probe and more": append(ping, 0),
-		"a probe of no name": pack(msgPing, "SeqNo", uint32(1)), "half a probe": ping[:len(ping)-1],
+		"a probe of no name": Pack(MsgPing, "SeqNo", uint32(1)), "half a probe": ping[:len(ping)-1],
 	} {
-		if got := shorten(b); !bytes.Equal(got, b) {
+		if got := Shorten(b); !bytes.Equal(got, b) {
 			t.Errorf("%s: shorten(%x) = %x", name, b, got)
 		}
 	}
@@ -90,7 +90,7 @@ func FuzzShort(f *testing.F) {
 		f.Add(unhex(f, v.Packet))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if kindOf(b) != ofProbe {
+		if len(b) == 0 || b[0]>>4 != Short {
 			return
 		}
 		long, err := lengthen(b, all.Self)
@@ -101,7 +101,7 @@ func FuzzShort(f *testing.F) {
 		if _, err := read(&u, long[0]); err != nil || u.at != len(long) {
 			t.Errorf("lengthen(%x) = %x, which is not memberlist's: %v", b, long, err)
 		}
-		if got := shorten(long); b[0]&withToken == 0 && got[0]>>4 == byte(ofProbe) && !bytes.Equal(got, b) {
+		if got := Shorten(long); b[0]&WithToken == 0 && got[0]>>4 == Short && !bytes.Equal(got, b) {
 			t.Errorf("shorten(lengthen(%x)) = %x", b, got)
 		}
 	})

@@ -1,4 +1,4 @@
-package gossip
+package guard
 
 import (
 	"encoding/binary"
@@ -20,55 +20,57 @@ import (
 // the probe came from.
 
 const (
-	shortPing = byte(ofProbe)<<4 | msgPing
-	shortAck  = byte(ofProbe)<<4 | msgAck
-	shortHead = 1 + 4 // the kind, and the number
+	Short = 2 // the upper four bits of the first byte
+
+	ShortPing = byte(Short)<<4 | MsgPing
+	ShortAck  = byte(Short)<<4 | MsgAck
+	ShortHead = 1 + 4 // the kind, and the number
 	shortTag  = 3
 
-	withToken  = 1 // added to the kind
+	WithToken  = 1 // added to the kind
 	tokenBytes = 4
 )
 
 var errOther = errors.New("a probe of another peer")
 
-// shorten returns the short form of a packet of memberlist's, or the packet itself if it has none.
-func shorten(b []byte) []byte {
+// Shorten returns the short form of a packet of memberlist's, or the packet itself if it has none.
+func Shorten(b []byte) []byte {
 	message := b
 	if len(b) > checksumHead && b[0] == msgChecksummed {
 		message = b[checksumHead:]
 	}
-	if len(message) == 0 || message[0] != msgPing && message[0] != msgAck {
+	if len(message) == 0 || message[0] != MsgPing && message[0] != MsgAck {
 		return b
 	}
 	u := unpacker{b: message, at: 1}
 	c, err := read(&u, message[0])
-	if err != nil || u.at < len(message) || message[0] == msgPing && c.name == "" {
+	if err != nil || u.at < len(message) || message[0] == MsgPing && c.Name == "" {
 		return b
 	}
-	short := binary.LittleEndian.AppendUint32([]byte{byte(ofProbe)<<4 | message[0]}, uint32(c.number))
-	if message[0] == msgAck {
+	short := binary.LittleEndian.AppendUint32([]byte{Short<<4 | message[0]}, uint32(c.number))
+	if message[0] == MsgAck {
 		return append(short, c.answer...)
 	}
-	return exchange.IDOf(c.name).AppendTag(short)
+	return exchange.IDOf(c.Name).AppendTag(short)
 }
 
 // lengthen returns the message of memberlist's for which a short one stands, to the peer called self.
 func lengthen(b []byte, self string) ([]byte, error) {
-	if len(b) < shortHead {
+	if len(b) < ShortHead {
 		return nil, fmt.Errorf("%w: a short probe of %d bytes", errNotPacked, len(b))
 	}
-	number, rest := binary.LittleEndian.Uint32(b[1:]), b[shortHead:]
+	number, rest := binary.LittleEndian.Uint32(b[1:]), b[ShortHead:]
 	switch kind := b[0] & 0xf; {
-	case kind == msgPing|withToken && len(rest) == shortTag+tokenBytes+sumBytes, kind == msgPing && len(rest) == shortTag:
+	case kind == MsgPing|WithToken && len(rest) == shortTag+tokenBytes+SumBytes, kind == MsgPing && len(rest) == shortTag:
 		rest = rest[:shortTag]
 		if string(rest) != string(exchange.IDOf(self).AppendTag(nil)) {
 			return nil, errOther
 		}
-		return pack(msgPing, "SeqNo", number, "Node", self), nil
-	case kind == msgAck|withToken && len(rest) == tokenBytes+sumBytes:
-		return pack(msgAck, "SeqNo", number, "Payload", rest[tokenBytes:]), nil
-	case kind == msgAck && len(rest) <= answerBytes:
-		return pack(msgAck, "SeqNo", number, "Payload", rest), nil
+		return Pack(MsgPing, "SeqNo", number, "Node", self), nil
+	case kind == MsgAck|WithToken && len(rest) == tokenBytes+SumBytes:
+		return Pack(MsgAck, "SeqNo", number, "Payload", rest[tokenBytes:]), nil
+	case kind == MsgAck && len(rest) <= AnswerBytes:
+		return Pack(MsgAck, "SeqNo", number, "Payload", rest), nil
 	}
 	return nil, fmt.Errorf("%w (a short one, %d, of %d bytes)", errKind, b[0]&0xf, len(b))
 }

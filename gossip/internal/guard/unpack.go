@@ -1,10 +1,12 @@
-package gossip
+package guard
 
 import (
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
+
+	"github.com/summarycache/summarycache/gossip/internal/wire"
 )
 
 // An unpacker reads MessagePack as memberlist writes it: maps from names to numbers, booleans, strings
@@ -119,19 +121,19 @@ func (u *unpacker) readInto(r io.Reader, room func(total int) error) func(n int)
 		had := len(u.b)
 		got, err := io.ReadAtLeast(r, u.b[had:cap(u.b)], n-had)
 		u.b = u.b[:had+got]
-		return unexpected(err)
+		return wire.Unexpected(err)
 	}
 }
 
-// aliveMessage returns memberlist's message that a peer is alive.
-func aliveMessage(c claim) []byte {
-	return pack(msgAlive, "Incarnation", uint32(c.incarnation), "Node", c.name,
-		"Addr", c.addr.Addr().AsSlice(), "Port", c.addr.Port(), "Meta", c.meta, "Vsn", c.versions)
+// AliveMessage returns memberlist's message that a peer is alive.
+func AliveMessage(c Claim) []byte {
+	return Pack(msgAlive, "Incarnation", uint32(c.Incarnation), "Node", c.Name,
+		"Addr", c.Addr.Addr().AsSlice(), "Port", c.Addr.Port(), "Meta", c.Meta, "Vsn", c.Versions)
 }
 
-// pack returns a message of a kind with up to 15 fields, given as names and values in turn. Values are
+// Pack returns a message of a kind with up to 15 fields, given as names and values in turn. Values are
 // numbers of 8, 16 and 32 bits, booleans, and texts of at most 65,535 bytes.
-func pack(kind byte, fields ...any) []byte {
+func Pack(kind byte, fields ...any) []byte {
 	b := []byte{kind, 0x80 | byte(len(fields)/2)}
 	text := func(n int) {
 		if n < 32 {

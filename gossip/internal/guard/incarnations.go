@@ -1,4 +1,4 @@
-package gossip
+package guard
 
 import (
 	"encoding/binary"
@@ -24,57 +24,57 @@ import (
 const (
 	incarnationFirst = 1 << 20         // the bound in 2020
 	incarnationRate  = 4               // added each second since
-	incarnationLast  = 1<<32 - 1<<28   // the last bound, from 2051 on
+	IncarnationLast  = 1<<32 - 1<<28   // the last bound, from 2051 on
 	refutesEvery     = time.Second / 2 // least time between two such refutations
 )
 
 // greatest returns the present bound for other peers. It grows faster than a peer needs to refute
 // incarnations that were accepted before.
-func (s *screen) greatest(now time.Time) uint64 {
+func (s *Screen) greatest(now time.Time) uint64 {
 	seconds := max(0, s.begun.Unix()-1577836800) // since 2020; clocks may differ
-	return min(incarnationLast, incarnationFirst+incarnationRate*uint64(seconds)+uint64(incarnationRate*now.Sub(s.begun).Seconds()))
+	return min(IncarnationLast, incarnationFirst+incarnationRate*uint64(seconds)+uint64(incarnationRate*now.Sub(s.begun).Seconds()))
 }
 
 // bounded bounds the incarnation of a claim that a peer is alive or not, and of the message b from
 // which the claim was read.
-func (s *screen) bounded(c *claim, b []byte, alive bool) error {
-	if !exchange.ValidName(c.name) {
-		return fmt.Errorf("%w: name %q", errNotPacked, c.name)
+func (s *Screen) bounded(c *Claim, b []byte, alive bool) error {
+	if !exchange.ValidName(c.Name) {
+		return fmt.Errorf("%w: name %q", errNotPacked, c.Name)
 	}
 	now := time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if c.name == s.self {
+	if c.Name == s.cfg.Self {
 		switch {
-		case c.incarnation > incarnationLast:
-			return fmt.Errorf("%w: %s, %d; at most %d", errIncarnation, c.name, c.incarnation, uint64(incarnationLast))
-		case c.incarnation >= s.own:
-			s.own = c.incarnation + 1
+		case c.Incarnation > IncarnationLast:
+			return fmt.Errorf("%w: %s, %d; at most %d", errIncarnation, c.Name, c.Incarnation, uint64(IncarnationLast))
+		case c.Incarnation >= s.own:
+			s.own = c.Incarnation + 1
 		case !alive && s.own > incarnationFirst && !s.refutes:
 			s.refutes = true
 			time.AfterFunc(refutesEvery-min(refutesEvery, now.Sub(s.refuted)), s.refute)
 		}
 		return nil
 	}
-	if most := s.greatest(now); c.incarnation > most {
+	if most := s.greatest(now); c.Incarnation > most {
 		binary.BigEndian.PutUint32(b[c.endsAt-4:], uint32(most)) // it is encoded in four bytes, or the last four of eight
-		c.incarnation = most
+		c.Incarnation = most
 	}
 	return nil
 }
 
 // refute makes memberlist refute a suspicion of this peer in its own incarnation.
-func (s *screen) refute() {
+func (s *Screen) refute() {
 	s.mu.Lock()
 	own := s.own
 	s.own++
 	s.refuted, s.refutes = time.Now(), false
 	s.mu.Unlock()
-	s.admit(pack(msgSuspect, "Incarnation", uint32(own), "Node", s.self, "From", s.self))
+	s.cfg.Admit(Pack(MsgSuspect, "Incarnation", uint32(own), "Node", s.cfg.Self, "From", s.cfg.Self))
 }
 
-// updates records that this peer takes the next incarnation by itself.
-func (s *screen) updates() {
+// Updates records that this peer takes the next incarnation by itself.
+func (s *Screen) Updates() {
 	s.mu.Lock()
 	s.own++
 	s.mu.Unlock()

@@ -1,4 +1,4 @@
-package gossip
+package secrets
 
 import (
 	"bytes"
@@ -8,6 +8,8 @@ import (
 	"os"
 	"testing"
 )
+
+var testSecret = []byte("a secret of the test cluster")
 
 // packetVectors are the keys derived from secrets, and packets sealed under them.
 type packetVectors []struct {
@@ -34,29 +36,29 @@ func readPackets(t testing.TB) packetVectors {
 
 func TestPacketVectors(t *testing.T) {
 	for _, v := range readPackets(t) {
-		r, err := newRing([]byte(v.Secret), [][]byte{[]byte("one that is accepted too")})
+		r, err := New([]byte(v.Secret), [][]byte{[]byte("one that is accepted too")})
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := r.secrets[0]
-		if got := idText(s.id); got != v.ID {
+		s := r.Secrets[0]
+		if got := Text(s.ID); got != v.ID {
 			t.Errorf("%q is named %s, want %s", v.Secret, got, v.ID)
 		}
-		if got := fmt.Sprintf("%x", s.public); got != v.Public || s.seed != v.Seed {
-			t.Errorf("%q has public key %s and seed %d, want %s and %d", v.Secret, got, s.seed, v.Public, v.Seed)
+		if got := fmt.Sprintf("%x", s.public); got != v.Public || s.Seed != v.Seed {
+			t.Errorf("%q has public key %s and seed %d, want %s and %d", v.Secret, got, s.Seed, v.Public, v.Seed)
 		}
 		plain, _ := hex.DecodeString(v.Plain)
 		sealed, _ := hex.DecodeString(v.Sealed)
-		if got := r.seal(plain); !bytes.Equal(got, sealed) || len(got) != len(plain)+sealBytes {
+		if got := r.Seal(plain); !bytes.Equal(got, sealed) || len(got) != len(plain)+SealBytes {
 			t.Errorf("seal(%x) = %x, want %x", plain, got, sealed)
 		}
-		if got := r.open(sealed); !bytes.Equal(got, plain) {
+		if got := r.Open(sealed); !bytes.Equal(got, plain) {
 			t.Errorf("open(%x) = %x, want %x", sealed, got, plain)
 		}
 		for bit := range 8 * len(sealed) {
 			bad := bytes.Clone(sealed)
 			bad[bit/8] ^= 1 << (bit % 8)
-			if got := r.open(bad); got != nil {
+			if got := r.Open(bad); got != nil {
 				t.Errorf("with bit %d flipped it still opens, as %x", bit, got)
 			}
 		}
@@ -64,13 +66,13 @@ func TestPacketVectors(t *testing.T) {
 }
 
 func BenchmarkSeal(b *testing.B) {
-	r, err := newRing(testSecret, nil)
+	r, err := New(testSecret, nil)
 	if err != nil {
 		b.Fatal(err)
 	}
 	packet := bytes.Repeat([]byte{1}, 60)
 	for b.Loop() {
-		if got := r.open(r.seal(packet)); got == nil {
+		if got := r.Open(r.Seal(packet)); got == nil {
 			b.Fatal("does not open")
 		}
 	}
@@ -85,22 +87,21 @@ func FuzzPacket(f *testing.F) {
 		f.Add(sealed[:len(sealed)-1])
 		f.Add(plain)
 	}
-	r, err := newRing(testSecret, nil)
+	r, err := New(testSecret, nil)
 	if err != nil {
 		f.Fatal(err)
 	}
-	none := &ring{}
+	none := &Ring{}
 	known := make(map[string]bool)
 	for _, v := range readPackets(f) {
 		known[v.Sealed] = v.Secret == string(testSecret)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if got := r.open(b); got != nil && !known[hex.EncodeToString(b)] {
+		if got := r.Open(b); got != nil && !known[hex.EncodeToString(b)] {
 			t.Errorf("open(%x) = %x", b, got)
 		}
-		if got := none.open(b); !bytes.Equal(got, b) {
+		if got := none.Open(b); !bytes.Equal(got, b) {
 			t.Errorf("without a secret open(%x) = %x", b, got)
 		}
-		kindOf(b)
 	})
 }
