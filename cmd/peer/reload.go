@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
@@ -41,6 +42,7 @@ func (c *reloadCommand) Run(e *environment) error {
 type reloader struct {
 	args     []string
 	level    *slog.LevelVar
+	asJSON   *atomic.Bool    // the log
 	started  context.Context // ends when the fields below are set
 	log      *slog.Logger
 	node     *node.Node
@@ -81,6 +83,7 @@ func (r *reloader) reread(dryRun bool) (report admin.ReloadReport, err error) {
 		return report, err
 	}
 	r.level.Set(cfg.LogLevel)
+	r.asJSON.Store(cfg.LogFormat == "json")
 	r.drain = cfg.Drain
 	for i, s := range settings {
 		if !slices.Contains(kept, s.Name) {

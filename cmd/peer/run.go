@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -58,13 +59,15 @@ func (c *runCommand) Run(e *environment, ctx *kong.Context, flags *config.Flags)
 	}
 	level := new(slog.LevelVar)
 	level.Set(cfg.LogLevel)
-	log := newLogger(e.stderr, cfg, level)
+	asJSON := new(atomic.Bool)
+	log := newLogger(e.stderr, level, asJSON)
+	asJSON.Store(cfg.LogFormat == "json")
 	// net/http's client logs errors that belong to no request with package log.
 	stdlog.SetFlags(0)
 	stdlog.SetOutput(slog.NewLogLogger(log.Handler(), slog.LevelDebug).Writer())
 	started, begin := context.WithCancel(context.Background())
 	defer begin()
-	r := &reloader{args: e.args, level: level, started: started, name: cfg.Name, drain: cfg.Drain, settings: settings}
+	r := &reloader{args: e.args, level: level, asJSON: asJSON, started: started, name: cfg.Name, drain: cfg.Drain, settings: settings}
 	n, err := node.Start(e.ctx, node.Options{Config: cfg, Budget: memory, Logger: log, Version: thisBuild().Version, Stdout: e.stdout, Reread: r.reread, Listeners: sockets})
 	switch {
 	case err != nil && e.ctx.Err() != nil: // stopped while starting
@@ -144,10 +147,33 @@ func tell(log *slog.Logger, err error) {
 	}
 }
 
-func newLogger(w io.Writer, cfg config.Config, level slog.Leveler) *slog.Logger {
+// newLogger returns a logger that writes JSON while asJSON is set, and text otherwise.
+func newLogger(w io.Writer, level slog.Leveler, asJSON *atomic.Bool) *slog.Logger {
 	options := &slog.HandlerOptions{Level: level}
-	if cfg.LogFormat == "json" {
-		return slog.New(slog.NewJSONHandler(w, options))
+	return slog.New(&eitherFormat{slog.NewTextHandler(w, options), slog.NewJSONHandler(w, options), asJSON})
+}
+
+// eitherFormat is two handlers, of which one is used at a time.
+type eitherFormat struct {
+	slog.Handler // text
+	json         slog.Handler
+	asJSON       *atomic.Bool
+}
+
+// Handle implements [slog.Handler].
+func (h *eitherFormat) Handle(ctx context.Context, r slog.Record) error {
+	if h.asJSON.Load() {
+		return h.json.Handle(ctx, r)
 	}
-	return slog.New(slog.NewTextHandler(w, options))
+	return h.Handler.Handle(ctx, r)
+}
+
+// WithAttrs implements [slog.Handler].
+func (h *eitherFormat) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return &eitherFormat{h.Handler.WithAttrs(attrs), h.json.WithAttrs(attrs), h.asJSON}
+}
+
+// WithGroup implements [slog.Handler].
+func (h *eitherFormat) WithGroup(name string) slog.Handler {
+	return &eitherFormat{h.Handler.WithGroup(name), h.json.WithGroup(name), h.asJSON}
 }

@@ -81,7 +81,7 @@ func (t *attempt) run() {
 	}
 	if !found && (b.state.waits() || !t.only) {
 		b.fruitless++
-		b.may.most = min(2*b.may.most, b.c.cfg.BetweenBytesTimeout)
+		b.may.most = min(2*b.may.most, b.c.tuning.Load().BetweenBytesTimeout)
 		b.may.left = b.may.most
 		if !b.reading.IsZero() {
 			b.may.left += time.Since(b.reading)

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/summarycache/summarycache/gossip/httpcache/bodies"
@@ -56,17 +57,23 @@ type Config struct {
 	// [SliceSize]; 0 = it never is. nil = [DefaultLarge] for all.
 	Large func(*http.Request) int64
 
+	Tuning
+
+	SendTimeout time.Duration // for which the origin may read nothing of a request's body
+
+	Now    func() time.Time // the wall clock, which may jump; nil = time.Now
+	Logger *slog.Logger     // nil = discard
+}
+
+// A Tuning is the part of a [Config] that [Cache.Tune] can change while requests are under way.
+type Tuning struct {
 	// SiblingMaxAge is how long a sibling's answer is served without asking the origin,
 	// whatever lifetime it has; 0 = as long as it is fresh. Of siblings' answers, one in Compare
 	// is compared with the origin's after it was served; 0 = none.
 	SiblingMaxAge time.Duration
 	Compare       int
 
-	SendTimeout         time.Duration // for which the origin may read nothing of a request's body
 	BetweenBytesTimeout time.Duration // for which the origin or a sibling may pause in a body, if no other source can continue it
-
-	Now    func() time.Time // the wall clock, which may jump; nil = time.Now
-	Logger *slog.Logger     // nil = discard
 }
 
 // A Coalescer, such as [sibling.Coalescer], knows which sibling is fetching, or has just fetched, a
@@ -96,6 +103,7 @@ type Cache struct {
 	Counters
 
 	cfg         Config
+	tuning      atomic.Pointer[Tuning]
 	log         *slog.Logger
 	store       Store
 	variants    *rfc9111.Variants
@@ -149,6 +157,7 @@ func New(cfg Config) (*Cache, error) {
 	c := &Cache{cfg: cfg, log: cfg.Logger, variants: rfc9111.NewVariants(),
 		fetches: make(map[string]*fetch), arriving: make(map[string]*fetch), comparing: make(chan struct{}, maxComparisons), unasked: make(chan struct{}, maxUnasked),
 		opened: time.Now(), clock: 1 + rand.Int64N(math.MaxInt64), via: []string{"1.1 " + cfg.Name}}
+	c.Tune(cfg.Tuning)
 	c.buffers.New = func() any { return new([bufferSize]byte) }
 	c.texts.New = func() any { return new(bytes.Buffer) }
 	c.large.limit, c.unsliced.limit = maxLarge, maxUnsliced
@@ -176,6 +185,12 @@ func New(cfg Config) (*Cache, error) {
 	}
 	return c, nil
 }
+
+// Tune changes the settings that can change. Answers that are being sent may keep the former ones.
+func (c *Cache) Tune(t Tuning) { c.tuning.Store(&t) }
+
+// Tuning returns what Tune has set.
+func (c *Cache) Tuning() Tuning { return *c.tuning.Load() }
 
 var errStopped = errors.New("cache: closed")
 

@@ -23,7 +23,7 @@ const (
 // compareSome compares one in Config.Compare of the siblings' answers with the origin's,
 // in the background. It is chosen at random, so that a sibling can't predict it.
 func (c *Cache) compareSome(f *fetch, obj bodies.Object, e *entry) {
-	if e.given == nil || c.cfg.Compare <= 0 || rand.IntN(c.cfg.Compare) != 0 {
+	if e.given == nil || c.tuning.Load().Compare <= 0 || rand.IntN(c.tuning.Load().Compare) != 0 {
 		return
 	}
 	select {

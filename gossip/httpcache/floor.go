@@ -54,7 +54,7 @@ func (c *Cache) betweenBytes(a *answer) time.Duration {
 	if of == "text/event-stream" || of == "application/grpc" || strings.HasPrefix(of, "application/grpc+") {
 		return forever
 	}
-	return c.cfg.BetweenBytesTimeout
+	return c.tuning.Load().BetweenBytesTimeout
 }
 
 // A pausing body may be waited for as long as its allowance says, and no longer.

@@ -210,7 +210,7 @@ func (b *body) mayResume() bool {
 // this header. For an origin that pauses each time, that ends after a while. b.mu is held.
 func (b *body) replaceable() bool {
 	return (b.w != nil || b.size > 0 || b.from.sibling != nil) && b.at == 0 && b.f.delivered() && b.repr.StrongValidator() == "" &&
-		b.c.now().steady-b.f.r.now.steady < 2*b.c.cfg.BetweenBytesTimeout
+		b.c.now().steady-b.f.r.now.steady < 2*b.c.tuning.Load().BetweenBytesTimeout
 }
 
 // wakeUp advertises the arriving body, and acts if its source makes too little progress.
@@ -246,7 +246,7 @@ func (b *body) limit() time.Duration {
 	if b.w == nil {
 		return b.c.betweenBytes(b.from)
 	}
-	return b.c.cfg.BetweenBytesTimeout
+	return b.c.tuning.Load().BetweenBytesTimeout
 }
 
 // alone reports whether the source is the origin and there is a single client.

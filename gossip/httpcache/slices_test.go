@@ -63,7 +63,7 @@ func newSliceWorld(t *testing.T, size int, names ...string) *sliceWorld {
 				}
 			}
 		}
-		c, err := New(Config{Name: name, Transport: w, Siblings: siblings, BetweenBytesTimeout: 20 * time.Second,
+		c, err := New(Config{Name: name, Transport: w, Siblings: siblings, Tuning: Tuning{BetweenBytesTimeout: 20 * time.Second},
 			Advertise: tell(1), Withdraw: tell(-1),
 			Recode:      func(*http.Request, http.Header) func(*http.Response) bool { return nil },
 			Invalidates: func(string, *url.URL, int, http.Header) []string { return nil },
@@ -531,7 +531,7 @@ func TestSlicesCompared(t *testing.T) {
 			w := newSliceWorld(t, size, "a", "b")
 			defer w.close()
 			b := w.caches["b"]
-			b.cfg.Compare = 1
+			b.Tune(Tuning{Compare: 1, BetweenBytesTimeout: 20 * time.Second})
 			w.get("a", "Range: bytes=3000000-")
 			synctest.Wait() // until all of it is stored
 			w.asked()

@@ -97,8 +97,8 @@ func (c *Cache) stated(a *answer) {
 	s, err := parseStatement(a.header)
 	delete(a.header, statementField)
 	a.given = &given{by: a.sibling.Peer, at: a.received, left: rfc9111.MaxDelta}
-	if c.cfg.SiblingMaxAge > 0 {
-		a.given.left = c.cfg.SiblingMaxAge
+	if c.tuning.Load().SiblingMaxAge > 0 {
+		a.given.left = c.tuning.Load().SiblingMaxAge
 	}
 	if err != nil || s == nil {
 		a.unusable = err != nil

@@ -162,7 +162,7 @@ func (m *model) open() *Cache {
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	c, err := New(Config{Name: "a", Transport: m, Siblings: siblings, BetweenBytesTimeout: 20 * time.Second,
+	c, err := New(Config{Name: "a", Transport: m, Siblings: siblings, Tuning: Tuning{BetweenBytesTimeout: 20 * time.Second},
 		Recode:      func(*http.Request, http.Header) func(*http.Response) bool { return nil },
 		Invalidates: func(string, *url.URL, int, http.Header) []string { return nil },
 		Open:        func(h bodies.Hooks) (Store, error) { return memstore.New(2<<20, h), nil },

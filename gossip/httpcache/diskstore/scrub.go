@@ -21,21 +21,43 @@ const (
 // The scrubber drops from the system's page cache what it has brought there.
 type scrubber struct {
 	store *Store
-	pass  time.Duration
-	debt  int64 // bytes read since the last pause
+	pass  atomic.Int64 // nanoseconds; 0 = nothing is read
+	debt  int64        // bytes read since the last pause
 	stop  chan struct{}
+	other chan struct{} // has an item when pass has changed
 	done  sync.WaitGroup
 
 	passes, bytes atomic.Uint64
 }
 
 func newScrubber(s *Store, pass time.Duration) *scrubber {
-	c := &scrubber{store: s, pass: max(pass, time.Second), stop: make(chan struct{})}
-	if pass > 0 {
-		c.done.Go(c.run)
-	}
+	c := &scrubber{store: s, stop: make(chan struct{}), other: make(chan struct{}, 1)}
+	c.pass.Store(int64(atLeast(pass)))
+	c.done.Go(c.run)
 	return c
 }
+
+// set changes the time of a pass; 0 = nothing is read.
+func (c *scrubber) set(pass time.Duration) {
+	if c.pass.Swap(int64(atLeast(pass))) == int64(atLeast(pass)) {
+		return
+	}
+	select {
+	case c.other <- struct{}{}: // ends a pause
+	default:
+	}
+}
+
+// atLeast returns a second, or the time of a pass if that is longer or 0.
+func atLeast(pass time.Duration) time.Duration {
+	if pass == 0 {
+		return 0
+	}
+	return max(pass, time.Second)
+}
+
+// Scrub changes the time in which the whole store is read; see [Options].
+func (s *Store) Scrub(pass time.Duration) { s.scrub.set(pass) }
 
 func (c *scrubber) close() {
 	close(c.stop)
@@ -46,7 +68,14 @@ func (c *scrubber) close() {
 func (c *scrubber) run() {
 	for part := rand.Uint64N(scrubParts); ; c.passes.Add(1) {
 		for range scrubParts {
-			end := time.Now().Add(c.pass / scrubParts)
+			for c.pass.Load() == 0 { // until it is set, or close
+				select {
+				case <-c.other:
+				case <-c.stop:
+					return
+				}
+			}
+			end := time.Now().Add(time.Duration(c.pass.Load()) / scrubParts)
 			if !c.segments(part) || !c.files(part) || !c.sleep(time.Until(end)) {
 				return
 			}
@@ -62,6 +91,8 @@ func (c *scrubber) sleep(d time.Duration) bool {
 	select {
 	case <-timer.C:
 		return true
+	case <-c.other:
+		return true
 	case <-c.stop:
 		return false
 	}
@@ -75,7 +106,7 @@ func (c *scrubber) throttle(n int64) bool {
 		return true
 	}
 	all := max(float64(c.store.held()), 1)
-	share := time.Duration(min(float64(c.debt)/all, 1./scrubParts) * float64(c.pass))
+	share := time.Duration(min(float64(c.debt)/all, 1./scrubParts) * float64(c.pass.Load()))
 	bound := time.Duration(c.debt) * time.Second / scrubRate
 	c.debt = 0
 	return c.sleep(max(share, bound))

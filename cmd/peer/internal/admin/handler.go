@@ -31,12 +31,14 @@ func Handler(source Source, durations *Durations, access func() Access) http.Han
 		plain(w, http.StatusOK, StatusText(s)+"\n"+MembersText(s))
 	})
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry(status, durations), promhttp.HandlerOpts{}))
-	if access().Profiles {
-		mux.HandleFunc("GET /debug/pprof/", pprof.Index)
-		mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
-		mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
-		mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
-		mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	for path, show := range map[string]http.HandlerFunc{"": pprof.Index, "cmdline": pprof.Cmdline, "profile": pprof.Profile, "symbol": pprof.Symbol, "trace": pprof.Trace} {
+		mux.HandleFunc("GET /debug/pprof/"+path, func(w http.ResponseWriter, r *http.Request) {
+			if !access().Profiles {
+				http.NotFound(w, r)
+				return
+			}
+			show(w, r)
+		})
 	}
 	return guard(access, http.NewCrossOriginProtection().Handler(mux))
 }

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"os"
 	"strings"
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/accesslog"
+	"github.com/summarycache/summarycache/cmd/peer/internal/config"
 	"github.com/summarycache/summarycache/cmd/peer/internal/conn"
 	"github.com/summarycache/summarycache/cmd/peer/internal/control"
 	"github.com/summarycache/summarycache/cmd/peer/internal/peertls"
@@ -34,9 +34,11 @@ func (n *Node) acquire(o Options) error {
 	if err := n.trace(); err != nil {
 		return err
 	}
-	if err := n.openAccessLog(o); planted.Fault != "access-log-error-dropped" && err != nil {
+	access, err := n.openAccessLog(n.config())
+	if planted.Fault != "access-log-error-dropped" && err != nil {
 		return err
 	}
+	n.access.Store(access)
 	n.useSecrets(n.config())
 	n.shares = conn.Share(n.config().MaxConnections, n.budget)
 	n.roster = &roster{members: func() []gossip.Member { return n.gossip.Members() }, secure: n.config().PeerTLS != nil, log: n.log}
@@ -68,18 +70,16 @@ func (n *Node) trace() (err error) {
 	return nil
 }
 
-func (n *Node) openAccessLog(o Options) (err error) {
-	if n.config().AccessLog == "" {
-		return nil
+// openAccessLog opens the access log of a configuration; nil = it has none.
+func (n *Node) openAccessLog(c *config.Config) (*accesslog.Log, error) {
+	if c.AccessLog == "" {
+		return nil, nil
 	}
-	to := o.Stdout
-	if to == nil {
-		to = os.Stdout
+	l, err := accesslog.Open(c.AccessLog, c.AccessLogFormat == "json", n.stdout, n.log)
+	if err != nil {
+		return nil, fmt.Errorf("--access-log: %w", err)
 	}
-	if n.access, err = accesslog.Open(n.config().AccessLog, n.config().AccessLogFormat == "json", to, n.log); err != nil {
-		return fmt.Errorf("--access-log: %w", err)
-	}
-	return nil
+	return l, nil
 }
 
 // listen opens the ports for clients, siblings and operators.
@@ -140,10 +140,9 @@ func (n *Node) proxyConfig(o Options) proxy.Config {
 		Settings: n.settings(n.config()),
 		Config: httpcache.Config{
 			Name: n.config().Name, Cluster: n.invalidator, Others: n.living,
-			Advertise:     n.holdings.Retain,
-			Withdraw:      func(identity string) { n.holdings.Release(identity) },
-			SiblingMaxAge: n.config().SiblingMaxAge, Compare: n.config().SiblingCompare,
-			SendTimeout: n.config().SendTimeout, BetweenBytesTimeout: n.config().BetweenBytesTimeout,
+			Advertise: n.holdings.Retain,
+			Withdraw:  func(identity string) { n.holdings.Release(identity) },
+			Tuning:    tuning(n.config()), SendTimeout: n.config().SendTimeout,
 			Now: o.Now, Logger: n.log,
 		},
 		Store: diskstore.Options{
@@ -163,8 +162,8 @@ func (n *Node) proxyConfig(o Options) proxy.Config {
 	c.Observe = func(e proxy.Event) {
 		n.durations.Observe(e)
 		n.past.Observe(e)
-		if n.access != nil {
-			n.access.Observe(e)
+		if access := n.access.Load(); access != nil {
+			access.Observe(e)
 		}
 	}
 	c.Dial = guarded(n.dial(o), n.proxyAccess)

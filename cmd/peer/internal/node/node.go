@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -88,8 +89,9 @@ type Node struct {
 	control     *control.Control
 	squids      *squid.Neighbours
 	forSquids   *squid.Publisher
-	tracing     *tracing.Tracer // nil = off
-	access      *accesslog.Log  // nil = none
+	tracing     *tracing.Tracer               // nil = off
+	stdout      io.Writer                     // for an access log
+	access      atomic.Pointer[accesslog.Log] // nil = none
 	durations   *admin.Durations
 	past        admin.Past
 	history     admin.History
@@ -149,7 +151,10 @@ func assemble(o Options) *Node {
 		watchdog: health.NewWatchdog(cmp.Or(o.HangLimit, hangLimit)), lateness: health.NewLateness(),
 	}
 	n.configure(o.Config)
-	n.reread = o.Reread
+	n.reread, n.stdout = o.Reread, o.Stdout
+	if n.stdout == nil {
+		n.stdout = os.Stdout
+	}
 	n.reloads.Store(&admin.Reloading{At: n.started, Good: n.started})
 	if n.budget == nil {
 		n.budget = budget.New(math.MaxInt64)
@@ -346,8 +351,8 @@ func (n *Node) release() error {
 	if n.proxy != nil {
 		errs = append(errs, n.proxy.Close())
 	}
-	if n.access != nil {
-		errs = append(errs, n.access.Close())
+	if access := n.access.Load(); access != nil {
+		errs = append(errs, access.Close())
 	}
 	if n.peers != nil {
 		n.peers.CloseIdleConnections()

@@ -11,14 +11,14 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
 	"github.com/summarycache/summarycache/cmd/peer/internal/config"
 	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
+	"github.com/summarycache/summarycache/gossip/httpcache"
 )
 
 // fixed has the names of the settings that a running node keeps as they were at its start.
 var fixed = []string{
 	"name", "listen", "admin", "gossip", "advertise", "https", "store", "digests", // where it is and what it has open
 	"memory-limit", "memory-size", "max-connections", "max-header-size", "send-timeout", // what was divided then
-	"objects", "false-positives", "publish", "squid-peer", "sibling-max-age", "sibling-compare", "between-bytes-timeout", "scrub",
-	"access-log", "access-log-format", "log-format", "profiles", "otlp-endpoint", "join-timeout",
+	"objects", "false-positives", "publish", "squid-peer", "otlp-endpoint", "join-timeout",
 }
 
 // config returns the configuration that is in effect. It must not be changed.
@@ -42,6 +42,11 @@ func (n *Node) settings(c *config.Config) proxy.Settings {
 		s.AllowConnect = func(_, port string) bool { return n.proxyAccess().Port(port) }
 	}
 	return s
+}
+
+// tuning returns what the cache can change while it runs.
+func tuning(c *config.Config) httpcache.Tuning {
+	return httpcache.Tuning{SiblingMaxAge: c.SiblingMaxAge, Compare: c.SiblingCompare, BetweenBytesTimeout: cmp.Or(c.BetweenBytesTimeout, time.Minute)}
 }
 
 // Reload reads the configuration again and applies what can change.
@@ -102,6 +107,17 @@ func (n *Node) Apply(next config.Config, dryRun bool) (files, kept []string, err
 	if dryRun {
 		return files, kept, nil
 	}
+	access := n.access.Load()
+	if next.AccessLog != old.AccessLog || next.AccessLogFormat != old.AccessLogFormat {
+		if access, err = n.openAccessLog(&next); err != nil {
+			return nil, nil, err
+		}
+	}
+	defer func() {
+		if err != nil && access != nil && access != n.access.Load() {
+			access.Close()
+		}
+	}()
 	// Nothing fails from here on: the configuration was checked before.
 	if err := n.proxy.Store().Resize(next.StoreSize); err != nil {
 		return nil, nil, fmt.Errorf("--store-size: %s", strings.TrimPrefix(err.Error(), "store: "))
@@ -119,14 +135,21 @@ func (n *Node) Apply(next config.Config, dryRun bool) (files, kept []string, err
 	next.Traces, next.TraceHeader, next.TraceTimeout = old.Traces, old.TraceHeader, old.TraceTimeout
 	n.configure(next)
 	n.proxy.Configure(n.settings(n.config()))
+	n.proxy.Tune(tuning(n.config()))
+	n.proxy.Store().Scrub(next.Scrub)
+	if former := n.access.Swap(access); former != nil && former != access {
+		if err := former.Close(); err != nil {
+			n.log.Warn("the former access log could not be closed", "err", err)
+		}
+	}
 	return files, kept, nil
 }
 
 // ReopenAccessLog opens the file at the path of the access log again. After an error, the log
 // continues in the former file.
 func (n *Node) ReopenAccessLog() error {
-	if n.access == nil {
-		return nil
+	if access := n.access.Load(); access != nil {
+		return access.Reopen()
 	}
-	return n.access.Reopen()
+	return nil
 }

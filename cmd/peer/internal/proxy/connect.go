@@ -82,7 +82,7 @@ func (h *Handler) tunnel(w http.ResponseWriter, r *http.Request, status int, hea
 	early := make([]byte, buf.Reader.Buffered()) // what the client sent before our answer
 	io.ReadFull(buf.Reader, early)
 	if _, res.Err = target.Write(early); res.Err == nil {
-		res.Bytes = splice(client, target, h.cfg.BetweenBytesTimeout)
+		res.Bytes = splice(client, target, h.cache.Tuning().BetweenBytesTimeout)
 		h.cache.Counters.BytesFromOrigins.Add(uint64(res.Bytes))
 	}
 	return res

@@ -12,6 +12,7 @@ import (
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/canonical"
 	"github.com/summarycache/summarycache/cmd/peer/internal/rules"
+	"github.com/summarycache/summarycache/gossip/httpcache"
 )
 
 // Settings are the part of a [Config] that [Handler.Configure] can change while requests are under way.
@@ -76,6 +77,9 @@ func (h *Handler) Configure(s Settings) {
 		old.leave(v)
 	}
 }
+
+// Tune changes the settings of the cache that can change.
+func (h *Handler) Tune(t httpcache.Tuning) { h.cache.Tune(t) }
 
 // connectOrigins makes the transports to the origins of v, except those that it takes from old.
 func (h *Handler) connectOrigins(v, old *view) {
