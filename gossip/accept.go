@@ -31,7 +31,7 @@ const (
 // acceptor accepts streams on the node's port, within limits, and hands each to the part of the
 // node that its first byte selects.
 type acceptor struct {
-	n        *Node
+	g        *group
 	listener net.Listener
 
 	mu      sync.Mutex
@@ -42,8 +42,8 @@ type acceptor struct {
 	accepted, refused, strange atomic.Int64
 }
 
-func newAcceptor(n *Node, listener net.Listener) *acceptor {
-	return &acceptor{n: n, listener: listener, conns: make(map[*accepted]struct{}), perHost: make(map[netip.Addr]int)}
+func newAcceptor(g *group, listener net.Listener) *acceptor {
+	return &acceptor{g: g, listener: listener, conns: make(map[*accepted]struct{}), perHost: make(map[netip.Addr]int)}
 }
 
 // accepted is a connection that counts towards the limits until it is closed.
@@ -73,7 +73,7 @@ func (a *acceptor) loop() {
 			if errors.Is(err, net.ErrClosed) {
 				return
 			}
-			a.n.log.Error("accepting a connection failed", "err", err)
+			a.g.log.Error("accepting a connection failed", "err", err)
 			time.Sleep(delay)
 			delay = min(2*delay, time.Second)
 			continue
@@ -91,8 +91,8 @@ const perStream = 24 << 10
 // admit registers a connection, or closes it if there are too many. Beyond a limit, the oldest
 // connection that has sent nothing yet is closed to make room.
 func (a *acceptor) admit(c net.Conn) *accepted {
-	from, limits := guard.AddrOf(c.RemoteAddr()), a.n.cfg.Limits
-	conn := &accepted{Conn: a.n.meters.whole(c), a: a, from: from, since: time.Now()}
+	from, limits := guard.AddrOf(c.RemoteAddr()), a.g.cfg.Limits
+	conn := &accepted{Conn: a.g.meters.whole(c), a: a, from: from, since: time.Now()}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	hostFull := a.perHost[from] >= limits.ConnsPerHost
@@ -106,9 +106,9 @@ func (a *acceptor) admit(c net.Conn) *accepted {
 		}
 	}
 	switch {
-	case a.n.ctx.Err() != nil: // see close
+	case a.g.ctx.Err() != nil: // see close
 	case len(a.conns) >= limits.Conns || a.perHost[from] >= limits.ConnsPerHost || !granted:
-		a.n.log.Warn("too many connections", "from", from, "connections", len(a.conns))
+		a.g.log.Warn("too many connections", "from", from, "connections", len(a.conns))
 	default:
 		a.accepted.Add(1)
 		a.conns[conn] = struct{}{}
@@ -139,7 +139,7 @@ func (a *acceptor) drop(c *accepted) {
 		return
 	}
 	delete(a.conns, c)
-	a.n.cfg.Limits.StreamMemory.Give(perStream)
+	a.g.cfg.Limits.StreamMemory.Give(perStream)
 	if a.perHost[c.from]--; a.perHost[c.from] == 0 {
 		delete(a.perHost, c.from)
 	}
@@ -155,7 +155,7 @@ func (a *acceptor) close() {
 
 // expel closes the connections that were authenticated by a secret that is no longer accepted.
 func (a *acceptor) expel() {
-	a.closeConns(func(c *accepted) bool { return c.public != nil && !a.n.ring.Load().Accepts(c.public) })
+	a.closeConns(func(c *accepted) bool { return c.public != nil && !a.g.ring.Load().Accepts(c.public) })
 }
 
 func (a *acceptor) closeConns(match func(*accepted) bool) {
@@ -193,7 +193,7 @@ func (a *acceptor) sort(c *accepted) {
 	a.mu.Lock()
 	c.spoken = true
 	a.mu.Unlock()
-	stream := a.n.ring.Load().Stream
+	stream := a.g.ring.Load().Stream
 	switch {
 	case err != nil:
 	case stream != nil && first == firstTLS:
@@ -212,9 +212,9 @@ func (a *acceptor) sort(c *accepted) {
 		c.Close()
 	case first == firstMemberlist:
 		conn.SetReadDeadline(time.Time{})
-		a.n.transport.handOver(a.n.meters.members(conn))
+		a.g.transport.handOver(a.g.meters.members(conn))
 	case first == firstExchange:
-		a.n.serve(newConn(conn, &a.n.meters))
+		a.g.serve(newConn(conn, &a.g.meters))
 		c.Close()
 	default:
 		a.strange.Add(1)
@@ -233,8 +233,8 @@ func (a *acceptor) unwrap(conn *accepted, c *peeked, config *tls.Config) (*peeke
 	}
 	if err != nil {
 		if !brokeOff(err) {
-			a.n.log.Error("refused a peer that does not prove to have this cluster's secret",
-				"from", conn.from, "member", membersAt{a.n, conn.from}, "err", err)
+			a.g.log.Error("refused a peer that does not prove to have this cluster's secret",
+				"from", conn.from, "member", membersAt{a.g, conn.from}, "err", err)
 		}
 		return nil, 0, err
 	}
@@ -257,7 +257,7 @@ func brokeOff(err error) bool {
 func (a *acceptor) prove(c *accepted, public ed25519.PublicKey) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if !a.n.ring.Load().Accepts(public) {
+	if !a.g.ring.Load().Accepts(public) {
 		return exchange.ErrSecret
 	}
 	c.public = public
@@ -270,7 +270,7 @@ func (a *acceptor) prove(c *accepted, public ed25519.PublicKey) error {
 func (a *acceptor) refuse(c *peeked, from netip.Addr, logged, text string) {
 	defer c.Close()
 	a.strange.Add(1)
-	a.n.log.Error(logged, "from", from, "member", membersAt{a.n, from})
+	a.g.log.Error(logged, "from", from, "member", membersAt{a.g, from})
 	c.SetDeadline(time.Now().Add(time.Second))
 	r := exchange.Refusal{Err: exchange.ErrSecret, Text: text}
 	if _, err := c.Write(r.AppendTo(nil)); err == nil {

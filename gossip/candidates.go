@@ -57,18 +57,18 @@ func (n *Node) CandidatesByKey(dst []Candidate, k digest.Key) []Candidate {
 }
 
 // lookup appends to dst the peers that probably have a key, and sorts dst[start:].
-func (n *Node) lookup(dst []Candidate, start int, k digest.Key) []Candidate {
+func (h *host) lookup(dst []Candidate, start int, k digest.Key) []Candidate {
 	var buf [maxMatches]index.Match
-	return n.rank(dst, start, n.index.Lookup(buf[:0], k), k)
+	return h.rank(dst, start, h.index.Lookup(buf[:0], k), k)
 }
 
 // rank appends to dst the matches that are candidates and not in dst[start:], ranked for a key, and
 // sorts dst[start:].
-func (n *Node) rank(dst []Candidate, start int, matches []index.Match, k digest.Key) []Candidate {
+func (h *host) rank(dst []Candidate, start int, matches []index.Match, k digest.Key) []Candidate {
 	if len(matches) == 0 {
 		return dst
 	}
-	table, now, others := *n.members.Load(), time.Now(), dst[start:]
+	table, now, others := *h.members.Load(), time.Now(), dst[start:]
 	for _, match := range matches {
 		c, ok := candidate(table, match, now, k)
 		if ok && !slices.ContainsFunc(others, func(o Candidate) bool { return o.Peer == c.Peer }) {

@@ -22,13 +22,13 @@ const (
 )
 
 // dial opens a stream to another peer's port, in TLS if there is a secret.
-func (n *Node) dial(ctx context.Context, addr string) (net.Conn, error) {
-	c, err := n.cfg.Network.Dial(ctx, addr)
+func (g *group) dial(ctx context.Context, addr string) (net.Conn, error) {
+	c, err := g.cfg.Network.Dial(ctx, addr)
 	if err != nil {
 		return nil, err
 	}
-	c = n.meters.whole(c)
-	stream := n.ring.Load().Stream
+	c = g.meters.whole(c)
+	stream := g.ring.Load().Stream
 	if stream == nil {
 		return c, nil
 	}
@@ -41,25 +41,25 @@ func (n *Node) dial(ctx context.Context, addr string) (net.Conn, error) {
 }
 
 // connect opens a stream to the peer at addr and exchanges hello and welcome.
-func (n *Node) connect(ctx context.Context, addr string, joining bool) (*conn, exchange.Welcome, error) {
+func (g *group) connect(ctx context.Context, addr string, joining bool) (*conn, exchange.Welcome, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialWait)
 	defer cancel()
-	under, seeds := n.ring.Load(), n.digestSeeds()
-	c, err := n.dial(ctx, addr)
+	under, seeds := g.ring.Load(), g.digestSeeds()
+	c, err := g.dial(ctx, addr)
 	if err != nil {
 		return nil, exchange.Welcome{}, unreachable(err)
 	}
 	stop := context.AfterFunc(ctx, func() { c.Close() })
-	w := newConn(c, &n.meters)
+	w := newConn(c, &g.meters)
 	w.under = under
 	welcome, err := w.greet(exchange.Hello{
 		MinVersion:  exchange.ProtocolVersion,
 		MaxVersion:  exchange.ProtocolVersion,
 		Joining:     joining,
-		Incarnation: n.incarnation.Load(),
+		Incarnation: g.incarnation.Load(),
 		Canary:      canaryOf(seeds[0]),
-		Name:        n.cfg.Name,
-		Address:     n.advertise.String(),
+		Name:        g.cfg.Name,
+		Address:     g.advertise.String(),
 	})
 	if !stop() && (err == nil || errors.Is(err, net.ErrClosed)) {
 		err = fmt.Errorf("no answer in time: %w", ctx.Err())
@@ -164,108 +164,49 @@ func (p *pool) empty() { p.prune(time.Now().Add(time.Second)) }
 // it returns the part that arrived with the error. The other side may have closed a connection
 // from the pool: then request tries another.
 //
-// c claims the memory of the answer, which the caller releases.
-func (n *Node) request(name, addr string, frame []byte, c *incoming) (exchange.FrameType, []byte, error) {
+// room claims the memory of the answer.
+func (g *group) request(name, addr string, frame []byte, room func(bytes int) error) (exchange.FrameType, []byte, error) {
 	for {
-		w := n.pool.take(addr)
+		w := g.pool.take(addr)
 		kept := w != nil
 		if !kept {
 			var welcome exchange.Welcome
 			var err error
-			if w, welcome, err = n.connect(n.ctx, addr, false); err != nil {
+			if w, welcome, err = g.connect(g.ctx, addr, false); err != nil {
 				return 0, nil, err
 			}
-			n.meet(welcome.Name, welcome.Incarnation, welcome.Address, guard.AddrOf(w.RemoteAddr()))
+			g.meet(welcome.Name, welcome.Incarnation, welcome.Address, guard.AddrOf(w.RemoteAddr()))
 			if welcome.Name != name {
 				w.Close()
 				return 0, nil, fmt.Errorf("%w: the peer at %s is %s", ErrUnreachable, addr, welcome.Name)
 			}
 		}
-		t, payload, err := n.roundTrip(w, frame, c)
+		t, payload, err := g.roundTrip(w, frame, room)
 		if err == nil {
-			n.pool.put(addr, w, n.ring.Load())
+			g.pool.put(addr, w, g.ring.Load())
 			return t, payload, nil
 		}
 		w.Close()
-		if !kept || len(payload) > 0 || n.ctx.Err() != nil || errors.Is(err, digest.ErrTooLarge) {
+		if !kept || len(payload) > 0 || g.ctx.Err() != nil || errors.Is(err, digest.ErrTooLarge) {
 			return t, payload, err
 		}
 	}
 }
 
-func (n *Node) roundTrip(w *conn, frame []byte, c *incoming) (exchange.FrameType, []byte, error) {
-	stop := context.AfterFunc(n.ctx, func() { w.Close() })
+func (g *group) roundTrip(w *conn, frame []byte, room func(bytes int) error) (exchange.FrameType, []byte, error) {
+	stop := context.AfterFunc(g.ctx, func() { w.Close() })
 	defer stop()
 	if err := w.writeAll(frame); err != nil {
 		return 0, nil, err
 	}
-	w.room = c.room
+	w.room = room
 	defer func() { w.room = nil }()
-	return w.readFrame(answerWait, n.cfg.Limits.DigestBytes+exchange.MaxAdvert)
-}
-
-// fetch does a fetch for the engine.
-func (n *Node) fetch(f exchange.Fetch) {
-	c := incoming{of: &n.digests}
-	r := n.get(f, &c)
-	if r.Err == nil && r.Filter != nil {
-		r.Err = n.digests.add(f.Base, r.Filter, c.bytes)
-		c.bytes = 0
-		if r.Err != nil {
-			r.Filter, r.Delta = nil, nil
-		}
-	}
-	c.release()
-	n.update(func(e *exchange.Engine) { e.FetchDone(time.Now(), f.Number, r) })
-}
-
-func (n *Node) get(f exchange.Fetch, c *incoming) exchange.Result {
-	if f.Step != nil {
-		return exchange.DecodeChange(f, n.digestLimits)
-	}
-	addr, ok := n.addressOf(f.Source)
-	if !ok {
-		return exchange.Result{Err: ErrUnreachable}
-	}
-	t, payload, err := n.request(f.Source, addr, f.Get.AppendTo(nil), c)
-	if err != nil && len(payload) > 0 {
-		return exchange.DecodeBroken(f, t, payload)
-	}
-	if err != nil {
-		return exchange.Result{Err: err}
-	}
-	return exchange.DecodeAnswer(f, t, payload, n.digestLimits, n.digestSeeds()...)
-}
-
-// sync does a sync for the engine.
-func (n *Node) sync(s exchange.Sync) {
-	heads, err := n.vector(s)
-	n.update(func(e *exchange.Engine) { e.SyncDone(time.Now(), s.Peer, heads, err) })
-	if err == nil {
-		n.recall(s.Peer)
-	}
-}
-
-func (n *Node) vector(s exchange.Sync) ([]exchange.Head, error) {
-	addr, ok := n.addressOf(s.Peer)
-	if !ok {
-		return nil, ErrUnreachable
-	}
-	c := incoming{of: &n.digests}
-	defer c.release()
-	t, payload, err := n.request(s.Peer, addr, exchange.AppendVector(nil, exchange.FrameSync, s.Heads), &c)
-	if err != nil {
-		return nil, err
-	}
-	if t != exchange.FrameVector {
-		return nil, fmt.Errorf("%w: %v in answer to sync", exchange.ErrMalformed, t)
-	}
-	return exchange.DecodeVector(payload)
+	return w.readFrame(answerWait, g.cfg.Limits.DigestBytes+exchange.MaxAdvert)
 }
 
 // addressOf returns the gossip address of a live member.
-func (n *Node) addressOf(name string) (string, bool) {
-	m := n.live(name)
+func (g *group) addressOf(name string) (string, bool) {
+	m := g.live(name)
 	if m == nil {
 		return "", false
 	}

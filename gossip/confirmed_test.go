@@ -25,7 +25,7 @@ func TestOnlyAPeerChangesItsMetadata(t *testing.T) {
 				packet, end := stranger(c)
 				defer end()
 				p3 := c.nodes["p3"]
-				meta, err := exchange.DecodeMeta(delegate{p3}.NodeMeta(0))
+				meta, err := exchange.DecodeMeta(delegate{p3.group}.NodeMeta(0))
 				if err != nil {
 					t.Fatal(err)
 				}

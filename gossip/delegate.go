@@ -16,7 +16,7 @@ import (
 
 // delegate has the methods that memberlist calls, from its packet loop and under its own locks. So
 // they copy, queue and return, and never call memberlist.
-type delegate struct{ n *Node }
+type delegate struct{ g *group }
 
 var (
 	_ memberlist.Delegate         = delegate{}
@@ -30,28 +30,15 @@ func (d delegate) NodeMeta(limit int) []byte {
 	m := exchange.Meta{
 		MinVersion:  exchange.ProtocolVersion,
 		MaxVersion:  exchange.ProtocolVersion,
-		Incarnation: d.n.incarnation.Load(),
-		Canary:      canaryOf(d.n.digestSeeds()[0]),
-		Service:     d.n.cfg.Service,
-		Secrets:     d.n.ring.Load().IDs(),
+		Incarnation: d.g.incarnation.Load(),
+		Canary:      canaryOf(d.g.digestSeeds()[0]),
+		Service:     d.g.cfg.Service,
+		Secrets:     d.g.ring.Load().IDs(),
 	}
-	if d.n.signs != nil {
-		m.Key = d.n.signs.Public().(ed25519.PublicKey)
+	if d.g.signs != nil {
+		m.Key = d.g.signs.Public().(ed25519.PublicKey)
 	}
 	return m.AppendTo(make([]byte, 0, exchange.MaxMeta))
-}
-
-// handleDatagram queues a datagram for the engine, which counts its bytes. A farewell is dropped
-// unless it is from the peer itself.
-func (n *Node) handleDatagram(b []byte, from netip.AddrPort) {
-	if len(b) <= exchange.MaxDatagram && noteFarewell(*n.members.Load(), b, from) {
-		select {
-		case n.datagrams <- b:
-			return
-		default: // its sender repeats it, or the next sync makes up for it
-		}
-	}
-	n.meters.in.packet(Adverts, len(b))
 }
 
 // noteFarewell records that a peer is about to leave if b is a farewell from that peer's address. It
@@ -82,13 +69,13 @@ func (delegate) GetBroadcasts(overhead, limit int) [][]byte { return nil }
 func (delegate) LocalState(join bool) []byte                { return nil }
 func (delegate) MergeRemoteState(buf []byte, join bool)     {}
 
-func (d delegate) NotifyJoin(node *memberlist.Node)   { d.n.noteMember(node, true) }
-func (d delegate) NotifyUpdate(node *memberlist.Node) { d.n.noteMember(node, true) }
-func (d delegate) NotifyLeave(node *memberlist.Node)  { d.n.noteMember(node, false) }
+func (d delegate) NotifyJoin(node *memberlist.Node)   { d.g.noteMember(node, true) }
+func (d delegate) NotifyUpdate(node *memberlist.Node) { d.g.noteMember(node, true) }
+func (d delegate) NotifyLeave(node *memberlist.Node)  { d.g.noteMember(node, false) }
 
 // NotifyConflict logs that two addresses claim one name.
 func (d delegate) NotifyConflict(existing, other *memberlist.Node) {
-	d.n.log.Error("two peers have one name; the second is ignored while the first lives",
+	d.g.log.Error("two peers have one name; the second is ignored while the first lives",
 		"member", existing.Name, "addr", existing.Address(), "other", other.Address())
 }
 
@@ -96,39 +83,27 @@ func (d delegate) NotifyConflict(existing, other *memberlist.Node) {
 // probes of newcomers, the hash of this peer's metadata follows: they believe no other peer about
 // these (see [screen.confirmed]).
 func (d delegate) AckPayload() []byte {
-	d.n.meters.out.move(Membership, Vectors, guard.SumBytes)
-	b := binary.LittleEndian.AppendUint32(make([]byte, 0, guard.AnswerBytes), d.n.knownSum())
-	if !d.n.transport.screen.WasProbed() {
+	d.g.meters.out.move(Membership, Vectors, guard.SumBytes)
+	b := binary.LittleEndian.AppendUint32(make([]byte, 0, guard.AnswerBytes), d.g.above.sum())
+	if !d.g.transport.screen.WasProbed() {
 		return b
 	}
-	own := guard.HashOfMeta(d.n.cfg.Name, d.NodeMeta(0))
+	own := guard.HashOfMeta(d.g.cfg.Name, d.NodeMeta(0))
 	return append(b, own[:]...)
 }
 
 // NotifyPingComplete compares the sum in the answer to a probe. An answer of this peer's transport has none.
 func (d delegate) NotifyPingComplete(other *memberlist.Node, rtt time.Duration, payload []byte) {
 	if len(payload) == guard.SumBytes || len(payload) == guard.AnswerBytes {
-		d.n.compareSum(other.Name, payload)
+		d.g.compare(other.Name, payload)
 	}
 }
 
-// knownSum returns the sum of what this peer knows, as far as its loops have come.
-func (n *Node) knownSum() uint32 { return n.sum.Load() + n.invalidations.sum.Load() }
-
-// compareSum makes the loop compare the sum of another peer, if there is one.
-func (n *Node) compareSum(name string, b []byte) {
-	if len(b) < guard.SumBytes {
-		return
-	}
-	sum := binary.LittleEndian.Uint32(b)
-	n.meters.in.move(Membership, Vectors, guard.SumBytes)
-	select {
-	case n.calls <- func() {
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		n.engine.HandleSum(time.Now(), name, sum == n.ownSum()+n.invalidations.sum.Load())
-	}:
-	default: // later ones will do
+// compare compares the sum of another peer, if there is one, with this peer's.
+func (g *group) compare(name string, b []byte) {
+	if len(b) >= guard.SumBytes {
+		g.meters.in.move(Membership, Vectors, guard.SumBytes)
+		g.above.compare(name, binary.LittleEndian.Uint32(b))
 	}
 }
 
@@ -140,31 +115,31 @@ func (d delegate) NotifyAlive(node *memberlist.Node) error {
 	if exchange.ValidName(node.Name) {
 		var meta exchange.Meta
 		if meta, err = exchange.DecodeMeta(node.Meta); err == nil {
-			err = meta.Compatible(canariesOf(d.n.digestSeeds())...)
+			err = meta.Compatible(canariesOf(d.g.digestSeeds())...)
 		}
 	}
-	if err == nil || node.Name == d.n.cfg.Name {
+	if err == nil || node.Name == d.g.cfg.Name {
 		return nil
 	}
-	d.n.log.Error("ignoring a member that cannot take part",
+	d.g.log.Error("ignoring a member that cannot take part",
 		"member", node.Name, "addr", node.Address(), "err", err)
 	return err
 }
 
 // noteMember queues the latest state of a member for the node's loop.
-func (n *Node) noteMember(node *memberlist.Node, up bool) {
-	if node.Name == n.cfg.Name {
+func (g *group) noteMember(node *memberlist.Node, up bool) {
+	if node.Name == g.cfg.Name {
 		return
 	}
 	if !up {
-		if m := (*n.members.Load())[node.Name]; m != nil {
+		if m := (*g.members.Load())[node.Name]; m != nil {
 			m.up.Store(false)
 		}
 	}
 	ip, _ := netip.AddrFromSlice(node.Addr)
 	ev := memberEvent{node.Name, netip.AddrPortFrom(ip.Unmap(), node.Port), bytes.Clone(node.Meta), up}
-	n.inbox.Lock()
-	n.inbox.members[node.Name] = ev
-	n.inbox.Unlock()
-	n.wake()
+	g.inbox.Lock()
+	g.inbox.members[node.Name] = ev
+	g.inbox.Unlock()
+	g.above.wake()
 }

@@ -25,11 +25,11 @@ type seed struct {
 }
 
 // seedsOf returns the seeds of these entries. It keeps those that there are.
-func (n *Node) seedsOf(entries []string) *[]*seed {
+func (g *group) seedsOf(entries []string) *[]*seed {
 	seeds := make([]*seed, 0, len(entries))
 	for _, entry := range entries {
 		s := &seed{text: entry}
-		if old := n.seeds.Load(); old != nil {
+		if old := g.seeds.Load(); old != nil {
 			if i := slices.IndexFunc(*old, func(s *seed) bool { return s.text == entry }); i >= 0 {
 				s = (*old)[i]
 			}
@@ -75,8 +75,8 @@ type resolver interface {
 	LookupSRV(ctx context.Context, service, proto, name string) (string, []*net.SRV, error)
 }
 
-func (n *Node) resolver() resolver {
-	if r, ok := n.cfg.Network.(resolver); ok {
+func (g *group) resolver() resolver {
+	if r, ok := g.cfg.Network.(resolver); ok {
 		return r
 	}
 	return net.DefaultResolver
@@ -120,16 +120,16 @@ func checkJoins(entries []string) error {
 }
 
 // resolve returns all addresses that an entry of Config.Join stands for.
-func (n *Node) resolve(ctx context.Context, entry string) ([]netip.AddrPort, error) {
+func (g *group) resolve(ctx context.Context, entry string) ([]netip.AddrPort, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookupWait)
 	defer cancel()
 	name, ok := srvName(entry)
 	if !ok {
 		host, port, _ := net.SplitHostPort(entry)
 		number, _ := strconv.ParseUint(port, 10, 16)
-		return n.addresses(ctx, host, uint16(number))
+		return g.addresses(ctx, host, uint16(number))
 	}
-	_, records, err := n.resolver().LookupSRV(ctx, "", "", name)
+	_, records, err := g.resolver().LookupSRV(ctx, "", "", name)
 	if err != nil {
 		return nil, err
 	}
@@ -142,7 +142,7 @@ func (n *Node) resolve(ctx context.Context, entry string) ([]netip.AddrPort, err
 	var all []netip.AddrPort
 	var errs []error
 	for _, r := range each(records[:min(len(records), greetedAtOnce)], func(r *net.SRV) result {
-		addrs, err := n.addresses(ctx, r.Target, r.Port)
+		addrs, err := g.addresses(ctx, r.Target, r.Port)
 		return result{addrs, err}
 	}) {
 		all, errs = append(all, r.addrs...), append(errs, r.err)
@@ -164,11 +164,11 @@ func each[T, R any](list []T, f func(T) R) []R {
 	return out
 }
 
-func (n *Node) addresses(ctx context.Context, host string, port uint16) ([]netip.AddrPort, error) {
+func (g *group) addresses(ctx context.Context, host string, port uint16) ([]netip.AddrPort, error) {
 	if ip, err := netip.ParseAddr(host); err == nil {
 		return []netip.AddrPort{netip.AddrPortFrom(ip.Unmap(), port)}, nil
 	}
-	ips, err := n.resolver().LookupNetIP(ctx, "ip", host)
+	ips, err := g.resolver().LookupNetIP(ctx, "ip", host)
 	if err != nil {
 		return nil, err
 	}
@@ -181,19 +181,19 @@ func (n *Node) addresses(ctx context.Context, host string, port uint16) ([]netip
 
 // try greets the addresses of a seed that are not members, and returns the peers that answered: none
 // if one of them has this peer's name.
-func (n *Node) try(ctx context.Context, s *seed) (met []greeted) {
+func (g *group) try(ctx context.Context, s *seed) (met []greeted) {
 	s.mu.Lock()
 	found, at, err := s.found, s.at, s.err
 	s.mu.Unlock()
 	if err != nil || time.Since(at) >= lookupEvery {
 		at = time.Now()
 		var fresh []netip.AddrPort
-		if fresh, err = n.resolve(ctx, s.text); err == nil {
+		if fresh, err = g.resolve(ctx, s.text); err == nil {
 			found = fresh
 		} // otherwise keep the addresses of the last lookup
 	}
 	if len(found) > 0 || err == nil {
-		met, err = n.tryAddresses(ctx, s.text, found)
+		met, err = g.tryAddresses(ctx, s.text, found)
 	} else {
 		err = unreachable(err)
 	}
@@ -205,17 +205,17 @@ func (n *Node) try(ctx context.Context, s *seed) (met []greeted) {
 
 // tryAddresses does so for the addresses that a seed stands for. It returns an error if they lead to
 // no other peer, or if another peer has this one's name.
-func (n *Node) tryAddresses(ctx context.Context, seed string, found []netip.AddrPort) (met []greeted, err error) {
-	targets, known := n.targets(found)
+func (g *group) tryAddresses(ctx context.Context, seed string, found []netip.AddrPort) (met []greeted, err error) {
+	targets, known := g.targets(found)
 	var errs []error
-	for _, g := range n.greetAll(ctx, targets) {
+	for _, one := range g.greetAll(ctx, targets) {
 		switch {
-		case g.err == nil && g.welcome.Name != n.cfg.Name: // not this peer, at another address
-			met = append(met, g)
-		case g.err != nil && g.addr != seed:
-			errs = append(errs, fmt.Errorf("%s: %w", g.addr, g.err))
-		case g.err != nil:
-			errs = append(errs, g.err)
+		case one.err == nil && one.welcome.Name != g.cfg.Name: // not this peer, at another address
+			met = append(met, one)
+		case one.err != nil && one.addr != seed:
+			errs = append(errs, fmt.Errorf("%s: %w", one.addr, one.err))
+		case one.err != nil:
+			errs = append(errs, one.err)
 		}
 	}
 	err = errors.Join(errs...)
@@ -223,7 +223,7 @@ func (n *Node) tryAddresses(ctx context.Context, seed string, found []netip.Addr
 	case errors.Is(err, ErrNameTaken):
 		return nil, err
 	case known || len(met) > 0:
-		n.logRefusal(seed, err)
+		g.logRefusal(seed, err)
 		return met, nil
 	case err == nil:
 		return nil, errNobody
@@ -233,16 +233,16 @@ func (n *Node) tryAddresses(ctx context.Context, seed string, found []netip.Addr
 
 // targets returns some of a seed's addresses to greet, and whether other addresses are those of
 // members. These need no hello if a member knows this peer.
-func (n *Node) targets(found []netip.AddrPort) (targets []string, known bool) {
+func (g *group) targets(found []netip.AddrPort) (targets []string, known bool) {
 	live := make(map[netip.AddrPort]bool)
 	mutual := false
-	for _, m := range n.liveMembers() {
+	for _, m := range g.liveMembers() {
 		live[m.info.Load().addr] = true
 		mutual = mutual || m.knows.Load()
 	}
 	for _, a := range found {
 		switch {
-		case a == n.advertise:
+		case a == g.advertise:
 		case live[a] && mutual:
 			known = true
 		default:
@@ -255,12 +255,14 @@ func (n *Node) targets(found []netip.AddrPort) (targets []string, known bool) {
 
 // Alone returns nil if another peer is alive, or if Config.Join is empty. Otherwise it returns one
 // [*JoinError] for each entry, joined: why the last attempt failed. It does not wait.
-func (n *Node) Alone() error {
-	if len(n.liveMembers()) > 0 {
+func (n *Node) Alone() error { return n.alone() }
+
+func (g *group) alone() error {
+	if len(g.liveMembers()) > 0 {
 		return nil
 	}
 	var errs []error
-	for _, s := range *n.seeds.Load() {
+	for _, s := range *g.seeds.Load() {
 		err := s.failure()
 		if err == nil {
 			err = fmt.Errorf("%w: no answer yet", ErrUnreachable)

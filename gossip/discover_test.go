@@ -357,7 +357,7 @@ func TestRecordsStayAsTheResolverGaveThem(t *testing.T) {
 		given = append(given, &net.SRV{Target: "10.0.0.1", Port: 7946 + i})
 	}
 	s.change(func(s *names) { s.srv["cache"] = slices.Clone(given) })
-	n := &Node{cfg: Config{Advanced: Advanced{Network: namedHost{nil, s}}}}
+	n := &group{base: &base{cfg: Config{Advanced: Advanced{Network: namedHost{nil, s}}}}}
 	if found, err := n.resolve(t.Context(), "srv:cache"); err != nil || len(found) != greetedAtOnce {
 		t.Fatalf("resolved %v, %v", found, err)
 	}
@@ -369,7 +369,7 @@ func TestRecordsStayAsTheResolverGaveThem(t *testing.T) {
 // TestFewAreGreetedOfMany: a peer that joins through the name of a large cluster does not greet all its
 // peers.
 func TestFewAreGreetedOfMany(t *testing.T) {
-	n := &Node{cfg: Config{Name: "p"}, advertise: netip.MustParseAddrPort("10.0.0.1:7946")}
+	n := &group{base: &base{cfg: Config{Name: "p"}}, advertise: netip.MustParseAddrPort("10.0.0.1:7946")}
 	n.members.Store(new(memberTable))
 	var found []netip.AddrPort
 	seen := map[string]bool{}
@@ -385,8 +385,8 @@ func TestFewAreGreetedOfMany(t *testing.T) {
 			seen[a] = true
 		}
 	}
-	if len(seen) != 999 || seen[n.Addr()] {
-		t.Errorf("%d of 999 others were drawn, this peer: %v", len(seen), seen[n.Addr()])
+	if len(seen) != 999 || seen[n.advertise.String()] {
+		t.Errorf("%d of 999 others were drawn, this peer: %v", len(seen), seen[n.advertise.String()])
 	}
 }
 

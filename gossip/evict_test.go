@@ -47,7 +47,7 @@ func lateNewcomer(t *testing.T, incarnation uint32, first string, alive bool) {
 	within(t, settling, c.inStep)
 
 	victim := c.nodes["p3"]
-	meta, versions := delegate{victim}.NodeMeta(0), []byte{1, 5, 2, 0, 0, 0}
+	meta, versions := delegate{victim.group}.NodeMeta(0), []byte{1, 5, 2, 0, 0, 0}
 	for round := range uint32(10) {
 		for to := range c.nodes {
 			if to == "p3" && first == "the newcomer" || to != "p3" && first == "the victim" {

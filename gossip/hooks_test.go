@@ -12,7 +12,7 @@ import (
 func TestHooksInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		n := &Node{ctx: ctx, hooks: make(chan func(), hookBacklog)}
+		n := &host{group: &group{base: &base{ctx: ctx}}, hooks: make(chan func(), hookBacklog)}
 		go n.callHooks()
 		slow := make(chan struct{})
 		n.hook(func() { <-slow })

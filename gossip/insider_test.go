@@ -89,7 +89,7 @@ func TestHostileMember(t *testing.T) {
 		var before, after runtime.MemStats
 		runtime.GC()
 		runtime.ReadMemStats(&before)
-		meta, versions := delegate{p2}.NodeMeta(0), []byte{1, 5, 2, 0, 0, 0}
+		meta, versions := delegate{p2.group}.NodeMeta(0), []byte{1, 5, 2, 0, 0, 0}
 		send := func(b []byte, to *Node) {
 			if err := hostile.transport.write(b, to.advertise); err != nil {
 				t.Error(err)

@@ -458,7 +458,7 @@ func nothingOldComesBack(t *testing.T, seed uint64) {
 	within(t, 30*time.Second, func() error {
 		sums := make(map[uint32]bool)
 		for _, n := range c.nodes {
-			sums[n.invalidations.sum.Load()] = true
+			sums[n.removals.Sum()] = true
 		}
 		if len(sums) != 1 {
 			return fmt.Errorf("%d sums", len(sums))

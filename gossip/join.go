@@ -23,9 +23,18 @@ func (n *Node) Join(ctx context.Context) error {
 	if n.ctx.Err() != nil {
 		return ErrClosed
 	}
-	met := n.tryAll(ctx)
+	if err := n.join(ctx); err != nil {
+		return err
+	}
+	n.catchUp(ctx)
+	return nil
+}
+
+// join joins the cluster, and sees to it that this peer goes on trying.
+func (g *group) join(ctx context.Context) error {
+	met := g.tryAll(ctx)
 	var errs []error
-	seeds := *n.seeds.Load()
+	seeds := *g.seeds.Load()
 	joined, waiting := len(seeds) == 0, len(seeds) == 0
 	for _, s := range seeds {
 		switch err := s.failure(); {
@@ -42,24 +51,20 @@ func (n *Node) Join(ctx context.Context) error {
 		if joined && errors.Is(err, errNobody) {
 			continue // its only address is this peer's: all peers may have the same list
 		}
-		n.log.Warn("could not join through a seed", "err", err)
+		g.log.Warn("could not join through a seed", "err", err)
 	}
 	if joined || waiting {
-		n.joined.Do(func() { n.wg.Go(n.rejoinLoop) })
+		g.joined.Do(func() { g.wg.Go(g.rejoinLoop) })
 	}
 	if !joined {
 		return errors.Join(errs...)
 	}
-	if err := n.enter(met); err != nil {
-		return err
-	}
-	n.catchUp(ctx)
-	return nil
+	return g.enter(met)
 }
 
 // tryAll tries all seeds at once.
-func (n *Node) tryAll(ctx context.Context) []greeted {
-	return slices.Concat(each(*n.seeds.Load(), func(s *seed) []greeted { return n.try(ctx, s) })...)
+func (g *group) tryAll(ctx context.Context) []greeted {
+	return slices.Concat(each(*g.seeds.Load(), func(s *seed) []greeted { return g.try(ctx, s) })...)
 }
 
 // greeted is the result of greeting an address.
@@ -70,12 +75,12 @@ type greeted struct {
 }
 
 // greetAll greets all addresses concurrently, and asks there whether this peer's name is free.
-func (n *Node) greetAll(ctx context.Context, addrs []string) []greeted {
+func (g *group) greetAll(ctx context.Context, addrs []string) []greeted {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(n.ctx, cancel)()
+	defer context.AfterFunc(g.ctx, cancel)()
 	return each(addrs, func(addr string) greeted {
-		w, welcome, err := n.connect(ctx, addr, true)
+		w, welcome, err := g.connect(ctx, addr, true)
 		if err == nil {
 			w.Close()
 		}
@@ -85,18 +90,18 @@ func (n *Node) greetAll(ctx context.Context, addrs []string) []greeted {
 
 // enter merges this peer's member list with those of the peers met: with one of each cluster to which
 // they belong.
-func (n *Node) enter(met []greeted) error {
+func (g *group) enter(met []greeted) error {
 	var errs []error
 	entered := make(map[string]bool)
-	for _, g := range met {
-		if entered[g.welcome.Name] {
+	for _, one := range met {
+		if entered[one.welcome.Name] {
 			continue
 		}
-		if _, err := n.memberlist.Join([]string{g.addr}); err != nil {
-			errs = append(errs, &JoinError{g.addr, err})
+		if _, err := g.memberlist.Join([]string{one.addr}); err != nil {
+			errs = append(errs, &JoinError{one.addr, err})
 			continue
 		}
-		for _, m := range n.memberlist.Members() {
+		for _, m := range g.memberlist.Members() {
 			entered[m.Name] = true
 		}
 	}
@@ -116,23 +121,23 @@ const (
 // of a cluster that was split would not find each other. In the first minute it does so each second
 // while this peer is alone, or meets a peer that does not count it as alive. The latter happens
 // after a restart at another address, until the former life is declared dead.
-func (n *Node) rejoinLoop() {
+func (g *group) rejoinLoop() {
 	began := time.Now()
 	alone := false
-	for wait := settleInterval; n.sleep(wait - wait/4 + rand.N(wait/2+1)); {
-		settled := n.rejoin()
-		err := n.Alone()
+	for wait := settleInterval; g.sleep(wait - wait/4 + rand.N(wait/2+1)); {
+		settled := g.rejoin()
+		err := g.alone()
 		switch {
-		case n.ctx.Err() != nil:
+		case g.ctx.Err() != nil:
 			return
 		case err != nil:
 			settled = false
-			n.log.Warn("alone: no other peer is found; trying again", "err", err)
+			g.log.Warn("alone: no other peer is found; trying again", "err", err)
 		case alone:
-			n.log.Info("found other peers")
+			g.log.Info("found other peers")
 		}
 		alone = err != nil
-		wait = n.cfg.rejoin
+		wait = g.cfg.rejoin
 		if !settled && time.Since(began) < settleTime {
 			wait = min(wait, settleInterval)
 		}
@@ -141,36 +146,36 @@ func (n *Node) rejoinLoop() {
 
 // rejoin tries each seed and some dead peers once. It reports whether each peer that it met counts
 // this one as alive.
-func (n *Node) rejoin() bool {
+func (g *group) rejoin() bool {
 	var dead []string
-	for _, m := range *n.members.Load() {
+	for _, m := range *g.members.Load() {
 		if info := m.info.Load(); !m.up.Load() && time.Since(info.since) < deadMemory {
 			dead = append(dead, info.addr.String())
 		}
 	}
 	rand.Shuffle(len(dead), func(i, j int) { dead[i], dead[j] = dead[j], dead[i] })
-	met := n.tryAll(n.ctx)
-	for _, s := range *n.seeds.Load() {
-		n.logRefusal(s.text, s.failure())
+	met := g.tryAll(g.ctx)
+	for _, s := range *g.seeds.Load() {
+		g.logRefusal(s.text, s.failure())
 	}
-	for _, g := range n.greetAll(n.ctx, dead[:min(len(dead), deadAtOnce)]) {
-		if n.logRefusal(g.addr, g.err); g.err == nil {
-			met = append(met, g)
+	for _, one := range g.greetAll(g.ctx, dead[:min(len(dead), deadAtOnce)]) {
+		if g.logRefusal(one.addr, one.err); one.err == nil {
+			met = append(met, one)
 		}
 	}
-	met = slices.DeleteFunc(met, func(g greeted) bool {
-		return g.welcome.Known == n.incarnation.Load() && n.confirm(g.welcome.Name)
+	met = slices.DeleteFunc(met, func(one greeted) bool {
+		return one.welcome.Known == g.incarnation.Load() && g.confirm(one.welcome.Name)
 	})
-	if err := n.enter(met); err != nil {
-		n.log.Debug("rejoining failed", "err", err)
+	if err := g.enter(met); err != nil {
+		g.log.Debug("rejoining failed", "err", err)
 	}
 	return len(met) == 0
 }
 
 // logRefusal logs why a peer that answered did not let this one join.
-func (n *Node) logRefusal(seed string, err error) {
-	if err != nil && !errors.Is(err, ErrUnreachable) && n.ctx.Err() == nil {
-		n.log.Error("could not join", "seed", seed, "err", err)
+func (g *group) logRefusal(seed string, err error) {
+	if err != nil && !errors.Is(err, ErrUnreachable) && g.ctx.Err() == nil {
+		g.log.Error("could not join", "seed", seed, "err", err)
 	}
 }
 
@@ -181,8 +186,8 @@ const (
 )
 
 // confirm records that a peer counts this one as alive. It returns false if that is not mutual.
-func (n *Node) confirm(name string) bool {
-	m := n.live(name)
+func (g *group) confirm(name string) bool {
+	m := g.live(name)
 	if m != nil {
 		m.knows.Store(true)
 	}
@@ -195,41 +200,41 @@ const meetEvery = 2 * time.Second
 // meet is called when a peer has named itself over a stream. If membership does not know that
 // incarnation, the two peers' member lists are merged. So a peer that restarted before its death was
 // detected, and that has no seeds, is found by the first peer that connects to it.
-func (n *Node) meet(name string, incarnation uint64, addr string, from netip.Addr) {
+func (g *group) meet(name string, incarnation uint64, addr string, from netip.Addr) {
 	ap, err := netip.ParseAddrPort(addr)
-	if name == n.cfg.Name || n.known(name) == incarnation || err != nil {
+	if name == g.cfg.Name || g.known(name) == incarnation || err != nil {
 		return
 	}
-	if n.ring.Load().Stream == nil && ap.Addr() != from {
+	if g.ring.Load().Stream == nil && ap.Addr() != from {
 		return // a stranger must not choose the address to connect to
 	}
-	n.merge(name, addr)
+	g.merge(name, addr)
 }
 
 // meetAgain is called when a peer advertises although membership counts it as dead: the two peers'
 // member lists are merged. Other peers, which know that it lives, would not correct this one.
-func (n *Node) meetAgain(m *member) {
+func (g *group) meetAgain(m *member) {
 	if info := m.info.Load(); !m.up.Load() && !m.hasLeft(info) {
-		n.merge(m.name, info.addr.String())
+		g.merge(m.name, info.addr.String())
 	}
 }
 
 // merge merges this peer's member list with that of the peer at addr, at most once per meetEvery.
-func (n *Node) merge(name, addr string) {
+func (g *group) merge(name, addr string) {
 	now := time.Now()
-	n.met.Lock()
-	maps.DeleteFunc(n.met.at, func(_ string, at time.Time) bool { return now.Sub(at) >= meetEvery })
-	_, lately := n.met.at[addr]
+	g.met.Lock()
+	maps.DeleteFunc(g.met.at, func(_ string, at time.Time) bool { return now.Sub(at) >= meetEvery })
+	_, lately := g.met.at[addr]
 	if !lately {
-		n.met.at[addr] = now
+		g.met.at[addr] = now
 	}
-	n.met.Unlock()
-	if lately || n.ctx.Err() != nil {
+	g.met.Unlock()
+	if lately || g.ctx.Err() != nil {
 		return
 	}
-	n.wg.Go(func() {
-		if _, err := n.memberlist.Join([]string{addr}); err != nil {
-			n.log.Debug("merging member lists failed", "member", name, "addr", addr, "err", err)
+	g.wg.Go(func() {
+		if _, err := g.memberlist.Join([]string{addr}); err != nil {
+			g.log.Debug("merging member lists failed", "member", name, "addr", addr, "err", err)
 		}
 	})
 }

@@ -21,16 +21,14 @@ const (
 
 // listLoop exchanges member lists with random peers. memberlist's own timer would do so as often
 // even while all peers know the same.
-func (n *Node) listLoop() {
+func (g *group) listLoop() {
 	interval := func() time.Duration {
-		return listInterval * time.Duration(max(1, bits.Len(uint(len(n.liveMembers())))-4))
+		return listInterval * time.Duration(max(1, bits.Len(uint(len(g.liveMembers())))-4))
 	}
-	for last := time.Now(); n.sleep(interval()/2 + rand.N(interval())); {
-		n.mu.Lock()
-		agreed := time.Since(n.engine.AgreedAt()) < interval()
-		odd := n.engine.TakeAtOdds() // half of a cluster may lack what the other half knows
-		n.mu.Unlock()
-		live := n.liveMembers()
+	for last := time.Now(); g.sleep(interval()/2 + rand.N(interval())); {
+		at, odd := g.above.agreed() // half of a cluster may lack what the other half knows
+		agreed := time.Since(at) < interval()
+		live := g.liveMembers()
 		if len(live) == 0 || agreed && odd == "" && time.Since(last) < agreedListInterval {
 			continue
 		}
@@ -39,20 +37,20 @@ func (n *Node) listLoop() {
 		if i := slices.IndexFunc(live, func(m *member) bool { return m.name == odd }); i >= 0 {
 			m = live[i]
 		}
-		n.merge(m.name, m.info.Load().addr.String())
+		g.merge(m.name, m.info.Load().addr.String())
 	}
 }
 
 // live returns the member called name if it is alive; otherwise nil.
-func (n *Node) live(name string) *member {
-	if m := (*n.members.Load())[name]; m != nil && m.up.Load() {
+func (g *group) live(name string) *member {
+	if m := (*g.members.Load())[name]; m != nil && m.up.Load() {
 		return m
 	}
 	return nil
 }
 
-func (n *Node) liveMembers() (live []*member) {
-	for _, m := range *n.members.Load() {
+func (g *group) liveMembers() (live []*member) {
+	for _, m := range *g.members.Load() {
 		if m.up.Load() {
 			live = append(live, m)
 		}
@@ -61,8 +59,8 @@ func (n *Node) liveMembers() (live []*member) {
 }
 
 // liveAt returns the name of the live member at an address; "" if there is none.
-func (n *Node) liveAt(at netip.AddrPort) string {
-	for _, m := range n.liveMembers() {
+func (g *group) liveAt(at netip.AddrPort) string {
+	for _, m := range g.liveMembers() {
 		if m.info.Load().addr == at {
 			return m.name
 		}
@@ -70,29 +68,16 @@ func (n *Node) liveAt(at netip.AddrPort) string {
 	return ""
 }
 
-// watched chooses a live sibling whose digest is under the node's seed, for [exchange.Demand].
-func (n *Node) watched() (current func() *digest.Filter) {
-	live := n.liveMembers()
-	if len(live) == 0 {
-		return nil
-	}
-	m := live[rand.IntN(len(live))]
-	if f := m.inUse.Load(); f == nil || f.Geometry().Seed != n.Seed() {
-		return nil
-	}
-	return m.inUse.Load
-}
-
 // sumMembers counts the live members, and updates the hash of their names and metadata and this one's. It
 // runs in the node's loop, or before the loop starts.
-func (n *Node) sumMembers() {
-	sum := memberSum(n.cfg.Name, delegate{n}.NodeMeta(0))
-	live := n.liveMembers()
+func (g *group) sumMembers() {
+	sum := memberSum(g.cfg.Name, delegate{g}.NodeMeta(0))
+	live := g.liveMembers()
 	for _, m := range live {
 		sum += memberSum(m.name, m.info.Load().metadata)
 	}
-	n.memberSum.Store(sum)
-	n.others.Store(int32(len(live)))
+	g.memberSum.Store(sum)
+	g.others.Store(int32(len(live)))
 }
 
 func memberSum(name string, meta []byte) uint64 {

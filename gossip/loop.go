@@ -2,71 +2,63 @@ package gossip
 
 import (
 	"log/slog"
+	"math/rand/v2"
 	"time"
 
+	"github.com/summarycache/summarycache/digest"
 	"github.com/summarycache/summarycache/gossip/exchange"
 	"github.com/summarycache/summarycache/gossip/internal/planted"
 	"github.com/summarycache/summarycache/gossip/invalidation"
 )
 
 // wake makes the loop run a step.
-func (n *Node) wake() {
+func (h *host) wake() {
 	select {
-	case n.woken <- struct{}{}:
+	case h.woken <- struct{}{}:
 	default:
 	}
 }
 
 // with calls f with the engine.
-func (n *Node) with(f func(*exchange.Engine)) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	f(n.engine)
+func (h *host) with(f func(*exchange.Engine)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	f(h.engine)
 }
 
 // update calls f, which changes the engine, and makes the loop handle the outputs.
-func (n *Node) update(f func(*exchange.Engine)) {
-	n.with(f)
-	n.wake()
-}
-
-// sleep waits. It returns false if the node ends meanwhile.
-func (n *Node) sleep(d time.Duration) bool {
-	select {
-	case <-n.ctx.Done():
-		return false
-	case <-time.After(d):
-		return true
-	}
+func (h *host) update(f func(*exchange.Engine)) {
+	h.with(f)
+	h.wake()
 }
 
 const pruneInterval = 10 * time.Second
 
 // loop passes events to the engine and handles its outputs. Nothing else drains the engine, so that
 // its updates reach the index in order.
-func (n *Node) loop() {
+func (h *host) loop() {
 	timer := time.NewTimer(pruneInterval)
 	defer timer.Stop()
 	pruneAt := time.Now().Add(pruneInterval)
 	for {
 		select {
-		case <-n.ctx.Done():
+		case <-h.ctx.Done():
 			return
-		case <-n.woken:
-		case b := <-n.datagrams:
-			n.with(func(e *exchange.Engine) { e.HandleDatagram(time.Now(), b) })
-		case f := <-n.calls:
+		case <-h.woken:
+		case b := <-h.datagrams:
+			h.with(func(e *exchange.Engine) { e.HandleDatagram(time.Now(), b) })
+		case f := <-h.calls:
 			f()
 		case <-timer.C:
 		}
-		n.takeMembers()
-		next := n.step()
+		h.takeMembers()
+		next := h.step()
 		now := time.Now()
 		if !now.Before(pruneAt) {
-			n.pool.prune(now.Add(-clientIdle))
-			n.forgetDead(now)
-			n.measure()
-			n.invalidations.with(func(e *invalidation.Engine) { e.Forget(now) })
+			h.pool.prune(now.Add(-clientIdle))
+			h.forgetDead(now)
+			h.measure()
+			h.removals.With(func(e *invalidation.Engine) { e.Forget(now) })
 			pruneAt = now.Add(pruneInterval)
 		}
 		if next.IsZero() || next.After(pruneAt) {
@@ -78,34 +70,34 @@ func (n *Node) loop() {
 
 // step passes the queued datagrams and the time to the engine, handles its outputs, and returns when
 // the engine needs the next step.
-func (n *Node) step() time.Time {
-	n.mu.Lock()
+func (h *host) step() time.Time {
+	h.mu.Lock()
 	for drained := false; !drained; {
 		select {
-		case b := <-n.datagrams:
-			n.engine.HandleDatagram(time.Now(), b)
+		case b := <-h.datagrams:
+			h.engine.HandleDatagram(time.Now(), b)
 		default:
 			drained = true
 		}
 	}
 	now := time.Now()
-	if asks, news := n.demand.Look(now, n.watched); news {
-		n.engine.SetAsks(asks)
+	if asks, news := h.demand.Look(now, h.watched); news {
+		h.engine.SetAsks(asks)
 	}
-	n.engine.Tick(now)
-	out := n.engine.Drain()
-	next := n.engine.Next()
-	n.sum.Store(n.ownSum())
-	n.mu.Unlock()
-	n.do(out)
+	h.engine.Tick(now)
+	out := h.engine.Drain()
+	next := h.engine.Next()
+	h.sum.Store(h.ownSum())
+	h.mu.Unlock()
+	h.do(out)
 	return next
 }
 
-func (n *Node) do(out exchange.Outputs) {
-	table := *n.members.Load()
+func (h *host) do(out exchange.Outputs) {
+	table := *h.members.Load()
 	for _, u := range out.Updates {
 		if m := table[u.Peer]; m != nil {
-			n.learn(m, u)
+			h.learn(m, u)
 		}
 	}
 	now := time.Now()
@@ -116,49 +108,40 @@ func (n *Node) do(out exchange.Outputs) {
 	}
 	for _, name := range out.NotDead {
 		if m := table[name]; m != nil {
-			n.meetAgain(m)
+			h.meetAgain(m)
 		}
 	}
-	n.send(out.Datagrams)
+	h.send(out.Datagrams)
 	for _, f := range out.Fetches {
-		n.wg.Go(func() { n.fetch(f) })
+		h.wg.Go(func() { h.fetch(f) })
 	}
 	for _, s := range out.Syncs {
-		n.wg.Go(func() { n.sync(s) })
+		h.wg.Go(func() { h.sync(s) })
 	}
 	for _, ev := range out.Events {
-		n.report(ev)
+		h.report(ev)
 	}
 	if out.Incarnation != 0 {
-		n.incarnation.Store(out.Incarnation)
-		n.sumMembers()
-		n.wg.Go(n.updateMetadata)
+		h.incarnation.Store(out.Incarnation)
+		h.sumMembers()
+		h.wg.Go(h.updateMetadata)
 	}
 }
 
-// updateMetadata makes memberlist announce this node's metadata. Two concurrent calls could announce
-// the older metadata under the greater incarnation, permanently.
-func (n *Node) updateMetadata() {
-	n.updating <- struct{}{} // a mutex would stop the clock of a test in virtual time
-	defer func() { <-n.updating }()
-	n.transport.screen.Updates()
-	_ = n.memberlist.UpdateNode(time.Second) // peers that miss it learn it by an exchange of member lists
-}
-
-func (n *Node) send(datagrams []exchange.Datagram) {
-	table := *n.members.Load()
+func (h *host) send(datagrams []exchange.Datagram) {
+	table := *h.members.Load()
 	sent := datagrams[:0]
 	for _, d := range datagrams {
 		// A failed send is like a lost datagram, which the engine repeats.
-		if m := table[d.To]; m != nil && n.transport.write(d.Data, m.info.Load().addr) == nil {
+		if m := table[d.To]; m != nil && h.transport.write(d.Data, m.info.Load().addr) == nil {
 			sent = append(sent, d)
 		}
 	}
 	if len(sent) == 0 {
 		return
 	}
-	n.transport.life.Busy(time.Now())
-	n.with(func(e *exchange.Engine) {
+	h.transport.life.Busy(time.Now())
+	h.with(func(e *exchange.Engine) {
 		for _, d := range sent {
 			e.Sent(d)
 		}
@@ -167,7 +150,32 @@ func (n *Node) send(datagrams []exchange.Datagram) {
 
 // ownSum returns the sum of the digests and members that this peer knows. The sum of invalidations,
 // which change independently, has to be added. It is called with n.mu held.
-func (n *Node) ownSum() uint32 { return n.engine.Sum() + uint32(n.memberSum.Load()) }
+func (h *host) ownSum() uint32 { return h.engine.Sum() + uint32(h.memberSum.Load()) }
+
+// datagram queues a datagram for the engine, which counts its bytes.
+func (h *host) datagram(b []byte) {
+	if len(b) <= exchange.MaxDatagram {
+		select {
+		case h.datagrams <- b:
+			return
+		default: // its sender repeats it, or the next sync makes up for it
+		}
+	}
+	h.meters.in.packet(Adverts, len(b))
+}
+
+// knownSum returns the sum of what this peer knows, as far as its loops have come.
+func (h *host) knownSum() uint32 { return h.sum.Load() + h.removals.Sum() }
+
+// compareSum makes the loop compare the sum of another peer with this one's.
+func (h *host) compareSum(name string, sum uint32) {
+	select {
+	case h.calls <- func() {
+		h.with(func(e *exchange.Engine) { e.HandleSum(time.Now(), name, sum == h.ownSum()+h.removals.Sum()) })
+	}:
+	default: // later ones will do
+	}
+}
 
 // eventLog has the levels and texts of events in the log. Warnings and errors, which other peers can
 // cause, are logged at most once a minute for each peer.
@@ -186,7 +194,7 @@ var eventLog = map[exchange.EventKind]struct {
 }
 
 // report logs an event and calls the hook.
-func (n *Node) report(ev exchange.Event) {
+func (h *host) report(ev exchange.Event) {
 	entry := eventLog[ev.Kind]
 	args := []any{"member", ev.Peer, "head", ev.Head}
 	switch ev.Kind {
@@ -195,27 +203,27 @@ func (n *Node) report(ev exchange.Event) {
 	case exchange.Rejected:
 		args = append(args, "from_peer", ev.Source, "err", ev.Err)
 	}
-	n.log.Log(n.ctx, entry.level, entry.text, args...)
-	if hook := n.cfg.Hooks.Event; hook != nil {
-		n.hook(func() { hook(ev) })
+	h.log.Log(h.ctx, entry.level, entry.text, args...)
+	if hook := h.cfg.Hooks.Event; hook != nil {
+		h.hook(func() { hook(ev) })
 	}
 }
 
 // hook queues a call of a hook. Beyond hookBacklog, calls are dropped.
-func (n *Node) hook(f func()) {
+func (h *host) hook(f func()) {
 	select {
-	case n.hooks <- f:
+	case h.hooks <- f:
 	default:
 	}
 }
 
-func (n *Node) callHooks() {
+func (h *host) callHooks() {
 	for {
 		select {
-		case <-n.ctx.Done():
+		case <-h.ctx.Done():
 			return
-		case f := <-n.hooks:
-			if planted.Fault == "hook-skipped" && len(n.hooks) > 0 {
+		case f := <-h.hooks:
+			if planted.Fault == "hook-skipped" && len(h.hooks) > 0 {
 				continue // a newer one waits
 			}
 			f()
@@ -224,19 +232,19 @@ func (n *Node) callHooks() {
 }
 
 // inLoop calls f in the node's loop, and waits for it. It returns false if the node ends before.
-func (n *Node) inLoop(f func()) bool { return n.in(n.calls, f) }
+func (h *host) inLoop(f func()) bool { return h.in(h.calls, f) }
 
-func (n *Node) in(loop chan<- func(), f func()) bool {
+func (h *host) in(loop chan<- func(), f func()) bool {
 	done := make(chan struct{})
 	select {
 	case loop <- func() { f(); close(done) }:
-	case <-n.ctx.Done():
+	case <-h.ctx.Done():
 		return false
 	}
 	select {
 	case <-done:
 		return true
-	case <-n.ctx.Done():
+	case <-h.ctx.Done():
 		return false
 	}
 }
@@ -252,4 +260,23 @@ func (n *Node) ProbePublishing() {
 	if n.cfg.Holdings != nil {
 		n.in(n.publisher, func() {})
 	}
+}
+
+// watched chooses a live sibling whose digest is under the node's seed, for [exchange.Demand].
+func (h *host) watched() (current func() *digest.Filter) {
+	live := h.liveMembers()
+	if len(live) == 0 {
+		return nil
+	}
+	m := live[rand.IntN(len(live))]
+	if f := m.inUse.Load(); f == nil || f.Geometry().Seed != h.digestSeeds()[0] {
+		return nil
+	}
+	return m.inUse.Load
+}
+
+// agreed returns when another peer last had the same sum, and one that differs in what vectors do not list.
+func (h *host) agreed() (at time.Time, odd string) {
+	h.with(func(e *exchange.Engine) { at, odd = e.AgreedAt(), e.TakeAtOdds() })
+	return at, odd
 }

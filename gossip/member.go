@@ -105,7 +105,7 @@ func (n *Node) Members() []Member {
 }
 
 // describe returns the state of a member. It is called with n.mu held.
-func (n *Node) describe(m *member, now time.Time) Member {
+func (h *host) describe(m *member, now time.Time) Member {
 	info := m.info.Load()
 	out := Member{
 		Name:        m.name,
@@ -119,7 +119,7 @@ func (n *Node) describe(m *member, now time.Time) Member {
 		out.Secrets = append(out.Secrets, secrets.Text(id))
 	}
 	out.Left = !out.Alive && m.hasLeft(info)
-	r, ok := n.engine.Replica(m.name)
+	r, ok := h.engine.Replica(m.name)
 	if !ok {
 		return out
 	}
@@ -144,19 +144,21 @@ func (n *Node) Digest(peer string) (f *digest.Filter, ok bool) {
 
 // Doubt says that a peer did not answer, as a request over HTTP or of another member. The next probe of it is
 // then sent, even if the peer has just proven that it lives.
-func (n *Node) Doubt(peer string) {
-	if m := (*n.members.Load())[peer]; m != nil {
-		n.transport.life.Doubt(m.info.Load().addr)
+func (n *Node) Doubt(peer string) { n.doubt(peer) }
+
+func (g *group) doubt(peer string) {
+	if m := (*g.members.Load())[peer]; m != nil {
+		g.transport.life.Doubt(m.info.Load().addr)
 	}
 }
 
 // known shows the members to the screen.
-type known struct{ n *Node }
+type known struct{ g *group }
 
-func (k known) Count() int { return len(*k.n.members.Load()) }
+func (k known) Count() int { return len(*k.g.members.Load()) }
 
 func (k known) Known(name string) (guard.Known, bool) {
-	m := (*k.n.members.Load())[name]
+	m := (*k.g.members.Load())[name]
 	if m == nil {
 		return guard.Known{}, false
 	}
@@ -172,23 +174,23 @@ const (
 
 // check probes a member that another one suspects. If it does not answer, this peer suspects it too: a suspicion
 // that others confirm is shorter, and memberlist would probe the member only when its turn comes.
-func (n *Node) check(name string, incarnation uint64) {
-	n.Doubt(name)
-	m, now := n.live(name), time.Now().UnixNano()
+func (g *group) check(name string, incarnation uint64) {
+	g.doubt(name)
+	m, now := g.live(name), time.Now().UnixNano()
 	if m == nil || now-m.checked.Load() < int64(checkEvery) {
 		return
 	}
-	checking := &n.transport.checking
+	checking := &g.transport.checking
 	if checking.Add(1) > mostChecks {
 		checking.Add(-1)
 		return
 	}
 	m.checked.Store(now)
-	n.wg.Go(func() {
+	g.wg.Go(func() {
 		defer checking.Add(-1)
-		_, err := n.memberlist.Ping(name, net.UDPAddrFromAddrPort(m.info.Load().addr))
-		if err != nil && n.ctx.Err() == nil {
-			n.transport.admit(guard.Pack(guard.MsgSuspect, "Incarnation", uint32(incarnation), "Node", name, "From", n.cfg.Name))
+		_, err := g.memberlist.Ping(name, net.UDPAddrFromAddrPort(m.info.Load().addr))
+		if err != nil && g.ctx.Err() == nil {
+			g.transport.admit(guard.Pack(guard.MsgSuspect, "Incarnation", uint32(incarnation), "Node", name, "From", g.cfg.Name))
 		}
 	})
 }

@@ -84,17 +84,17 @@ func (l *digestLedger) measured(bytes int64) {
 }
 
 // measure measures the memory of the index and of all replicas, also those of dead peers.
-func (n *Node) measure() {
-	bytes := int64(n.index.MemoryBytes())
-	table := *n.members.Load()
-	n.with(func(e *exchange.Engine) {
+func (h *host) measure() {
+	bytes := int64(h.index.MemoryBytes())
+	table := *h.members.Load()
+	h.with(func(e *exchange.Engine) {
 		for name := range table {
 			if r, ok := e.Replica(name); ok && r.Filter != nil {
 				bytes += int64(r.Filter.MemoryBytes())
 			}
 		}
 	})
-	n.digests.measured(bytes)
+	h.digests.measured(bytes)
 }
 
 // An incoming is the memory of an answer that is being received and decoded.

@@ -24,7 +24,7 @@ func TestInventedMembers(t *testing.T) {
 		defer c.close()
 		packet, end := stranger(c)
 		defer end()
-		meta := delegate{c.nodes["p1"]}.NodeMeta(0)
+		meta := delegate{c.nodes["p1"].group}.NodeMeta(0)
 		var before, after runtime.MemStats
 		runtime.GC()
 		runtime.ReadMemStats(&before)
@@ -98,7 +98,7 @@ func TestNewcomersBelieveTheirSeed(t *testing.T) {
 			stop := make(chan struct{})
 			defer close(stop)
 			go func() {
-				alive := guard.Claim{Name: "p2", Incarnation: 1 << 20, Addr: evil.advertise, Meta: delegate{evil}.NodeMeta(0), Versions: []byte{1, 5, 2, 0, 0, 0}}
+				alive := guard.Claim{Name: "p2", Incarnation: 1 << 20, Addr: evil.advertise, Meta: delegate{evil.group}.NodeMeta(0), Versions: []byte{1, 5, 2, 0, 0, 0}}
 				for {
 					select {
 					case <-stop:

@@ -2,96 +2,52 @@ package gossip
 
 import (
 	"context"
-	"crypto"
 	"crypto/ed25519"
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"net/netip"
-	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
-	"github.com/hashicorp/memberlist"
-
-	"github.com/summarycache/summarycache/digest"
-	"github.com/summarycache/summarycache/digest/index"
-	"github.com/summarycache/summarycache/gossip/exchange"
 	"github.com/summarycache/summarycache/gossip/internal/guard"
 	"github.com/summarycache/summarycache/gossip/internal/planted"
-	"github.com/summarycache/summarycache/gossip/internal/secrets"
+	"github.com/summarycache/summarycache/gossip/internal/removals"
 )
 
 // Node is a peer of the cluster. Create one with [New].
+//
+// Its parts, of which each knows those before it and is called by them only through the functions that it gave
+// them:
+//
+//	group     membership: memberlist and what guards it, the port, joining, discovery, secrets
+//	removals  invalidations, which are not lost
+//	host      runs the exchange: adverts, streams, replicas, the index
 type Node struct {
-	cfg          Config
-	log          *slog.Logger
-	ring         atomic.Pointer[secrets.Ring]
-	ownSeed      bool          // the digest seed does not follow from a secret
-	signs        crypto.Signer // nil if this peer does not sign
-	advertise    netip.AddrPort
-	digestLimits digest.Limits
+	*base
+	*host
+	rotation sync.Mutex // held while secrets change
+	closed   sync.Once
+}
 
-	transport  *transport
-	acceptor   *acceptor
-	memberlist *memberlist.Memberlist
-	pool       pool
-	bodies     bodies
-	digests    digestLedger  // of the others
-	serving    chan struct{} // a place for each body being served
-
-	index       *index.Index             // of the others' digests
-	accepted    atomic.Pointer[[]uint64] // seeds of digests; this peer's own first
-	rotation    sync.Mutex               // held while secrets change
-	updating    chan struct{}            // full while memberlist announces new metadata
-	members     atomic.Pointer[memberTable]
-	incarnation atomic.Uint64
-	former      *digest.Filter // this peer's digest of a former life, until publishFirst; nil if unknown
-	replans     uint64         // of the holdings, as far as they are logged
-
-	mu     sync.Mutex // guards engine
-	engine *exchange.Engine
-
-	inbox struct {
-		sync.Mutex
-		members map[string]memberEvent
-	}
-	met struct {
-		sync.Mutex
-		at map[string]time.Time // when member lists were merged lately, by address
-	}
-	datagrams chan []byte
-	sum       atomic.Uint32 // of the digests and members that this peer knows
-	memberSum atomic.Uint64 // of the names and metadata of live members
-	others    atomic.Int32  // live members
-	woken     chan struct{}
-	calls     chan func() // for loop
-	publisher chan func() // for publishLoop
-	hooks     chan func() // for callHooks
-
+// base is what all parts of a node share.
+type base struct {
+	cfg    Config
+	log    *slog.Logger
 	ctx    context.Context // ends with the node
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
-	closed sync.Once
-	joined sync.Once // starts rejoinLoop
-	seeds  atomic.Pointer[[]*seed]
-
-	invalidations invalidations
-	recalled      time.Time // the last recall from a peer that came back; of the loop only
-
-	meters meters
-	demand exchange.Demand
 }
 
-const (
-	datagramBacklog = 1024
-	hookBacklog     = 1024
-
-	digestMemory = 256 << 20 // bytes of memory for decoding a digest
-	servesMost   = 32        // bodies served at once
-)
+// sleep waits. It returns false if the node ends meanwhile.
+func (b *base) sleep(d time.Duration) bool {
+	select {
+	case <-b.ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}
 
 // New creates a node and opens its port. It contacts no other peer: see [Node.Join]. Its error has
 // all mistakes in cfg. Close the node at the end.
@@ -108,7 +64,7 @@ func New(cfg Config) (*Node, error) {
 	var n *Node
 	if err == nil {
 		n = newNode(cfg, advertise)
-		n.transport, n.acceptor = newTransport(n, packets), newAcceptor(n, listener)
+		n.transport, n.acceptor = newTransport(n.group, packets), newAcceptor(n.group, listener)
 		err = n.start()
 	}
 	if err != nil {
@@ -119,47 +75,25 @@ func New(cfg Config) (*Node, error) {
 	return n, nil
 }
 
+// newNode puts the parts of a node together.
 func newNode(cfg Config, advertise netip.AddrPort) *Node {
-	n := &Node{
-		cfg: cfg, advertise: advertise,
-		log:          cfg.Logger,
-		digestLimits: digest.Limits{Bytes: cfg.Limits.DigestBytes, Memory: digestMemory},
-		bodies:       bodies{known: make(map[exchange.AnswerKey]func() []byte), memory: cfg.Limits.StreamMemory},
-		digests:      digestLedger{memory: cfg.Limits.DigestMemory},
-		index:        index.New(),
-		serving:      make(chan struct{}, servesMost),
-		datagrams:    make(chan []byte, datagramBacklog),
-		woken:        make(chan struct{}, 1),
-		calls:        make(chan func(), 16),
-		publisher:    make(chan func()),
-		updating:     make(chan struct{}, 1),
-		hooks:        make(chan func(), hookBacklog),
-	}
-	n.seeds.Store(n.seedsOf(cfg.Join))
-	n.ring.Store(cfg.ring)
-	n.ownSeed = !slices.ContainsFunc(cfg.ring.Secrets, func(s *secrets.Secret) bool { return s.Seed == cfg.seed })
-	seeds := n.seedsUnder(cfg.ring)
-	n.accepted.Store(&seeds)
-	n.ctx, n.cancel = context.WithCancel(context.Background())
-	n.members.Store(&memberTable{})
-	n.inbox.members = make(map[string]memberEvent)
-	n.met.at = make(map[string]time.Time)
-	n.incarnation.Store(exchange.NewIncarnation(time.Now(), rand.Uint64()))
+	b := &base{cfg: cfg, log: cfg.Logger}
+	b.ctx, b.cancel = context.WithCancel(context.Background())
 	var key ed25519.PrivateKey
 	if cfg.Sign {
 		_, key, _ = ed25519.GenerateKey(nil) // the system's randomness does not fail
-		n.signs = key
 	}
-	n.engine = exchange.New(exchange.Config{
-		Key:         key,
-		Name:        cfg.Name,
-		Incarnation: n.incarnation.Load(),
-		Seed:        rand.Uint64(),
-		Publish:     cfg.Publish,
-		DigestBytes: cfg.Limits.DigestBytes,
-	}, time.Now())
-	n.invalidations.init(cfg, n.incarnation.Load(), key)
-	return n
+	g := newGroup(b, advertise, key)
+	gone := removals.New(removals.Config{
+		Name: cfg.Name, Life: g.incarnation.Load(), Key: key, Since: cfg.HeldSince, Log: b.log, Context: b.ctx, Closed: ErrClosed,
+		Go: b.wg.Go, Send: g.sendRemoval, Request: g.recall,
+	})
+	h := newHost(g, gone, key)
+	g.above = door{
+		datagram: h.datagram, removal: gone.Datagram, answer: h.answer, sum: h.knownSum, compare: h.compareSum,
+		agreed: h.agreed, wake: h.wake,
+	}
+	return &Node{base: b, host: h}
 }
 
 // start loads the state file, publishes the present contents of the filter and starts all goroutines.
@@ -170,57 +104,12 @@ func (n *Node) start() error {
 	if n.cfg.Holdings != nil {
 		n.publishFirst()
 	}
-	n.transport.wg.Go(n.transport.readPackets)
-	var err error
-	if n.memberlist, err = memberlist.Create(n.memberlistConfig()); err != nil {
-		n.transport.Shutdown()
+	if err := n.group.start(); err != nil {
 		return err
 	}
-	n.acceptor.wg.Go(n.acceptor.loop)
-	n.sumMembers()
-	n.wg.Go(n.loop)
-	n.wg.Go(n.listLoop)
-	n.wg.Go(n.callHooks)
-	n.wg.Go(n.invalidateLoop)
-	n.wg.Go(n.applyInvalidations)
-	if n.cfg.StateFile != "" {
-		n.wg.Go(n.saveLoop)
-	}
-	if n.cfg.Holdings != nil {
-		n.wg.Go(n.publishLoop)
-	}
-	if bound := guard.AddrOf(n.transport.packets.LocalAddr()); n.ring.Load().Stream == nil && !bound.IsLoopback() {
-		n.log.Warn("no secret is set: everybody who reaches this address can join and read everything", "addr", bound)
-	}
-	n.log.Info("gossip is up", "addr", n.advertise, "incarnation", fmt.Sprintf("%x", n.incarnation.Load()), "secret", n.ring.Load().Stream != nil)
+	n.host.start()
+	n.removals.Start()
 	return nil
-}
-
-// nameKept is how long no other address can take the name of a dead peer. A name of a peer that left
-// is free at once.
-const nameKept = 10 * time.Second
-
-// suspicionMost is how many times as long a suspicion lasts that no other peer confirms.
-const suspicionMost = 2
-
-func (n *Node) memberlistConfig() *memberlist.Config {
-	c := memberlist.DefaultLANConfig()
-	c.Name = n.cfg.Name
-	c.Transport = n.transport
-	c.Label = guard.Label
-	c.UDPBufferSize -= secrets.SealBytes // packets are sealed by the transport, streams by TLS
-	c.BindAddr, c.BindPort = n.advertise.Addr().String(), int(n.advertise.Port())
-	c.AdvertiseAddr, c.AdvertisePort = c.BindAddr, c.BindPort
-	c.PushPullInterval = 0      // see listLoop
-	c.EnableCompression = false // the screen drops compressed messages
-	c.ProbeInterval = n.cfg.detect.probe
-	c.ProbeTimeout = n.cfg.detect.timeout
-	c.SuspicionMult = n.cfg.detect.suspicion
-	c.SuspicionMaxTimeoutMult = suspicionMost
-	c.DeadNodeReclaimTime = nameKept
-	c.Delegate, c.Events, c.Conflict, c.Alive, c.Ping = delegate{n}, delegate{n}, delegate{n}, delegate{n}, delegate{n}
-	c.Logger = memberlistLogger(n.log)
-	return c
 }
 
 // Addr returns the address at which others reach this node, ip:port.
@@ -248,34 +137,6 @@ func (n *Node) Leave(ctx context.Context) error {
 	}
 	err := n.leave(wait)
 	return errors.Join(err, n.Close())
-}
-
-// sendFarewell sends a farewell to every live peer, including those that became members just now.
-func (n *Node) sendFarewell() {
-	n.takeMembers()
-	n.mu.Lock()
-	farewells := n.engine.Leave()
-	n.mu.Unlock()
-	n.send(farewells)
-}
-
-// leave calls memberlist's Leave, and returns early if no member is left, as when a whole cluster is
-// stopped. memberlist would wait until its timeout.
-func (n *Node) leave(wait time.Duration) error {
-	told := make(chan error, 1)
-	go func() { told <- n.memberlist.Leave(wait) }() // ends after wait at the latest
-	look := time.NewTicker(50 * time.Millisecond)
-	defer look.Stop()
-	for {
-		select {
-		case err := <-told:
-			return err
-		case <-look.C:
-			if n.memberlist.NumMembers() == 0 { // neither this peer, which has left, nor another
-				return nil
-			}
-		}
-	}
 }
 
 // Close stops the node at once; the others see a death. It saves the state file if there is one. It

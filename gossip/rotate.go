@@ -102,19 +102,19 @@ func union(a, b []uint64) []uint64 {
 
 // foreign logs a packet of this protocol that no accepted secret opens: from a peer that missed a
 // change of secrets, or from another cluster.
-func (n *Node) foreign(from netip.Addr) {
-	n.log.Error("dropped packets under a secret that is not accepted, or under none", "from", from, "member", membersAt{n, from})
+func (g *group) foreign(from netip.Addr) {
+	g.log.Error("dropped packets under a secret that is not accepted, or under none", "from", from, "member", membersAt{g, from})
 }
 
 // membersAt is logged as the names of up to three members at an address, dead ones included.
 type membersAt struct {
-	n  *Node
+	g  *group
 	at netip.Addr
 }
 
 func (m membersAt) LogValue() slog.Value {
 	var names []string
-	for name, other := range *m.n.members.Load() {
+	for name, other := range *m.g.members.Load() {
 		if info := other.info.Load(); info != nil && info.addr.Addr() == m.at {
 			names = append(names, name)
 		}

@@ -5,8 +5,6 @@ import (
 	"slices"
 
 	"github.com/summarycache/summarycache/digest"
-	"github.com/summarycache/summarycache/gossip/exchange"
-	"github.com/summarycache/summarycache/gossip/internal/planted"
 	"github.com/summarycache/summarycache/gossip/internal/secrets"
 )
 
@@ -25,9 +23,9 @@ func canariesOf(seeds []uint64) []uint32 {
 
 // seedsUnder returns the seeds of the digests that can be used under the secrets of r, this peer's own
 // first.
-func (n *Node) seedsUnder(r *secrets.Ring) []uint64 {
-	if n.ownSeed {
-		return []uint64{n.cfg.seed}
+func (g *group) seedsUnder(r *secrets.Ring) []uint64 {
+	if g.ownSeed {
+		return []uint64{g.cfg.seed}
 	}
 	var out []uint64
 	for _, s := range r.Secrets {
@@ -37,52 +35,11 @@ func (n *Node) seedsUnder(r *secrets.Ring) []uint64 {
 }
 
 // digestSeeds returns the seeds in use, this peer's own first.
-func (n *Node) digestSeeds() []uint64 { return *n.accepted.Load() }
+func (g *group) digestSeeds() []uint64 { return *g.accepted.Load() }
 
 // Seed returns the digest seed under which this peer should publish: that of its secret, unless
 // Config.Holdings has another.
 func (n *Node) Seed() uint64 { return n.digestSeeds()[0] }
-
-// learn changes the filter that lookups use for a peer. It runs in the node's loop only.
-func (n *Node) learn(m *member, u exchange.Update) {
-	f := u.Filter
-	if f != nil && !slices.Contains(n.digestSeeds(), f.Geometry().Seed) {
-		n.log.Warn("a peer is no candidate: its digest uses a seed that is no longer accepted", "member", m.name)
-		f = nil
-	}
-	if f != nil {
-		if m.inUse.Load() == nil {
-			n.index.Expect(n.publishers())
-		}
-		n.index.Apply(m.name, u.Delta, f) // without an error, since the index has no limit of its own
-	} else if planted.Fault != "index-stays" {
-		n.index.Delete(m.name)
-	}
-	m.inUse.Store(f)
-}
-
-// publishers returns how many live members answer siblings, and so have digests.
-func (n *Node) publishers() (peers int) {
-	for _, m := range *n.members.Load() {
-		if m.up.Load() && m.info.Load().meta.Service != "" {
-			peers++
-		}
-	}
-	return peers
-}
-
-// reindex changes the seeds in use: lookups no longer use digests under others, and use again those
-// under a seed that is in use again. It runs in the node's loop only.
-func (n *Node) reindex(seeds []uint64) {
-	n.accepted.Store(&seeds)
-	for name, m := range *n.members.Load() {
-		var r exchange.Replica
-		n.with(func(e *exchange.Engine) { r, _ = e.Replica(name) })
-		if r.Usable && slices.Contains(seeds, r.Filter.Geometry().Seed) == (m.inUse.Load() == nil) {
-			n.learn(m, exchange.Update{Peer: name, Filter: r.Filter})
-		}
-	}
-}
 
 // checkSeed returns an error if this peer publishes under none of seeds.
 func (n *Node) checkSeed(seeds []uint64) error {

@@ -51,10 +51,10 @@ func (n *Node) CandidatesByPrefix(dst []PrefixCandidate, chain []digest.Key) []P
 // noted counts a lookup of several keys as one of the last key, which in a chain is the new one. It
 // returns the first key, by which candidates are ranked: prompts with the same beginning go to the
 // same peers.
-func (n *Node) noted(keys []digest.Key) (first digest.Key) {
+func (h *host) noted(keys []digest.Key) (first digest.Key) {
 	if len(keys) > 0 {
 		first = keys[0]
-		n.demand.Note(keys[len(keys)-1])
+		h.demand.Note(keys[len(keys)-1])
 	}
 	return first
 }

@@ -21,25 +21,25 @@ const stateMagic = "summarycache replicas 1\n"
 
 const saveInterval = 5 * time.Minute
 
-func (n *Node) saveLoop() {
-	for n.sleep(saveInterval) {
-		if err := n.save(); err != nil {
-			n.log.Warn("saving the replicas failed", "err", err)
+func (h *host) saveLoop() {
+	for h.sleep(saveInterval) {
+		if err := h.save(); err != nil {
+			h.log.Warn("saving the replicas failed", "err", err)
 		}
 	}
 }
 
 // save writes a temporary file beside the state file and renames it, so that the state file is always
 // complete.
-func (n *Node) save() error {
+func (h *host) save() error {
 	var saved []exchange.Saved
-	n.with(func(e *exchange.Engine) { saved = e.Save() })
-	f, err := os.CreateTemp(filepath.Dir(n.cfg.StateFile), filepath.Base(n.cfg.StateFile)+".*")
+	h.with(func(e *exchange.Engine) { saved = e.Save() })
+	f, err := os.CreateTemp(filepath.Dir(h.cfg.StateFile), filepath.Base(h.cfg.StateFile)+".*")
 	if err != nil {
 		return err
 	}
 	if err = errors.Join(writeState(f, saved), f.Close()); err == nil {
-		err = os.Rename(f.Name(), n.cfg.StateFile)
+		err = os.Rename(f.Name(), h.cfg.StateFile)
 	}
 	if err != nil {
 		os.Remove(f.Name())
@@ -62,14 +62,14 @@ func writeState(w io.Writer, saved []exchange.Saved) error {
 
 // restore loads the state file into the engine. A missing or damaged file is not an error; an
 // unreadable one is.
-func (n *Node) restore() error {
-	if n.cfg.StateFile == "" {
+func (h *host) restore() error {
+	if h.cfg.StateFile == "" {
 		return nil
 	}
-	if _, err := os.Stat(filepath.Dir(n.cfg.StateFile)); err != nil {
+	if _, err := os.Stat(filepath.Dir(h.cfg.StateFile)); err != nil {
 		return err
 	}
-	f, err := os.Open(n.cfg.StateFile)
+	f, err := os.Open(h.cfg.StateFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -78,21 +78,21 @@ func (n *Node) restore() error {
 	}
 	defer f.Close()
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return errors.Join(err, fmt.Errorf("%s is not a regular file", n.cfg.StateFile))
+		return errors.Join(err, fmt.Errorf("%s is not a regular file", h.cfg.StateFile))
 	}
-	loaded, err := n.readState(bufio.NewReaderSize(f, 256<<10))
+	loaded, err := h.readState(bufio.NewReaderSize(f, 256<<10))
 	if err != nil {
-		n.log.Warn("the state file is damaged; what could be read is used", "file", n.cfg.StateFile, "err", err)
+		h.log.Warn("the state file is damaged; what could be read is used", "file", h.cfg.StateFile, "err", err)
 	}
 	if loaded > 0 {
-		n.log.Info("loaded the replicas from before the restart", "replicas", loaded)
+		h.log.Info("loaded the replicas from before the restart", "replicas", loaded)
 	}
 	return nil
 }
 
 // readState reads replicas until the end or the first damage. A replica that cannot be used, such as
 // one under another seed, is skipped.
-func (n *Node) readState(in *bufio.Reader) (loaded int, err error) {
+func (h *host) readState(in *bufio.Reader) (loaded int, err error) {
 	magic := make([]byte, len(stateMagic))
 	if _, err := io.ReadFull(in, magic); err != nil || string(magic) != stateMagic {
 		return 0, fmt.Errorf("it does not begin %q", stateMagic)
@@ -113,11 +113,11 @@ func (n *Node) readState(in *bufio.Reader) (loaded int, err error) {
 		if _, err := io.ReadFull(in, header[:]); err != nil {
 			return loaded, wire.Unexpected(err)
 		}
-		t, size, err := exchange.DecodeFrameHeader(header, n.cfg.Limits.DigestBytes+exchange.MaxAdvert)
+		t, size, err := exchange.DecodeFrameHeader(header, h.cfg.Limits.DigestBytes+exchange.MaxAdvert)
 		if err != nil {
 			return loaded, err
 		}
-		c := incoming{of: &n.digests}
+		c := incoming{of: &h.digests}
 		if err := c.room(size); err != nil { // so much that the rest may not fit either
 			return loaded, err
 		}
@@ -126,14 +126,14 @@ func (n *Node) readState(in *bufio.Reader) (loaded int, err error) {
 			return loaded, errors.Join(err, io.ErrUnexpectedEOF)
 		}
 		f := exchange.Fetch{Get: exchange.Get{Origin: exchange.IDOf(string(name))}}
-		r := exchange.DecodeAnswer(f, t, payload, n.digestLimits, n.digestSeeds()...)
-		if err := n.digests.add(nil, r.Filter, c.bytes); err != nil {
+		r := exchange.DecodeAnswer(f, t, payload, h.digestLimits, h.digestSeeds()...)
+		if err := h.digests.add(nil, r.Filter, c.bytes); err != nil {
 			return loaded, err
 		}
 		switch {
-		case string(name) == n.cfg.Name:
-			n.former = r.Filter // nil if it is damaged
-		case n.engine.Restore(time.Now(), string(name), r):
+		case string(name) == h.cfg.Name:
+			h.former = r.Filter // nil if it is damaged
+		case h.engine.Restore(time.Now(), string(name), r):
 			loaded++
 		}
 	}

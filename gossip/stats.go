@@ -34,10 +34,8 @@ func (n *Node) Stats() Stats {
 		ConnsRefused:   n.acceptor.refused.Load(),
 		ConnsStrange:   n.acceptor.strange.Load(),
 		IndexBytes:     int64(n.index.MemoryBytes()),
+		Invalidations:  n.removals.Stats(),
 	}
-	n.invalidations.mu.Lock()
-	s.Invalidations = n.invalidations.engine.Stats()
-	n.invalidations.mu.Unlock()
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	s.Exchange = n.engine.Stats()

@@ -30,7 +30,7 @@ const packetBacklog = 1024
 // transport lets memberlist use the node's port. A loop here reads its packets; its streams come
 // from the node's acceptor. The sockets belong to the node.
 type transport struct {
-	n       *Node
+	g       *group
 	packets net.PacketConn
 	screen  *guard.Screen
 	life    *guard.Life
@@ -45,18 +45,18 @@ type transport struct {
 
 var _ memberlist.Transport = (*transport)(nil)
 
-func newTransport(n *Node, packets net.PacketConn) *transport {
+func newTransport(g *group, packets net.PacketConn) *transport {
 	t := &transport{
-		n: n, packets: packets,
-		life:     guard.NewLife(n.cfg.Limits.Members, n.cfg.detect.probe),
+		g: g, packets: packets,
+		life:     guard.NewLife(g.cfg.Limits.Members, g.cfg.detect.probe),
 		packetCh: make(chan *memberlist.Packet, packetBacklog), streamCh: make(chan net.Conn),
 	}
 	t.screen = guard.New(guard.Config{
-		Self: n.cfg.Name, Addr: n.advertise, Most: n.cfg.Limits.Members, Alone: len(n.cfg.Join) == 0,
-		Memory: n.cfg.Limits.StreamMemory, Members: known{n}, Admit: t.admit, Doubt: n.Doubt, Suspected: n.check,
+		Self: g.cfg.Name, Addr: g.advertise, Most: g.cfg.Limits.Members, Alone: len(g.cfg.Join) == 0,
+		Memory: g.cfg.Limits.StreamMemory, Members: known{g}, Admit: t.admit, Doubt: g.doubt, Suspected: g.check,
 		Probe: func(b []byte, to netip.AddrPort) {
 			if t.write(b, to) == nil {
-				n.meters.out.packet(Membership, len(b))
+				g.meters.out.packet(Membership, len(b))
 			}
 		},
 	})
@@ -65,7 +65,7 @@ func newTransport(n *Node, packets net.PacketConn) *transport {
 
 // admit passes a message to memberlist that no other peer has sent.
 func (t *transport) admit(message []byte) {
-	t.deliver(message, net.UDPAddrFromAddrPort(t.n.advertise), time.Now())
+	t.deliver(message, net.UDPAddrFromAddrPort(t.g.advertise), time.Now())
 }
 
 func (t *transport) readPackets() {
@@ -75,13 +75,13 @@ func (t *transport) readPackets() {
 		now := time.Now()
 		if err != nil {
 			select {
-			case <-t.n.ctx.Done():
+			case <-t.g.ctx.Done():
 				return
 			case <-time.After(time.Millisecond):
 				continue // a socket error affects one packet
 			}
 		}
-		opened, in := t.open(buf[:n], guard.AddrPortOf(from)), &t.n.meters.in
+		opened, in := t.open(buf[:n], guard.AddrPortOf(from)), &t.g.meters.in
 		if opened == nil {
 			t.strange.Add(1)
 			in.packet(Membership, n) // the most likely kind
@@ -91,19 +91,23 @@ func (t *transport) readPackets() {
 		switch kindOf(opened) {
 		case ofInvalidation:
 			in.packet(Invalidations, len(opened))
-			t.n.invalidations.datagram(opened)
+			t.g.above.removal(opened)
 		case ofExchange:
-			t.n.handleDatagram(opened, guard.AddrPortOf(from))
+			if noteFarewell(*t.g.members.Load(), opened, guard.AddrPortOf(from)) {
+				t.g.above.datagram(opened)
+			} else {
+				in.packet(Adverts, len(opened))
+			}
 		case ofMembership, ofProbe:
 			in.packet(Membership, len(opened))
 			if screened, err := t.screen.Packet(opened, guard.AddrOf(from)); err == nil {
 				if kindOf(opened) == ofProbe {
-					t.n.compareSum(t.n.liveAt(guard.AddrPortOf(from)), t.life.Hear(opened, guard.AddrPortOf(from), now))
+					t.g.compare(t.g.liveAt(guard.AddrPortOf(from)), t.life.Hear(opened, guard.AddrPortOf(from), now))
 				}
 				t.deliver(screened, from, now)
 			} else {
 				t.strange.Add(1)
-				t.n.log.Warn("refused a packet of membership", "from", guard.AddrOf(from), "err", err)
+				t.g.log.Warn("refused a packet of membership", "from", guard.AddrOf(from), "err", err)
 			}
 		}
 	}
@@ -143,9 +147,9 @@ func (t *transport) open(b []byte, from netip.AddrPort) []byte {
 	if len(b) > maxPacket {
 		return nil
 	}
-	packet := t.n.ring.Load().Open(b)
+	packet := t.g.ring.Load().Open(b)
 	if packet == nil && (len(b) > secrets.SealBytes && b[0] == secrets.SealedByte || kindOf(b) != ofNobody) {
-		t.n.foreign(from.Addr()) // under another secret, or none
+		t.g.foreign(from.Addr()) // under another secret, or none
 	}
 	if kindOf(packet) == ofNobody {
 		return nil
@@ -154,7 +158,7 @@ func (t *transport) open(b []byte, from netip.AddrPort) []byte {
 }
 
 func (t *transport) FinalAdvertiseAddr(string, int) (net.IP, int, error) {
-	return t.n.advertise.Addr().AsSlice(), int(t.n.advertise.Port()), nil
+	return t.g.advertise.Addr().AsSlice(), int(t.g.advertise.Port()), nil
 }
 
 func (t *transport) WriteTo(b []byte, addr string) (time.Time, error) {
@@ -167,7 +171,7 @@ func (t *transport) WriteTo(b []byte, addr string) (time.Time, error) {
 		return time.Now(), nil
 	}
 	if err = t.write(b, to); err == nil {
-		t.n.meters.out.packet(Membership, len(b))
+		t.g.meters.out.packet(Membership, len(b))
 	}
 	return time.Now(), err
 }
@@ -175,7 +179,7 @@ func (t *transport) WriteTo(b []byte, addr string) (time.Time, error) {
 // short returns the short form of a packet of memberlist's, if it has one, or answers it itself.
 func (t *transport) short(b []byte, to netip.AddrPort) (short []byte, spared bool) {
 	short, now := guard.Shorten(b), time.Now()
-	switch others := t.n.others.Load(); {
+	switch others := t.g.others.Load(); {
 	case kindOf(short) != ofProbe:
 	case short[0] == guard.ShortAck && others == 1:
 		short = t.life.Answers(short, to, now)
@@ -184,8 +188,8 @@ func (t *transport) short(b []byte, to netip.AddrPort) (short []byte, spared boo
 		t.deliver(guard.Pack(guard.MsgAck, "SeqNo", binary.LittleEndian.Uint32(short[1:])), net.UDPAddrFromAddrPort(to), now)
 		return nil, true
 	default:
-		if short = t.life.Probes(short, to, t.n.knownSum(), now); short[0] != guard.ShortPing {
-			t.n.meters.out.move(Membership, Vectors, guard.SumBytes)
+		if short = t.life.Probes(short, to, t.g.above.sum(), now); short[0] != guard.ShortPing {
+			t.g.meters.out.move(Membership, Vectors, guard.SumBytes)
 		}
 	}
 	return short, false
@@ -193,10 +197,10 @@ func (t *transport) short(b []byte, to netip.AddrPort) (short []byte, spared boo
 
 // write seals and sends a packet.
 func (t *transport) write(b []byte, to netip.AddrPort) error {
-	sealed := t.n.ring.Load().Seal(b)
+	sealed := t.g.ring.Load().Seal(b)
 	_, err := t.packets.WriteTo(sealed, net.UDPAddrFromAddrPort(to))
 	if err == nil {
-		t.n.meters.out.packet(Sealing, len(sealed)-len(b))
+		t.g.meters.out.packet(Sealing, len(sealed)-len(b))
 	}
 	return err
 }
@@ -206,11 +210,11 @@ func (t *transport) write(b []byte, to netip.AddrPort) error {
 func (t *transport) DialTimeout(addr string, timeout time.Duration) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
-	c, err := t.n.dial(ctx, addr)
+	c, err := t.g.dial(ctx, addr)
 	if err != nil {
 		return nil, err
 	}
-	c = t.screen.Stream(t.n.meters.members(c), false)
+	c = t.screen.Stream(t.g.meters.members(c), false)
 	c.SetDeadline(time.Now().Add(timeout))
 	return c, nil
 }
@@ -223,14 +227,14 @@ func (t *transport) handOver(c net.Conn) {
 	c = t.screen.Stream(c, true)
 	select {
 	case t.streamCh <- c:
-	case <-t.n.ctx.Done():
+	case <-t.g.ctx.Done():
 		c.Close()
 	}
 }
 
 // Shutdown stops the packet loop. The listener is the node's to close.
 func (t *transport) Shutdown() error {
-	t.n.cancel()
+	t.g.cancel()
 	t.packets.Close()
 	t.wg.Wait()
 	return nil

@@ -46,7 +46,8 @@ var layers = []struct {
 	// What stands between the network and memberlist, which nothing else sees.
 	{dir: "gossip/internal/secrets", imports: "net digest gossip/exchange"},
 	{dir: "gossip/internal/guard", imports: "net gossip/exchange gossip/internal/wire github.com/hashicorp/memberlist"},
-	{dir: "gossip", imports: "net digest digest/index gossip/exchange gossip/invalidation gossip/limitlog gossip/internal/guard gossip/internal/secrets " +
+	{dir: "gossip/internal/removals", imports: "gossip/exchange gossip/invalidation"},
+	{dir: "gossip", imports: "net digest digest/index gossip/exchange gossip/invalidation gossip/limitlog gossip/internal/guard gossip/internal/removals gossip/internal/secrets " +
 		"gossip/internal/wire github.com/hashicorp/memberlist"},
 
 	// The rules of caches: functions of requests, responses and times.

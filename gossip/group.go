@@ -1,0 +1,174 @@
+package gossip
+
+import (
+	"crypto"
+	"crypto/ed25519"
+	"fmt"
+
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/memberlist"
+
+	"github.com/summarycache/summarycache/gossip/exchange"
+	"github.com/summarycache/summarycache/gossip/internal/guard"
+	"github.com/summarycache/summarycache/gossip/internal/secrets"
+)
+
+// group is the membership of a node.
+type group struct {
+	*base
+	above door
+
+	ring      atomic.Pointer[secrets.Ring]
+	ownSeed   bool                     // the digest seed does not follow from a secret
+	accepted  atomic.Pointer[[]uint64] // seeds of digests; this peer's own first
+	signs     crypto.Signer            // nil if this peer does not sign
+	advertise netip.AddrPort
+
+	transport  *transport
+	acceptor   *acceptor
+	memberlist *memberlist.Memberlist
+	pool       pool
+	meters     meters
+
+	incarnation atomic.Uint64
+	updating    chan struct{} // full while memberlist announces new metadata
+	members     atomic.Pointer[memberTable]
+	memberSum   atomic.Uint64 // of the names and metadata of live members
+	others      atomic.Int32  // live members
+	inbox       struct {
+		sync.Mutex
+		members map[string]memberEvent
+	}
+	met struct {
+		sync.Mutex
+		at map[string]time.Time // when member lists were merged lately, by address
+	}
+	joined sync.Once // starts rejoinLoop
+	seeds  atomic.Pointer[[]*seed]
+}
+
+// door is what membership calls of the parts above it. None of these functions waits.
+type door struct {
+	datagram func(b []byte)                                                         // of the exchange
+	removal  func(b []byte)                                                         // a datagram of removals
+	answer   func(w *conn, peer string, t exchange.FrameType, payload []byte) error // a request by stream
+	sum      func() uint32                                                          // of all that this peer knows
+	compare  func(name string, sum uint32)                                          // the sum of another peer
+	agreed   func() (at time.Time, odd string)                                      // see host.agreed
+	wake     func()                                                                 // members have arrived
+}
+
+func newGroup(b *base, advertise netip.AddrPort, key ed25519.PrivateKey) *group {
+	g := &group{base: b, advertise: advertise, updating: make(chan struct{}, 1)}
+	if key != nil {
+		g.signs = key
+	}
+	g.seeds.Store(g.seedsOf(b.cfg.Join))
+	g.ring.Store(b.cfg.ring)
+	g.ownSeed = !slices.ContainsFunc(b.cfg.ring.Secrets, func(s *secrets.Secret) bool { return s.Seed == b.cfg.seed })
+	seeds := g.seedsUnder(b.cfg.ring)
+	g.accepted.Store(&seeds)
+	g.members.Store(&memberTable{})
+	g.inbox.members = make(map[string]memberEvent)
+	g.met.at = make(map[string]time.Time)
+	g.incarnation.Store(exchange.NewIncarnation(time.Now(), rand.Uint64()))
+	return g
+}
+
+func (g *group) start() (err error) {
+	g.transport.wg.Go(g.transport.readPackets)
+	if g.memberlist, err = memberlist.Create(g.memberlistConfig()); err != nil {
+		g.transport.Shutdown()
+		return err
+	}
+	g.acceptor.wg.Go(g.acceptor.loop)
+	g.sumMembers()
+	g.wg.Go(g.listLoop)
+	secret := g.ring.Load().Stream != nil
+	if bound := guard.AddrOf(g.transport.packets.LocalAddr()); !secret && !bound.IsLoopback() {
+		g.log.Warn("no secret is set: everybody who reaches this address can join and read everything", "addr", bound)
+	}
+	g.log.Info("gossip is up", "addr", g.advertise, "incarnation", fmt.Sprintf("%x", g.incarnation.Load()), "secret", secret)
+	return nil
+}
+
+// nameKept is how long no other address can take the name of a dead peer. A name of a peer that left
+// is free at once.
+const nameKept = 10 * time.Second
+
+// suspicionMost is how many times as long a suspicion lasts that no other peer confirms.
+const suspicionMost = 2
+
+func (g *group) memberlistConfig() *memberlist.Config {
+	c := memberlist.DefaultLANConfig()
+	c.Name = g.cfg.Name
+	c.Transport = g.transport
+	c.Label = guard.Label
+	c.UDPBufferSize -= secrets.SealBytes // packets are sealed by the transport, streams by TLS
+	c.BindAddr, c.BindPort = g.advertise.Addr().String(), int(g.advertise.Port())
+	c.AdvertiseAddr, c.AdvertisePort = c.BindAddr, c.BindPort
+	c.PushPullInterval = 0      // see listLoop
+	c.EnableCompression = false // the screen drops compressed messages
+	c.ProbeInterval = g.cfg.detect.probe
+	c.ProbeTimeout = g.cfg.detect.timeout
+	c.SuspicionMult = g.cfg.detect.suspicion
+	c.SuspicionMaxTimeoutMult = suspicionMost
+	c.DeadNodeReclaimTime = nameKept
+	c.Delegate, c.Events, c.Conflict, c.Alive, c.Ping = delegate{g}, delegate{g}, delegate{g}, delegate{g}, delegate{g}
+	c.Logger = memberlistLogger(g.log)
+	return c
+}
+
+// updateMetadata makes memberlist announce this node's metadata. Two concurrent calls could announce
+// the older metadata under the greater incarnation, permanently.
+func (g *group) updateMetadata() {
+	g.updating <- struct{}{} // a mutex would stop the clock of a test in virtual time
+	defer func() { <-g.updating }()
+	g.transport.screen.Updates()
+	_ = g.memberlist.UpdateNode(time.Second) // peers that miss it learn it by an exchange of member lists
+}
+
+// leave calls memberlist's Leave, and returns early if no member is left, as when a whole cluster is
+// stopped. memberlist would wait until its timeout.
+func (g *group) leave(wait time.Duration) error {
+	told := make(chan error, 1)
+	go func() { told <- g.memberlist.Leave(wait) }() // ends after wait at the latest
+	look := time.NewTicker(50 * time.Millisecond)
+	defer look.Stop()
+	for {
+		select {
+		case err := <-told:
+			return err
+		case <-look.C:
+			if g.memberlist.NumMembers() == 0 { // neither this peer, which has left, nor another
+				return nil
+			}
+		}
+	}
+}
+
+// sendRemoval sends a datagram of removals to a member.
+func (g *group) sendRemoval(to string, b []byte) {
+	if m := (*g.members.Load())[to]; m != nil && g.transport.write(b, m.info.Load().addr) == nil {
+		g.meters.out.packet(Invalidations, len(b))
+	}
+}
+
+// recall sends a recall of removals to a member, and returns the logs in its answer.
+func (g *group) recall(name string, frame []byte) ([]byte, error) {
+	addr, ok := g.addressOf(name)
+	if !ok {
+		return nil, ErrUnreachable
+	}
+	t, logs, err := g.request(name, addr, frame, nil)
+	if err == nil && t != exchange.FrameLogs {
+		err = fmt.Errorf("%w: %v in answer to recall", exchange.ErrMalformed, t)
+	}
+	return logs, err
+}

@@ -1,0 +1,92 @@
+package gossip
+
+import (
+	"crypto/ed25519"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/summarycache/summarycache/digest"
+	"github.com/summarycache/summarycache/digest/index"
+	"github.com/summarycache/summarycache/gossip/exchange"
+	"github.com/summarycache/summarycache/gossip/internal/removals"
+)
+
+// host runs the engine of the exchange: it passes on what membership hears, fetches, and keeps the index.
+type host struct {
+	*group
+	removals *removals.Removals
+
+	digestLimits digest.Limits
+	bodies       bodies
+	digests      digestLedger   // of the others
+	serving      chan struct{}  // a place for each body being served
+	index        *index.Index   // of the others' digests
+	former       *digest.Filter // this peer's digest of a former life, until publishFirst; nil if unknown
+	replans      uint64         // of the holdings, as far as they are logged
+	demand       exchange.Demand
+
+	mu     sync.Mutex // guards engine
+	engine *exchange.Engine
+
+	sum       atomic.Uint32 // of the digests and members that this peer knows
+	datagrams chan []byte
+	woken     chan struct{}
+	calls     chan func() // for loop
+	publisher chan func() // for publishLoop
+	hooks     chan func() // for callHooks
+}
+
+const (
+	datagramBacklog = 1024
+	hookBacklog     = 1024
+
+	digestMemory = 256 << 20 // bytes of memory for decoding a digest
+	servesMost   = 32        // bodies served at once
+)
+
+func newHost(g *group, gone *removals.Removals, key ed25519.PrivateKey) *host {
+	cfg := g.cfg
+	return &host{
+		group: g, removals: gone,
+		digestLimits: digest.Limits{Bytes: cfg.Limits.DigestBytes, Memory: digestMemory},
+		bodies:       bodies{known: make(map[exchange.AnswerKey]func() []byte), memory: cfg.Limits.StreamMemory},
+		digests:      digestLedger{memory: cfg.Limits.DigestMemory},
+		serving:      make(chan struct{}, servesMost),
+		index:        index.New(),
+		datagrams:    make(chan []byte, datagramBacklog),
+		woken:        make(chan struct{}, 1),
+		calls:        make(chan func(), 16),
+		publisher:    make(chan func()),
+		hooks:        make(chan func(), hookBacklog),
+		engine: exchange.New(exchange.Config{
+			Key:         key,
+			Name:        cfg.Name,
+			Incarnation: g.incarnation.Load(),
+			Seed:        rand.Uint64(),
+			Publish:     cfg.Publish,
+			DigestBytes: cfg.Limits.DigestBytes,
+		}, time.Now()),
+	}
+}
+
+func (h *host) start() {
+	h.wg.Go(h.loop)
+	h.wg.Go(h.callHooks)
+	if h.cfg.StateFile != "" {
+		h.wg.Go(h.saveLoop)
+	}
+	if h.cfg.Holdings != nil {
+		h.wg.Go(h.publishLoop)
+	}
+}
+
+// sendFarewell sends a farewell to every live peer, including those that became members just now.
+func (h *host) sendFarewell() {
+	h.takeMembers()
+	h.mu.Lock()
+	farewells := h.engine.Leave()
+	h.mu.Unlock()
+	h.send(farewells)
+}

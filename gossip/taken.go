@@ -1,0 +1,71 @@
+package gossip
+
+import (
+	"time"
+
+	"github.com/summarycache/summarycache/gossip/exchange"
+	"github.com/summarycache/summarycache/gossip/invalidation"
+)
+
+// doubtfulFor is for how long a member is no candidate after it was away while an invalidation came
+// that this peer has forgotten since. The member may hold what was invalidated, until it has recalled
+// what it missed. That takes seconds. The death of a member may be noticed that much too late.
+const doubtfulFor = time.Minute
+
+// takeMembers puts the queued states of members into the table, the engine and the removals.
+func (h *host) takeMembers() {
+	events := h.arrived()
+	if len(events) == 0 {
+		return
+	}
+	h.step() // first handle earlier messages
+	for _, ev := range events {
+		h.takeMember(ev)
+	}
+	h.sumMembers()
+}
+
+func (h *host) takeMember(ev memberEvent) {
+	now := time.Now()
+	m, old := h.take(ev, now)
+	if m == nil {
+		return
+	}
+	info := m.info.Load()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if ev.up {
+		h.engine.PeerUp(now, ev.name, info.meta.Incarnation, info.meta.Key)
+		forgotten := h.removals.PeerUp(now, ev.name, info.meta)
+		returned := old.addr.IsValid() && !old.up
+		if returned && old.meta.Incarnation == info.meta.Incarnation && forgotten.After(old.since.Add(-doubtfulFor)) {
+			m.doubtful.Store(now.Add(doubtfulFor).UnixNano())
+		}
+		m.up.Store(true)
+		if returned {
+			h.removals.Returned(ev.name, now)
+		}
+	} else {
+		h.engine.PeerDown(now, ev.name)
+		h.removals.With(func(e *invalidation.Engine) { e.PeerDown(uint64(exchange.IDOf(ev.name))) })
+	}
+	if old.differs(info) {
+		h.reportMember(m, ev.up, now)
+	}
+}
+
+// reportMember logs that a member came or went, and calls the hook. It is called with n.mu held.
+func (h *host) reportMember(m *member, up bool, now time.Time) {
+	info := m.info.Load()
+	hook, msg := h.cfg.Hooks.PeerDown, "a peer is gone"
+	if up {
+		hook, msg = h.cfg.Hooks.PeerUp, "a peer is here"
+	} else if m.hasLeft(info) {
+		msg = "a peer has left"
+	}
+	h.log.Info(msg, "member", m.name, "addr", info.addr, "service", info.meta.Service)
+	if hook != nil {
+		d := h.describe(m, now)
+		h.hook(func() { hook(d) })
+	}
+}
