@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/alecthomas/kong"
 	mangokong "github.com/alecthomas/mango-kong"
@@ -82,12 +83,15 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 		return err
 	}
 	kongcompletion.Register(parser) // a shell requests completions by variables
-	if len(args) == 0 {
-		parser.Parse([]string{"--help"})
+	switch {
+	case len(args) == 0:
+		args = []string{"--help"}
+	case args[0] == "help":
+		args = append(args[1:len(args):len(args)], "--help")
 	}
 	command, err := parser.Parse(args)
 	if err != nil {
-		return misuse{fmt.Errorf("%w\n%s", err, hint(err))}
+		return misuse{errors.New(mistake(err))}
 	}
 	if err := flags.Err(command); planted.Fault != "flag-errors-dropped" && err != nil {
 		return misuse{err}
@@ -127,14 +131,17 @@ func help(options kong.HelpOptions, ctx *kong.Context) error {
 	return nil
 }
 
-// hint returns a hint at the help for a mistyped command.
-func hint(err error) string {
-	command := "peer"
+// mistake returns what is wrong with a command line, and a hint at the help. Kong names the command only
+// before some mistakes, and takes a negative number for flags.
+func mistake(err error) string {
+	command, text := "peer", err.Error()
 	var parse *kong.ParseError
 	if errors.As(err, &parse) && parse.Context != nil && parse.Context.Selected() != nil {
 		command += " " + parse.Context.Selected().Name
+		text = strings.TrimPrefix(text, parse.Context.Selected().Name+": ")
 	}
-	return fmt.Sprintf("Try %q.", command+" --help")
+	text, _, _ = strings.Cut(text, " (short flag); perhaps try")
+	return fmt.Sprintf("%s\nTry %q.", text, command+" --help")
 }
 
 // complain prints err and returns the exit code: 0 for no error, 1 for a failure, 2 for misuse.

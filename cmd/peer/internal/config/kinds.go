@@ -145,6 +145,9 @@ func readCount(s string, t tag) (any, error) {
 		most = math.MaxUint64
 	}
 	n, err := strconv.ParseUint(s, 10, 64)
+	if f, fault := strconv.ParseFloat(s, 64); err != nil && fault == nil && f == math.Trunc(f) && f >= 0 && f < 1<<53 { // such as 1e6
+		n, err = uint64(f), nil
+	}
 	if err != nil || n < least || n > most {
 		err = fmt.Errorf("is not a whole number between %d and %d", least, most)
 	}
