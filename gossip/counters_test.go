@@ -153,13 +153,13 @@ func TestFailedSendsAreNotCounted(t *testing.T) {
 			return after.Exchange.Published - before.Exchange.Published, before, after
 		}
 		published, before, after := change(0)
-		if published == 0 || after.Exchange.AdvertsOut == before.Exchange.AdvertsOut || after.Out.Digests() == before.Out.Digests() {
+		if published == 0 || after.Exchange.AdvertsSent == before.Exchange.AdvertsSent || after.Out.Digests() == before.Out.Digests() {
 			t.Fatalf("%d published, and %+v, then %+v: want more sent", published, before, after)
 		}
 		fails.Store(true)
 		published, before, after = change(20)
 		fails.Store(false)
-		if e, was := after.Exchange, before.Exchange; published == 0 || e.AdvertsOut != was.AdvertsOut || e.CarriersOut != was.CarriersOut || e.CarriedBytesOut != was.CarriedBytesOut {
+		if e, was := after.Exchange, before.Exchange; published == 0 || e.AdvertsSent != was.AdvertsSent || e.CarriedSent != was.CarriedSent || e.CarriedBytesSent != was.CarriedBytesSent {
 			t.Errorf("%d published, and %+v, then %+v: want nothing counted as sent", published, was, e)
 		}
 		if after.Out[Adverts] != before.Out[Adverts] {

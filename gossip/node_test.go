@@ -35,7 +35,7 @@ func TestClusterKeepsInStep(t *testing.T) {
 		if took > 200*time.Millisecond {
 			t.Errorf("a change took %v to be everywhere, want at most 200ms", took)
 		}
-		if s := c.nodes["p2"].Stats().Exchange; s.CarriedIn == 0 {
+		if s := c.nodes["p2"].Stats().Exchange; s.CarriedReceived == 0 {
 			t.Error("the change did not travel with its advert")
 		}
 
@@ -43,9 +43,9 @@ func TestClusterKeepsInStep(t *testing.T) {
 		before := c.nodes["p2"].Stats().Exchange
 		time.Sleep(time.Minute)
 		after := c.nodes["p2"].Stats().Exchange
-		if after.AdvertsIn != before.AdvertsIn || after.Fetches != before.Fetches {
+		if after.AdvertsReceived != before.AdvertsReceived || after.Fetches != before.Fetches {
 			t.Errorf("nothing changed for a minute, yet adverts went from %d to %d, fetches from %d to %d",
-				before.AdvertsIn, after.AdvertsIn, before.Fetches, after.Fetches)
+				before.AdvertsReceived, after.AdvertsReceived, before.Fetches, after.Fetches)
 		}
 	})
 }

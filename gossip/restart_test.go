@@ -41,7 +41,7 @@ func restartGoesOn(t *testing.T, changed int, sign bool) {
 	before := published(p4)
 	snapshots := make(map[string]int64)
 	for name, n := range c.nodes {
-		snapshots[name] = n.Stats().Exchange.SnapshotsIn
+		snapshots[name] = n.Stats().Exchange.SnapshotsReceived
 	}
 	c.kill("p4")
 	time.Sleep(10 * time.Second)
@@ -57,7 +57,7 @@ func restartGoesOn(t *testing.T, changed int, sign bool) {
 		if name == "p4" {
 			snapshots[name] = 0
 		}
-		if got := s.SnapshotsIn - snapshots[name]; got != 0 {
+		if got := s.SnapshotsReceived - snapshots[name]; got != 0 {
 			t.Errorf("%s fetched %d snapshots after the restart", name, got)
 		}
 		if name == "p4" {

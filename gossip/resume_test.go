@@ -89,8 +89,8 @@ func TestFetchGoesOnWhereItBroke(t *testing.T) {
 		s := c.nodes["p4"].Stats().Exchange
 		t.Logf("digests of %d bytes arrived in %d over streams of 100 KB, %d of them kept across a break; up to date after %v more",
 			bodies, read.Load(), s.ResumedBytes, took)
-		if s.Resumed != 3 || s.SnapshotsIn != 3 || read.Load() > int64(bodies)*5/4 {
-			t.Errorf("%d of %d digests were resumed, and %d bytes read for %d", s.Resumed, s.SnapshotsIn, read.Load(), bodies)
+		if s.Resumed != 3 || s.SnapshotsReceived != 3 || read.Load() > int64(bodies)*5/4 {
+			t.Errorf("%d of %d digests were resumed, and %d bytes read for %d", s.Resumed, s.SnapshotsReceived, read.Load(), bodies)
 		}
 	})
 }

@@ -88,7 +88,7 @@ func TestJoinerHasAllDigests(t *testing.T) {
 		return nil
 	})
 	t.Logf("a change was at the joiner after %v", took)
-	if s := joiner.Stats().Exchange; s.DeltasIn == 0 {
+	if s := joiner.Stats().Exchange; s.DeltasReceived == 0 {
 		t.Error("the change did not travel as a delta")
 	}
 }

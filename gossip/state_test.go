@@ -49,8 +49,8 @@ func TestWarmRestartFetchesOnlyWhatChanged(t *testing.T) {
 			t.Fatal(err)
 		}
 		within(t, settling, c.inStep)
-		if s := n.Stats().Exchange; s.SnapshotsIn != 0 || s.DeltasIn != 1 {
-			t.Errorf("after the restart %d snapshots, %d deltas, want 0 and 1", s.SnapshotsIn, s.DeltasIn)
+		if s := n.Stats().Exchange; s.SnapshotsReceived != 0 || s.DeltasReceived != 1 {
+			t.Errorf("after the restart %d snapshots, %d deltas, want 0 and 1", s.SnapshotsReceived, s.DeltasReceived)
 		}
 		if !holders(n, key("p2", 7))["p2"] || !holders(n, key("p1", 2000))["p1"] {
 			t.Error("the replicas are not in use")

@@ -16,7 +16,7 @@ var errStale = errors.New("not newer than the version held")
 func (e *Engine) bodyArrived(now time.Time, f *flight, r Result) {
 	p := f.origin
 	if r.Kind == FrameSnapshot {
-		e.stats.SnapshotsIn++
+		e.stats.SnapshotsReceived++
 		if r.Resumed > 0 {
 			e.stats.Resumed++
 			e.stats.ResumedBytes += int64(r.Resumed)
@@ -26,7 +26,7 @@ func (e *Engine) bodyArrived(now time.Time, f *flight, r Result) {
 			e.emit(Event{Kind: Flooding, Peer: p.name, Head: r.Head})
 		}
 	} else {
-		e.stats.DeltasIn++
+		e.stats.DeltasReceived++
 	}
 	if r.Err = e.acceptable(p, f, r); r.Err != nil {
 		e.fetchFailed(now, f, r)

@@ -69,7 +69,7 @@ func TestNothingIsSentWhenNothingChanges(t *testing.T) {
 	before := w.peers[0].engine.Stats()
 	w.run(w.now.Add(time.Minute))
 	after := w.peers[0].engine.Stats()
-	if after.AdvertsOut != before.AdvertsOut || after.Fetches != before.Fetches || after.Published != before.Published {
+	if after.AdvertsSent != before.AdvertsSent || after.Fetches != before.Fetches || after.Published != before.Published {
 		t.Errorf("in a quiet minute the stats went from %+v to %+v", before, after)
 	}
 	if after.Agreed < before.Agreed+20 || after.Syncs != before.Syncs {
@@ -169,7 +169,7 @@ func TestFloodIsThrottledAndNamed(t *testing.T) {
 	}
 	s := a.engine.Stats()
 	// Eight at once, then one a second, and slower.
-	if got := s.SnapshotsIn - before.SnapshotsIn; got > snapshotBurst+10 {
+	if got := s.SnapshotsReceived - before.SnapshotsReceived; got > snapshotBurst+10 {
 		t.Errorf("fetched %d snapshots of a peer that had 10000 in ten seconds", got)
 	}
 	if s.Floods == before.Floods {
@@ -197,7 +197,7 @@ func TestGapIsOneDelta(t *testing.T) {
 	w.run(w.now.Add(6 * time.Second))
 	w.mustBeInStep(t)
 	s := a.engine.Stats()
-	if d, h := s.DeltasIn-before.DeltasIn, s.SnapshotsIn-before.SnapshotsIn; d != 1 || h != 0 {
+	if d, h := s.DeltasReceived-before.DeltasReceived, s.SnapshotsReceived-before.SnapshotsReceived; d != 1 || h != 0 {
 		t.Errorf("a gap of 20 versions took %d deltas and %d snapshots, want one delta", d, h)
 	}
 	if s.Gaps == before.Gaps {
@@ -217,8 +217,8 @@ func TestBeyondTheLogIsASnapshot(t *testing.T) {
 	before := a.engine.Stats()
 	w.run(w.now.Add(6 * time.Second))
 	w.mustBeInStep(t)
-	if s := a.engine.Stats(); s.SnapshotsIn-before.SnapshotsIn != 1 {
-		t.Errorf("%d snapshots, want 1", s.SnapshotsIn-before.SnapshotsIn)
+	if s := a.engine.Stats(); s.SnapshotsReceived-before.SnapshotsReceived != 1 {
+		t.Errorf("%d snapshots, want 1", s.SnapshotsReceived-before.SnapshotsReceived)
 	}
 }
 

@@ -33,16 +33,15 @@ func (e *Engine) HandleDatagram(now time.Time, b []byte) {
 		}
 	}
 	if err != nil {
-		e.stats.AdvertsBad++
-		e.stats.AdvertBytesIn += int64(len(b))
+		e.stats.AdvertBytesReceived += int64(len(b))
 	}
 }
 
 // datagramIn counts a datagram, given its length and that of the change in it.
 func (e *Engine) datagramIn(bytes, change int) {
-	e.stats.AdvertsIn++
-	e.stats.AdvertBytesIn += int64(bytes - change)
-	e.stats.CarriedBytesIn += int64(change)
+	e.stats.AdvertsReceived++
+	e.stats.AdvertBytesReceived += int64(bytes - change)
+	e.stats.CarriedBytesReceived += int64(change)
 }
 
 func (e *Engine) handleAdvert(now time.Time, a Advert) {

@@ -91,41 +91,38 @@ type Event struct {
 	Err      error         // Rejected
 }
 
-// Stats has the counters of an [Engine].
+// Stats has the counters of an [Engine]. Those in JSON are part of a peer's status.
 type Stats struct {
-	Published      int64 // versions
-	AdvertsOut     int64 // datagrams sent, with repeats and echoes
-	AdvertBytesOut int64 // without the changes in steps
-	Repeats        int64 // adverts and reminders to peers that had not reacted
-	CarriersOut    int64 // of AdvertsOut, the steps
-	AdvertsIn      int64
-	AdvertBytesIn  int64 // without the changes in steps, with AdvertsBad
-	AdvertsBad     int64 // malformed datagrams
-	CarriedBytesIn int64 // changes in steps
+	Published            int64 `json:"published"`          // versions of this peer's digest
+	AdvertsSent          int64 `json:"adverts_sent"`       // datagrams, with repeats and echoes
+	AdvertsReceived      int64 `json:"adverts_received"`   // datagrams that are not malformed
+	AdvertBytesSent      int64 `json:"-"`                  // without the changes in steps
+	AdvertBytesReceived  int64 `json:"-"`                  // likewise, with malformed datagrams
+	Repeats              int64 `json:"-"`                  // adverts and reminders to peers that had not reacted
+	CarriedSent          int64 `json:"-"`                  // of AdvertsSent, the steps
+	CarriedReceived      int64 `json:"carried_received"`   // of the deltas received, those that came in adverts' datagrams, as steps
+	CarriedBytesSent     int64 `json:"carried_bytes_sent"` // of the deltas' bytes sent, those in steps
+	CarriedBytesReceived int64 `json:"-"`
 
-	Fetches      int64 // gets sent
-	DeltasIn     int64 // fetched, and received in steps
-	CarriedIn    int64 // of DeltasIn, those received in steps
-	SnapshotsIn  int64
-	Resumed      int64 // of SnapshotsIn, those completed after a stream broke
-	ResumedBytes int64 // of these, the bytes that had arrived before
-	Adopted      int64 // replicas whose origin continued the same digest in its next life
-	Rejected     int64 // answers not accepted
+	Fetches           int64 `json:"-"`               // gets sent
+	DeltasSent        int64 `json:"deltas_sent"`     // served, and in steps
+	DeltasReceived    int64 `json:"deltas_received"` // fetched, and in steps
+	SnapshotsSent     int64 `json:"snapshots_sent"`  // digests sent whole
+	SnapshotsReceived int64 `json:"snapshots_received"`
+	Resumed           int64 `json:"-"`             // of SnapshotsReceived, those completed after a stream broke
+	ResumedBytes      int64 `json:"resumed_bytes"` // of snapshots, not received again although a stream broke
+	Adopted           int64 `json:"-"`             // replicas whose origin continued the same digest in its next life
+	Rejected          int64 `json:"rejected"`      // answers not accepted
 
-	DeltasOut       int64 // served, and sent in steps (CarriersOut)
-	CarriedBytesOut int64 // changes in steps
-	SnapshotsOut    int64
-	Refused         int64 // gets answered busy
+	Agreed      int64 `json:"-"`           // sums received that equalled this peer's
+	Syncs       int64 `json:"syncs"`       // exchanges of vectors begun by this peer
+	Gaps        int64 `json:"-"`           // versions installed whose predecessor was not
+	Repairs     int64 `json:"repairs"`     // versions of others learned by a comparison, not by an advert
+	Contested   int64 `json:"-"`           // claims that a version held has another state
+	Divergences int64 `json:"divergences"` // replicas that the origin contradicted
+	Floods      int64 `json:"-"`           // events of kind Flooding
 
-	Agreed      int64 // sums received that equalled this peer's
-	Syncs       int64 // exchanges of vectors begun by this peer
-	Gaps        int64 // versions installed whose predecessor was not
-	Repairs     int64 // versions announced by vector, not by advert
-	Contested   int64 // claims that a version held has another state
-	Divergences int64 // replicas that the origin contradicted
-	Floods      int64 // events of kind Flooding
-
-	LagSum time.Duration // of all applied versions that had been announced
-	LagMax time.Duration
-	Lags   int64 // their number
+	LagSum time.Duration `json:"-"` // of all applied versions that had been announced
+	LagMax time.Duration `json:"-"`
+	Lags   int64         `json:"-"` // their number
 }

@@ -129,7 +129,7 @@ func TestResumeElsewhere(t *testing.T) {
 		relay.fetch()
 	}
 	held := relay.to.peers[a.id].held
-	if held != a.Self() || relay.to.Stats().DeltasIn != 3 {
+	if held != a.Self() || relay.to.Stats().DeltasReceived != 3 {
 		t.Fatalf("the relay holds %v after %+v", held, relay.to.Stats())
 	}
 	for _, newer := range []int{0, 300} { // the relay has gone on meanwhile, or has not

@@ -247,11 +247,11 @@ func (e *Engine) send(p *peer, a Advert) {
 
 // Sent counts a datagram that was sent: as an advert, and a step also as a delta.
 func (e *Engine) Sent(d Datagram) {
-	e.stats.AdvertsOut++
-	e.stats.AdvertBytesOut += int64(len(d.Data) - d.change)
+	e.stats.AdvertsSent++
+	e.stats.AdvertBytesSent += int64(len(d.Data) - d.change)
 	if d.change > 0 {
-		e.stats.CarriersOut++
-		e.stats.CarriedBytesOut += int64(d.change)
-		e.stats.DeltasOut++
+		e.stats.CarriedSent++
+		e.stats.CarriedBytesSent += int64(d.change)
+		e.stats.DeltasSent++
 	}
 }

@@ -24,8 +24,8 @@ func TestChangeAndBack(t *testing.T) {
 	clear(w.cut)
 	w.run(w.now.Add(6 * time.Second))
 	w.mustBeInStep(t)
-	if after := w.peers[1].engine.Stats(); after.SnapshotsIn != before.SnapshotsIn || after.DeltasIn == before.DeltasIn {
-		t.Errorf("%d snapshots and %d deltas were received", after.SnapshotsIn-before.SnapshotsIn, after.DeltasIn-before.DeltasIn)
+	if after := w.peers[1].engine.Stats(); after.SnapshotsReceived != before.SnapshotsReceived || after.DeltasReceived == before.DeltasReceived {
+		t.Errorf("%d snapshots and %d deltas were received", after.SnapshotsReceived-before.SnapshotsReceived, after.DeltasReceived-before.DeltasReceived)
 	}
 }
 
@@ -55,8 +55,8 @@ func TestBadDeltasEndInASnapshot(t *testing.T) {
 		}
 	}
 	s := a.engine.Stats()
-	if deltas != unusables || s.SnapshotsIn-before.SnapshotsIn != 1 {
-		t.Errorf("%d deltas and %d snapshots, want %d and 1", deltas, s.SnapshotsIn-before.SnapshotsIn, unusables)
+	if deltas != unusables || s.SnapshotsReceived-before.SnapshotsReceived != 1 {
+		t.Errorf("%d deltas and %d snapshots, want %d and 1", deltas, s.SnapshotsReceived-before.SnapshotsReceived, unusables)
 	}
 	if got, want := a.replica(b).held.Version, b.engine.Self().Version; got != want {
 		t.Errorf("a holds %v, want %v", got, want)

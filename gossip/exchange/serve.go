@@ -70,7 +70,6 @@ func (e *Engine) HandleGet(name string, g Get) Answer {
 
 // Busy returns the answer of a peer that has too many requests at once.
 func (e *Engine) Busy(wait time.Duration) Answer {
-	e.stats.Refused++
 	return Answer{kind: FrameBusy, wait: wait}
 }
 
@@ -78,9 +77,9 @@ func (e *Engine) Busy(wait time.Duration) Answer {
 func (e *Engine) Served(t FrameType) {
 	switch t {
 	case FrameDelta:
-		e.stats.DeltasOut++
+		e.stats.DeltasSent++
 	case FrameSnapshot, FrameRest:
-		e.stats.SnapshotsOut++
+		e.stats.SnapshotsSent++
 	}
 }
 

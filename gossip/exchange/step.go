@@ -187,8 +187,8 @@ func (e *Engine) stepDone(now time.Time, f *flight, r Result) {
 	case p.state == wrong || f.get.Have != p.held.Version:
 		// The replica has been found wrong, or dropped, since.
 	default:
-		e.stats.CarriedIn++
-		e.stats.DeltasIn++
+		e.stats.CarriedReceived++
+		e.stats.DeltasReceived++
 		e.install(now, f, r)
 	}
 }

@@ -23,8 +23,8 @@ func TestSmallChangesComeAsSteps(t *testing.T) {
 	w.run(w.now.Add(300 * time.Millisecond))
 	for i, p := range w.peers[1:] {
 		s, was := p.engine.Stats(), before[i+1]
-		if s.Fetches != was.Fetches || s.CarriedIn != was.CarriedIn+1 {
-			t.Errorf("%s: %d gets and %d changes carried, want 0 and 1", p.name, s.Fetches-was.Fetches, s.CarriedIn-was.CarriedIn)
+		if s.Fetches != was.Fetches || s.CarriedReceived != was.CarriedReceived+1 {
+			t.Errorf("%s: %d gets and %d changes carried, want 0 and 1", p.name, s.Fetches-was.Fetches, s.CarriedReceived-was.CarriedReceived)
 		}
 	}
 	w.mustBeInStep(t)
@@ -50,8 +50,8 @@ func TestLostStepShowsInTheNext(t *testing.T) {
 	b.publish()
 	w.run(w.now.Add(300 * time.Millisecond))
 	w.mustBeInStep(t)
-	if s := a.engine.Stats(); s.Gaps != was.Gaps+1 || s.DeltasIn != was.DeltasIn+1 {
-		t.Errorf("%d gaps and %d deltas fetched, want 1 and 1", s.Gaps-was.Gaps, s.DeltasIn-was.DeltasIn)
+	if s := a.engine.Stats(); s.Gaps != was.Gaps+1 || s.DeltasReceived != was.DeltasReceived+1 {
+		t.Errorf("%d gaps and %d deltas fetched, want 1 and 1", s.Gaps-was.Gaps, s.DeltasReceived-was.DeltasReceived)
 	}
 }
 
@@ -85,7 +85,7 @@ func TestLargeChangesAreFetched(t *testing.T) {
 	b.publish()
 	w.run(w.now.Add(300 * time.Millisecond))
 	w.mustBeInStep(t)
-	if s := a.engine.Stats(); s.CarriedIn != was.CarriedIn || b.engine.Stats().CarriersOut != wasB.CarriersOut {
+	if s := a.engine.Stats(); s.CarriedReceived != was.CarriedReceived || b.engine.Stats().CarriedSent != wasB.CarriedSent {
 		t.Error("a change of kilobytes was carried")
 	}
 	for _, d := range b.engine.Drain().Datagrams {
@@ -134,7 +134,7 @@ func TestForgedStep(t *testing.T) {
 		a.engine.HandleDatagram(w.now, forged(t, b, 1000))
 		a.pump()
 		w.run(w.now.Add(100 * time.Millisecond))
-		took := a.engine.Stats().CarriedIn != was.CarriedIn
+		took := a.engine.Stats().CarriedReceived != was.CarriedReceived
 		if took == signs {
 			t.Errorf("signed %v: the forged change was taken: %v", signs, took)
 		}

@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
+	"github.com/summarycache/summarycache/gossip/exchange"
 	"github.com/summarycache/summarycache/gossip/httpcache"
 	"github.com/summarycache/summarycache/gossip/httpcache/budget"
 )
@@ -34,7 +35,7 @@ func example() Status {
 			NotStored: map[string]uint64{"no-store": 0, "private": 20, "no-lifetime": 300},
 		},
 		Digest:   Digest{Keys: 1234, Planned: 32768, FalsePositiveRate: 0.00042, Epoch: 17, Sequence: 5, MemoryBytes: 4096},
-		Exchange: Exchange{AdvertsSent: 11, AdvertBytesSent: 600, DeltasReceived: 12, DeltaBytesReceived: 3000, Repairs: 1},
+		Exchange: Exchange{Stats: exchange.Stats{AdvertsSent: 11, DeltasReceived: 12, Repairs: 1}, AdvertBytesSent: 600, DeltaBytesReceived: 3000},
 		Memory:   Memory{Limit: 256 << 20, Budget: 152 << 20, Accounts: []budget.Usage{{Name: "connections", Held: 2 << 20, Peak: 3 << 20, Reserve: 57 << 20}, {Name: "requests", Held: 30 << 20, Peak: 40 << 20, Reserve: 9 << 20, Refused: 7}}},
 		Members: []Member{
 			{Name: "peer-2", State: "alive", Since: now.Add(-time.Hour), Service: "127.0.0.1:9", Current: true, Keys: 77, Record: Record{Hits: 5, FalseHits: 1, RoundTrip: 0.002, Throughput: 3e6}},

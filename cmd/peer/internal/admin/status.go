@@ -8,6 +8,7 @@ import (
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/planted"
 	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
+	"github.com/summarycache/summarycache/gossip/exchange"
 	"github.com/summarycache/summarycache/gossip/httpcache/budget"
 	"github.com/summarycache/summarycache/gossip/httpcache/diskstore"
 )
@@ -115,32 +116,19 @@ type Digest struct {
 // Exchange counts the traffic about digests. Bytes are the whole payload of UDP
 // and TCP on the gossip port, without the headers of either and of IP.
 type Exchange struct {
-	Published             int64   `json:"published"` // versions of this peer's digest
-	AdvertsSent           int64   `json:"adverts_sent"`
+	exchange.Stats
 	AdvertBytesSent       int64   `json:"advert_bytes_sent"`
-	AdvertsReceived       int64   `json:"adverts_received"`
 	AdvertBytesReceived   int64   `json:"advert_bytes_received"`
 	VectorBytesSent       int64   `json:"vector_bytes_sent"` // comparisons of all versions with a random peer
 	VectorBytesReceived   int64   `json:"vector_bytes_received"`
 	RequestBytesSent      int64   `json:"request_bytes_sent"` // for digests and changes, answers without one, and greetings
 	RequestBytesReceived  int64   `json:"request_bytes_received"`
-	SnapshotsSent         int64   `json:"snapshots_sent"` // digests sent whole
 	SnapshotBytesSent     int64   `json:"snapshot_bytes_sent"`
-	SnapshotsReceived     int64   `json:"snapshots_received"`
 	SnapshotBytesReceived int64   `json:"snapshot_bytes_received"`
-	DeltasSent            int64   `json:"deltas_sent"`
 	DeltaBytesSent        int64   `json:"delta_bytes_sent"`
-	DeltasReceived        int64   `json:"deltas_received"`
 	DeltaBytesReceived    int64   `json:"delta_bytes_received"`
-	CarriedBytesSent      int64   `json:"carried_bytes_sent"` // of the deltas' bytes sent, those in adverts' datagrams
-	CarriedReceived       int64   `json:"carried_received"`   // of the deltas received, those that came so and were not asked for
-	SquidSent             int64   `json:"squid_sent"`         // digests fetched by Squids
+	SquidSent             int64   `json:"squid_sent"` // digests fetched by Squids
 	SquidBytesSent        int64   `json:"squid_bytes_sent"`
-	Syncs                 int64   `json:"syncs"`
-	Repairs               int64   `json:"repairs"`
-	Divergences           int64   `json:"divergences"`
-	Rejected              int64   `json:"rejected"`
-	ResumedBytes          int64   `json:"resumed_bytes"`    // of snapshots, not received again although a stream broke
 	ReplicaBytes          int64   `json:"replica_bytes"`    // memory of the others' digests
 	IndexBytes            int64   `json:"index_bytes"`      // memory of the index over them, which lookups ask
 	LagMean               float64 `json:"lag_mean_seconds"` // from the first advert of a version until it is held

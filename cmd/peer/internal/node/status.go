@@ -83,18 +83,15 @@ func (n *Node) exchange() admin.Exchange {
 	all := n.gossip.Stats()
 	e, in, out := all.Exchange, all.In, all.Out
 	x := admin.Exchange{
-		Published: e.Published, AdvertsSent: e.AdvertsOut, AdvertBytesSent: out[gossip.Adverts], AdvertsReceived: e.AdvertsIn,
-		AdvertBytesReceived: in[gossip.Adverts],
-		SnapshotsSent:       e.SnapshotsOut, SnapshotBytesSent: out[gossip.Snapshots],
-		SnapshotsReceived: e.SnapshotsIn, SnapshotBytesReceived: in[gossip.Snapshots],
-		DeltasSent: e.DeltasOut, DeltaBytesSent: out[gossip.Deltas], DeltasReceived: e.DeltasIn, DeltaBytesReceived: in[gossip.Deltas],
+		Stats:           e,
+		AdvertBytesSent: out[gossip.Adverts], AdvertBytesReceived: in[gossip.Adverts],
+		SnapshotBytesSent: out[gossip.Snapshots], SnapshotBytesReceived: in[gossip.Snapshots],
+		DeltaBytesSent: out[gossip.Deltas], DeltaBytesReceived: in[gossip.Deltas],
 		RequestBytesSent: out[gossip.Requests] + out[gossip.Greetings], RequestBytesReceived: in[gossip.Requests] + in[gossip.Greetings],
 		VectorBytesSent: out[gossip.Vectors], VectorBytesReceived: in[gossip.Vectors],
 		MembershipBytesSent: out[gossip.Membership], MembershipBytesReceived: in[gossip.Membership],
 		SealingBytesSent: out[gossip.Sealing], SealingBytesReceived: in[gossip.Sealing],
-		CarriedBytesSent: e.CarriedBytesOut, CarriedReceived: e.CarriedIn,
-		Syncs: e.Syncs, Repairs: e.Repairs, Divergences: e.Divergences, Rejected: e.Rejected,
-		ResumedBytes: e.ResumedBytes, ReplicaBytes: all.ReplicaBytes, IndexBytes: all.IndexBytes,
+		ReplicaBytes: all.ReplicaBytes, IndexBytes: all.IndexBytes,
 		LagMax: e.LagMax.Seconds(),
 	}
 	x.SquidSent, x.SquidBytesSent = n.forSquids.Served()
