@@ -32,7 +32,7 @@ func (h *host) saveLoop() {
 // save writes a temporary file beside the state file and renames it, so that the state file is always
 // complete.
 func (h *host) save() error {
-	var saved []exchange.Saved
+	var saved map[string]exchange.Answer
 	h.with(func(e *exchange.Engine) { saved = e.Save() })
 	f, err := os.CreateTemp(filepath.Dir(h.cfg.StateFile), filepath.Base(h.cfg.StateFile)+".*")
 	if err != nil {
@@ -47,14 +47,14 @@ func (h *host) save() error {
 	return err
 }
 
-func writeState(w io.Writer, saved []exchange.Saved) error {
+func writeState(w io.Writer, saved map[string]exchange.Answer) error {
 	out := bufio.NewWriterSize(w, 256<<10)
 	out.WriteString(stateMagic)
 	var frame []byte
-	for _, s := range saved {
-		frame = s.Answer.AppendTo(frame[:0])
-		out.WriteByte(byte(len(s.Peer)))
-		out.WriteString(s.Peer)
+	for peer, answer := range saved {
+		frame = answer.AppendTo(frame[:0])
+		out.WriteByte(byte(len(peer)))
+		out.WriteString(peer)
 		out.Write(frame)
 	}
 	return out.Flush() // returns the first error of all writes

@@ -87,7 +87,7 @@ func (e *Engine) install(now time.Time, f *flight, r Result) {
 	}
 	if direct {
 		p.confirmed = r.Head.Version
-		e.note(p, Receipt, p.held.mark())
+		e.note(p, receipt, p.held.mark())
 		p.check = r.Resumed > 0 // the version may be an old one
 		if p.announced.Version.Compare(p.held.Version) > 0 && r.Head.Version.Compare(f.get.Have) <= 0 {
 			p.announced = Head{}

@@ -8,33 +8,33 @@ const ProtocolVersion = 1
 // MaxAdvert is the length in bytes of the longest advert.
 const MaxAdvert = 64
 
-// AdvertKind distinguishes the datagrams.
-type AdvertKind uint8
+// advertKind distinguishes the datagrams.
+type advertKind uint8
 
 const (
 	// Announce: the origin has published a version.
-	Announce AdvertKind = 1
-	// Echo: others know a greater incarnation of the receiver than it uses.
-	Echo AdvertKind = 2
+	Announce advertKind = 1
+	// echo: others know a greater incarnation of the receiver than it uses.
+	echo advertKind = 2
 	// Farewell: the origin is about to leave.
-	Farewell AdvertKind = 3
-	// Stepping: a [Step], an advert with the change, as a bare delta.
-	Stepping AdvertKind = 4
-	// Packed: a [Step] with a packed delta.
-	Packed AdvertKind = 5
-	// Reminder: a datagram by which the origin asks whether its version has arrived.
-	Reminder AdvertKind = 6
-	// Receipt: a datagram by which a peer confirms that to the origin.
-	Receipt AdvertKind = 7
+	Farewell advertKind = 3
+	// stepping: a [Step], an advert with the change, as a bare delta.
+	stepping advertKind = 4
+	// packedStep: a [Step] with a packed delta.
+	packedStep advertKind = 5
+	// reminder: a datagram by which the origin asks whether its version has arrived.
+	reminder advertKind = 6
+	// receipt: a datagram by which a peer confirms that to the origin.
+	receipt advertKind = 7
 )
 
 // first returns the first byte of a datagram of this kind.
-func (k AdvertKind) first() byte { return ProtocolVersion<<4 | byte(k) }
+func (k advertKind) first() byte { return ProtocolVersion<<4 | byte(k) }
 
 // kind reads the first byte of a datagram, which must be of one of the wanted kinds.
-func (r *reader) kind(wanted ...AdvertKind) AdvertKind {
+func (r *reader) kind(wanted ...advertKind) advertKind {
 	b := r.Byte("kind")
-	k := AdvertKind(b & 0xf)
+	k := advertKind(b & 0xf)
 	switch {
 	case r.Err != nil:
 	case b>>4 != ProtocolVersion:
@@ -47,7 +47,7 @@ func (r *reader) kind(wanted ...AdvertKind) AdvertKind {
 
 // Advert is a datagram that consists of a kind and a head.
 type Advert struct {
-	Kind AdvertKind
+	Kind advertKind
 	Head Head
 }
 
@@ -63,7 +63,7 @@ func DecodeAdvert(b []byte) (Advert, error) {
 		r.FailAt(MaxAdvert, "length", ErrMalformed)
 		return Advert{}, r.Err
 	}
-	a := Advert{r.kind(Announce, Echo, Farewell), r.head()}
+	a := Advert{r.kind(Announce, echo, Farewell), r.head()}
 	if err := r.End(); err != nil {
 		return Advert{}, err
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/digest"
+	"github.com/summarycache/summarycache/gossip/internal/wire"
 )
 
 // Result is the result of a [Fetch]. If there was no answer, only Err is set.
@@ -17,7 +18,7 @@ type Result struct {
 	Delta      *digest.Delta  // delta
 	RetryAfter time.Duration  // busy
 	Resumed    int            // bytes of a snapshot that had arrived before an earlier stream broke
-	Partial    *Partial       // with Err: the part of a snapshot that arrived before the stream broke; nil if none
+	partial    *partialBody   // with Err: the part of a snapshot that arrived before the stream broke; nil if none
 	Bytes      int            // length of the answer
 	Err        error          // wraps a sentinel of this package or of digest if the answer was bad
 }
@@ -62,10 +63,10 @@ func DecodeAnswer(f Fetch, t FrameType, payload []byte, lim digest.Limits, seeds
 			r.Err = fmt.Errorf("exchange: %v: the body does not match its head: %w", r.Kind, digest.ErrCorrupt)
 		}
 	default:
-		r.Err = &FormatError{Message: "answer", Field: "type", Err: ErrMalformed}
+		r.Err = &wire.FormatError{Message: "answer", Field: "type", Err: ErrMalformed}
 	}
 	if r.Err == nil && r.Head != (Head{}) && r.Head.Origin != f.Get.Origin {
-		r.Err = &FormatError{Message: t.String(), Field: "origin", Err: ErrMalformed}
+		r.Err = &wire.FormatError{Message: t.String(), Field: "origin", Err: ErrMalformed}
 	}
 	return r
 }
@@ -78,7 +79,7 @@ func (r *reader) body(f Fetch, t FrameType) (result Result, body []byte) {
 		result.Kind = FrameSnapshot
 		result.Signature, body = r.joined(f, result.Head)
 		if body != nil {
-			result.Resumed = len(f.Partial.Body)
+			result.Resumed = len(f.partial.Body)
 		}
 		return result, body
 	}

@@ -16,9 +16,9 @@
 // [Update] for lookups. The peer's own digest passes through publish.go, advert.go and step.go, and
 // through serve.go to the peers that request it.
 //
-// Most programs need only the names that package gossip's API mentions: [Publishing], [Event],
-// [Version], [Stats] and the errors. The rest is for programs that replace package gossip. It
-// changes with the protocol.
+// The package is promised to nobody: it changes with the protocol, whatever the version of the module. Programs
+// use package gossip, whose API mentions a few names of this one ([Publishing], [Event], [Version], [Head],
+// [Stats], the errors); the simulator runs the [Engine] itself.
 //
 // An Engine is not safe for concurrent use. Its filters, deltas and answers are immutable or have
 // locks, so that the expensive encoding and decoding can run concurrently with it.

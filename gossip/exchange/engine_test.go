@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/digest"
+	"github.com/summarycache/summarycache/gossip/internal/wire"
 )
 
 // quietWorld has n peers with some keys each, which know each other, and no faults.
@@ -139,7 +140,7 @@ func TestEchoDisplacesALowerIncarnation(t *testing.T) {
 	w := quietWorld(t, 3)
 	p := w.peers[0]
 	high := p.inc + 1000
-	p.handleClaim(Advert{Echo, Head{Origin: p.engine.id, Version: Version{Incarnation: high}}})
+	p.handleClaim(Advert{echo, Head{Origin: p.engine.id, Version: Version{Incarnation: high}}})
 	taken := p.engine.Incarnation()
 	if taken <= high || taken > high+1<<20 {
 		t.Fatalf("Incarnation = %x, want 1 to 2^20 above %x", taken, high)
@@ -149,7 +150,7 @@ func TestEchoDisplacesALowerIncarnation(t *testing.T) {
 	if r, _ := w.peers[1].engine.Replica("p0"); r.Head.Version.Incarnation != taken {
 		t.Errorf("p1 holds %v of p0, want incarnation %x", r.Head.Version, taken)
 	}
-	p.handleClaim(Advert{Echo, Head{Origin: p.engine.id, Version: Version{Incarnation: ^uint64(0)}}})
+	p.handleClaim(Advert{echo, Head{Origin: p.engine.id, Version: Version{Incarnation: ^uint64(0)}}})
 	if got := p.engine.Incarnation(); got != taken {
 		t.Errorf("after an echo of the greatest number Incarnation = %x, want %x", got, taken)
 	}
@@ -364,7 +365,7 @@ func TestNewPanicsWithoutAName(t *testing.T) {
 
 func TestFormatErrorSaysWhere(t *testing.T) {
 	_, err := DecodeAdvert([]byte{0x11, 1, 2})
-	var fe *FormatError
+	var fe *wire.FormatError
 	if !errors.As(err, &fe) || err.Error() != "gossip: advert: origin at byte 1: malformed message" {
 		t.Errorf("DecodeAdvert = %v", err)
 	}

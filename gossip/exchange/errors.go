@@ -31,6 +31,3 @@ var (
 	// ErrBusy: the other side is overloaded; try again later.
 	ErrBusy = errors.New("busy")
 )
-
-// FormatError names the wrong field of a message, and its position.
-type FormatError = wire.FormatError

@@ -121,7 +121,7 @@ func (e *Engine) startFetch(now time.Time, p *peer) {
 	get.Resume = p.partial.resume()
 	e.stats.Fetches++
 	e.start(&flight{origin: p, source: source, get: get, snapshot: snapshot},
-		Fetch{Base: base, Key: p.key, Partial: p.partial})
+		Fetch{Base: base, Key: p.key, partial: p.partial})
 }
 
 func (e *Engine) start(f *flight, out Fetch) {

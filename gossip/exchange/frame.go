@@ -3,6 +3,8 @@ package exchange
 import (
 	"encoding/binary"
 	"fmt"
+
+	"github.com/summarycache/summarycache/gossip/internal/wire"
 )
 
 // First bytes of a stream of this protocol.
@@ -87,7 +89,7 @@ func DecodeFrameHeader(b [FrameHeader]byte, limit int) (FrameType, int, error) {
 	t := FrameType(b[0])
 	f, ok := frames[t]
 	if !ok {
-		return 0, 0, &FormatError{Message: "frame", Field: "type", Offset: 0, Err: ErrMalformed}
+		return 0, 0, &wire.FormatError{Message: "frame", Field: "type", Offset: 0, Err: ErrMalformed}
 	}
 	most := f.most
 	if most == aBody {
@@ -95,7 +97,7 @@ func DecodeFrameHeader(b [FrameHeader]byte, limit int) (FrameType, int, error) {
 	}
 	n := binary.LittleEndian.Uint32(b[1:])
 	if uint64(n) > uint64(most) {
-		return 0, 0, &FormatError{Message: t.String(), Field: "length", Offset: 1,
+		return 0, 0, &wire.FormatError{Message: t.String(), Field: "length", Offset: 1,
 			Err: fmt.Errorf("%w: %d bytes, at most %d allowed", ErrMalformed, n, most)}
 	}
 	return t, int(n), nil

@@ -8,15 +8,15 @@ import (
 // Get requests the newest version of an origin's digest.
 type Get struct {
 	Origin ID
-	Have   Version // held by the client; zero if none
-	State  uint64  // of Have
-	Whole  bool    // the answer must be a snapshot; excludes Have and Resume
-	Resume Resume  // the snapshot whose first bytes the client has; zero if none
-	Limit  uint64  // greatest payload accepted, in bytes
+	Have   Version    // held by the client; zero if none
+	State  uint64     // of Have
+	Whole  bool       // the answer must be a snapshot; excludes Have and Resume
+	Resume resumption // the snapshot whose first bytes the client has; zero if none
+	Limit  uint64     // greatest payload accepted, in bytes
 }
 
-// Resume describes the part of a snapshot that arrived before its stream broke.
-type Resume struct {
+// resumption describes the part of a snapshot that arrived before its stream broke.
+type resumption struct {
 	Version Version
 	State   uint64
 	Offset  uint64 // length in bytes of the part of the body that arrived; at least 1

@@ -7,19 +7,19 @@ import (
 
 // HandleDatagram handles a datagram of this protocol. b is not retained.
 func (e *Engine) HandleDatagram(now time.Time, b []byte) {
-	var kind AdvertKind
+	var kind advertKind
 	if len(b) > 0 {
-		kind = AdvertKind(b[0] & 0xf)
+		kind = advertKind(b[0] & 0xf)
 	}
 	var err error
 	switch kind {
-	case Stepping, Packed:
+	case stepping, packedStep:
 		var s Step
 		if s, err = DecodeStep(b); err == nil {
 			e.datagramIn(len(b), len(s.Behind))
 			e.handleStep(now, &s)
 		}
-	case Reminder, Receipt:
+	case reminder, receipt:
 		var n note
 		if n, err = decodeNote(b); err == nil {
 			e.datagramIn(len(b), 0)
@@ -46,7 +46,7 @@ func (e *Engine) datagramIn(bytes, change int) {
 
 func (e *Engine) handleAdvert(now time.Time, a Advert) {
 	switch {
-	case a.Kind == Echo:
+	case a.Kind == echo:
 		if a.Head.Origin == e.id {
 			e.handleOwnHead(now, a.Head)
 		}
@@ -80,7 +80,7 @@ func (e *Engine) handleOwnHead(now time.Time, h Head) {
 func (e *Engine) handleClaim(now time.Time, p *peer, h Head, via *peer) {
 	if h.Version.Incarnation != p.incarnation {
 		if via == p && h.Version.Incarnation < p.incarnation {
-			e.send(p, Advert{Echo, Head{Origin: p.id, Version: Version{Incarnation: p.incarnation}}})
+			e.send(p, Advert{echo, Head{Origin: p.id, Version: Version{Incarnation: p.incarnation}}})
 		}
 		return
 	}
@@ -135,7 +135,7 @@ func (e *Engine) compare(now time.Time, p *peer, h Head, via *peer) {
 			e.outputs.Fresh = append(e.outputs.Fresh, p.name)
 			if p.confirmed != h.Version {
 				// It came from another peer or in a step, so the origin does not know that it arrived.
-				e.note(p, Receipt, h.mark())
+				e.note(p, receipt, h.mark())
 			}
 		}
 		return

@@ -101,7 +101,7 @@ func DecodeWelcome(b []byte) (Welcome, error) {
 	w.Known = r.Uint64("known")
 	w.Name, w.Address = r.identity()
 	if r.Err == nil && w.Version != ProtocolVersion {
-		return Welcome{}, &FormatError{Message: "welcome", Field: "version", Err: ErrVersion}
+		return Welcome{}, &wire.FormatError{Message: "welcome", Field: "version", Err: ErrVersion}
 	}
 	if r.Err != nil {
 		return Welcome{}, r.Err

@@ -24,7 +24,7 @@ func (e *Engine) PeerUp(now time.Time, name string, incarnation uint64, key ed25
 	if incarnation < p.incarnation {
 		// Its clock was put back. Other peers may know the greater incarnation, so it must take an
 		// even greater one.
-		e.send(p, Advert{Echo, Head{Origin: p.id, Version: Version{Incarnation: p.incarnation}}})
+		e.send(p, Advert{echo, Head{Origin: p.id, Version: Version{Incarnation: p.incarnation}}})
 	}
 	if incarnation != p.incarnation {
 		switch {

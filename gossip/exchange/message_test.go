@@ -109,7 +109,7 @@ var codecs = map[string]codec{
 			return nil, nil, in.Err
 		}
 		// A client that has as many bytes appends the rest to them.
-		f := Fetch{Partial: &Partial{Head: fields.Head, Body: make([]byte, fields.Offset)}}
+		f := Fetch{partial: &partialBody{Head: fields.Head, Body: make([]byte, fields.Offset)}}
 		in = newReader("rest", b)
 		r, body := in.body(f, FrameRest)
 		if in.Err != nil || r.Resumed != int(fields.Offset) {
@@ -157,14 +157,14 @@ func headAt(b []byte) Head {
 func framed(want FrameType, c codec) codec {
 	return func(b []byte) (any, []byte, error) {
 		if len(b) < FrameHeader {
-			return nil, nil, &FormatError{Message: "frame", Field: "header", Err: ErrMalformed}
+			return nil, nil, &wire.FormatError{Message: "frame", Field: "header", Err: ErrMalformed}
 		}
 		t, n, err := DecodeFrameHeader([FrameHeader]byte(b), 1<<20)
 		if err != nil {
 			return nil, nil, err
 		}
 		if t != want || n != len(b)-FrameHeader {
-			return nil, nil, &FormatError{Message: "frame", Field: "type", Err: ErrMalformed}
+			return nil, nil, &wire.FormatError{Message: "frame", Field: "type", Err: ErrMalformed}
 		}
 		return c(b[FrameHeader:])
 	}
@@ -210,7 +210,7 @@ func TestVectors(t *testing.T) {
 		if tc.Error == "version" {
 			want = ErrVersion
 		}
-		var fe *FormatError
+		var fe *wire.FormatError
 		if !errors.Is(err, want) || !errors.As(err, &fe) || fe.Field != tc.Field {
 			t.Errorf("%s: decode(%x) = %v, want %q of field %q", tc.Name, in, err, tc.Error, tc.Field)
 		}
@@ -248,7 +248,7 @@ func TestLengths(t *testing.T) {
 		Welcome{1, most, 0, most, name, addr}.AppendTo(nil),
 		(&Refusal{ErrVersion, strings.Repeat("x", 500)}).AppendTo(nil),
 		Get{Origin: ID(most), Have: Version{most, most, most}, State: most, Limit: most,
-			Resume: Resume{Version{most, most, most}, most, most}}.AppendTo(nil),
+			Resume: resumption{Version{most, most, most}, most, most}}.AppendTo(nil),
 		Answer{kind: FrameSame, head: h}.AppendTo(nil),
 		Answer{kind: FrameSame, head: h, again: true, key: ed25519.NewKeyFromSeed(make([]byte, 32))}.AppendTo(nil),
 		Answer{kind: FrameBusy, wait: time.Hour}.AppendTo(nil),

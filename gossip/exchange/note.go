@@ -25,7 +25,7 @@ func (r *reader) tag() tag { return tag(r.Uint24("origin")) }
 
 // A note is a datagram of eight bytes.
 type note struct {
-	Kind AdvertKind
+	Kind advertKind
 	From tag    // the sender
 	Mark uint32 // of the origin's head
 }
@@ -39,7 +39,7 @@ func (n note) AppendTo(dst []byte) []byte {
 // decodeNote reads a datagram. b is not retained.
 func decodeNote(b []byte) (note, error) {
 	r := newReader("note", b)
-	n := note{r.kind(Reminder, Receipt), r.tag(), r.Uint32("mark")}
+	n := note{r.kind(reminder, receipt), r.tag(), r.Uint32("mark")}
 	if err := r.End(); err != nil {
 		return note{}, err
 	}
@@ -93,18 +93,18 @@ func (e *Engine) handleNote(now time.Time, n note) {
 		return
 	}
 	switch n.Kind {
-	case Reminder:
+	case reminder:
 		switch {
 		case p.holds() && p.held.mark() == n.Mark:
 			e.outputs.Fresh = append(e.outputs.Fresh, p.name)
-			e.note(p, Receipt, n.Mark)
+			e.note(p, receipt, n.Mark)
 		case p.state == nothing || p.held.Version.Incarnation != p.incarnation:
 			e.ask(now, p)
 		default:
 			e.reachable(now, p)
 			e.contest(now, p)
 		}
-	case Receipt:
+	case receipt:
 		if e.published() && n.Mark == e.self.mark() {
 			p.reacted = e.self.Version
 		}
@@ -112,6 +112,6 @@ func (e *Engine) handleNote(now time.Time, n note) {
 }
 
 // note sends a note.
-func (e *Engine) note(p *peer, kind AdvertKind, mark uint32) {
+func (e *Engine) note(p *peer, kind advertKind, mark uint32) {
 	e.outputs.Datagrams = append(e.outputs.Datagrams, Datagram{To: p.name, Data: note{kind, e.id.tag(), mark}.AppendTo(nil)})
 }

@@ -39,8 +39,8 @@ type Fetch struct {
 	Get    Get
 	Base   *digest.Filter    // the filter of Get.Have; nil if none
 	Key    ed25519.PublicKey // of the origin's signatures; empty if it does not sign
-	// Partial is the part of the snapshot of Get.Resume; nil if none.
-	Partial *Partial
+	// partial is the part of the snapshot of Get.Resume; nil if none.
+	partial *partialBody
 	// Step is not nil if the answer came in a datagram. Then send nothing, and pass the Fetch to
 	// [DecodeChange].
 	Step *Step

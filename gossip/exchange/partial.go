@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// A Partial is the first bytes of a snapshot whose stream broke. Equal digests have equal bytes, so
-// any peer that holds the version can serve the rest. A Partial is immutable.
-type Partial struct {
+// A partialBody is the first bytes of a snapshot whose stream broke. Equal digests have equal bytes, so
+// any peer that holds the version can serve the rest. A partialBody is immutable.
+type partialBody struct {
 	Head      Head
 	Signature []byte // of Head, by the origin; empty if it does not sign
 	Body      []byte // the first bytes
@@ -24,11 +24,11 @@ const (
 )
 
 // resume returns the fields of a get for the rest; the zero Resume if p is nil.
-func (p *Partial) resume() Resume {
+func (p *partialBody) resume() resumption {
 	if p == nil {
-		return Resume{}
+		return resumption{}
 	}
-	return Resume{Version: p.Head.Version, State: p.Head.State, Offset: uint64(len(p.Body))}
+	return resumption{Version: p.Head.Version, State: p.Head.State, Offset: uint64(len(p.Body))}
 }
 
 // DecodeBroken reads the part of an answer that arrived before its stream broke: payload is the
@@ -42,7 +42,7 @@ func DecodeBroken(f Fetch, t FrameType, payload []byte) Result {
 	in := newReader(t.String(), payload)
 	part, body := in.body(f, t)
 	if in.Err == nil && len(body) > 0 && part.Head.Origin == f.Get.Origin && verify(f.Key, part.Head, part.Signature) == nil {
-		r.Partial = &Partial{Head: part.Head, Signature: part.Signature, Body: bytes.Clone(body)}
+		r.partial = &partialBody{Head: part.Head, Signature: part.Signature, Body: bytes.Clone(body)}
 	}
 	return r
 }
@@ -51,7 +51,7 @@ func DecodeBroken(f Fetch, t FrameType, payload []byte) Result {
 // of f and the rest, and the signature that came with the part.
 func (r *reader) joined(f Fetch, head Head) (signature, body []byte) {
 	offset := r.Uvarint("offset")
-	p := f.Partial
+	p := f.partial
 	switch {
 	case p == nil || head != p.Head:
 		r.Fail("head")
@@ -70,22 +70,22 @@ func (r *reader) joined(f Fetch, head Head) (signature, body []byte) {
 // dropped.
 func (e *Engine) keepPartial(now time.Time, f *flight, r Result) bool {
 	p := f.origin
-	if r.Partial == nil {
+	if r.partial == nil {
 		if r.Kind != 0 && f.get.Resume.Offset > 0 && !errors.Is(r.Err, ErrBroken) {
 			p.partial = nil
 		}
 		return false
 	}
 	have := 0
-	if p.partial != nil && p.partial.Head == r.Partial.Head {
+	if p.partial != nil && p.partial.Head == r.partial.Head {
 		have = len(p.partial.Body)
 	}
-	v, bytes := r.Partial.Head.Version, len(r.Partial.Body)
+	v, bytes := r.partial.Head.Version, len(r.partial.Body)
 	if p.state == wrong || v.Incarnation != p.incarnation || v.Compare(p.held.Version) <= 0 ||
 		bytes < have+e.leastPartial || bytes > e.cfg.DigestBytes {
 		return false
 	}
-	p.partial, p.partialAt = r.Partial, now
+	p.partial, p.partialAt = r.partial, now
 	e.boundPartials()
 	return true
 }

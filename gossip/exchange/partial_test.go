@@ -135,8 +135,8 @@ func TestResumeElsewhere(t *testing.T) {
 	for _, newer := range []int{0, 300} { // the relay has gone on meanwhile, or has not
 		f := Fetch{Get: Get{Origin: a.id, Limit: 1 << 26}, Source: "a"}
 		frame := a.HandleGet("b", f.Get).AppendTo(nil)
-		f.Partial = DecodeBroken(f, FrameSnapshot, frame[FrameHeader:30_000]).Partial
-		f.Get.Resume = f.Partial.resume()
+		f.partial = DecodeBroken(f, FrameSnapshot, frame[FrameHeader:30_000]).partial
+		f.Get.Resume = f.partial.resume()
 		if newer > 0 {
 			change(newer)
 			relay.to.HandleDatagram(relay.now, Advert{Announce, a.Self()}.AppendTo(nil))
@@ -144,19 +144,19 @@ func TestResumeElsewhere(t *testing.T) {
 		}
 		rest := relay.to.HandleGet("b", f.Get).AppendTo(nil)
 		r := DecodeAnswer(f, FrameType(rest[0]), rest[FrameHeader:], digest.Limits{})
-		if rest[0] != byte(FrameRest) || r.Err != nil || r.Head != f.Partial.Head || r.Resumed != len(f.Partial.Body) {
+		if rest[0] != byte(FrameRest) || r.Err != nil || r.Head != f.partial.Head || r.Resumed != len(f.partial.Body) {
 			t.Fatalf("%d keys later: %v, %+v", newer, FrameType(rest[0]), r)
 		}
 		if again := r.Filter.AppendTo(nil); !bytes.HasSuffix(frame, again) {
 			t.Errorf("%d keys later: the parts make other bytes than the snapshot", newer)
 		}
 		// Parts that do not fit are detected, whichever is wrong.
-		for _, at := range []int{0, len(f.Partial.Body) / 2} {
-			bad := *f.Partial
+		for _, at := range []int{0, len(f.partial.Body) / 2} {
+			bad := *f.partial
 			bad.Body = bytes.Clone(bad.Body)
 			bad.Body[at] ^= 1
 			f := f
-			f.Partial = &bad
+			f.partial = &bad
 			if r := DecodeAnswer(f, FrameType(rest[0]), rest[FrameHeader:], digest.Limits{}); r.Err == nil {
 				t.Error("a part with a wrong bit is accepted")
 			}
@@ -189,7 +189,7 @@ func TestResumeIsBounded(t *testing.T) {
 	}
 	broken := func(name string, bytes int) Result {
 		h := Head{Origin: IDOf(name), Version: Version{1, 1, 9}, State: 3}
-		return Result{Kind: FrameSnapshot, Err: ErrBroken, Bytes: bytes, Partial: &Partial{Head: h, Body: make([]byte, bytes)}}
+		return Result{Kind: FrameSnapshot, Err: ErrBroken, Bytes: bytes, partial: &partialBody{Head: h, Body: make([]byte, bytes)}}
 	}
 	for i, name := range []string{"a", "b", "c", "d"} {
 		f, p := start(name)
@@ -219,7 +219,7 @@ func TestResumeIsBounded(t *testing.T) {
 	e.FetchDone(now, f.Number, broken("h", 50_000))
 	now = now.Add(time.Second)
 	f, _ = start("h")
-	if f.Partial == nil || f.Get.Resume.Offset != 50_000 {
+	if f.partial == nil || f.Get.Resume.Offset != 50_000 {
 		t.Fatalf("the get is %+v", f.Get)
 	}
 	e.FetchDone(now, f.Number, Result{Kind: FrameSnapshot, Err: digest.ErrCorrupt})
@@ -229,7 +229,7 @@ func TestResumeIsBounded(t *testing.T) {
 	f, _ = start("i")
 	e.FetchDone(now, f.Number, broken("i", 50_000))
 	now = now.Add(partialAge + time.Second)
-	if f, _ = start("i"); f.Partial != nil || f.Get.Resume.Offset != 0 {
+	if f, _ = start("i"); f.partial != nil || f.Get.Resume.Offset != 0 {
 		t.Error("an old part is resumed")
 	}
 }

@@ -227,7 +227,7 @@ func (e *Engine) repeatAdverts(now time.Time) {
 		default:
 			e.stats.Repeats++
 			if p.repeats%wholeRepeat != wholeRepeat-1 {
-				e.note(p, Reminder, e.self.mark())
+				e.note(p, reminder, e.self.mark())
 			} else {
 				e.send(p, Advert{Announce, e.self})
 			}

@@ -6,21 +6,16 @@ import (
 	"github.com/summarycache/summarycache/digest"
 )
 
-// Saved is a digest to keep across a restart, as the answer to a get for it.
-type Saved struct {
-	Peer   string
-	Answer Answer
-}
-
-// Save returns this peer's digest and all verified replicas, including those of dead peers.
-func (e *Engine) Save() []Saved {
-	var out []Saved
+// Save returns this peer's digest and all verified replicas, including those of dead peers, to keep across a
+// restart: by the peer's name, the answer to a get for it.
+func (e *Engine) Save() map[string]Answer {
+	out := make(map[string]Answer)
 	if a, ok := e.snapshot(e.id); ok {
-		out = append(out, Saved{e.cfg.Name, a})
+		out[e.cfg.Name] = a
 	}
 	for _, p := range e.order {
 		if a, ok := e.snapshot(p.id); ok {
-			out = append(out, Saved{p.name, a})
+			out[p.name] = a
 		}
 	}
 	return out

@@ -21,7 +21,7 @@ type Answer struct {
 	signed  []byte             // otherwise the origin's signature of head
 	have    digest.Version     // the base for a delta; the zero Version if none can be sent
 	again   bool               // of a same: the client's version is of a former life
-	resume  Resume             // the part of a snapshot that the client has
+	resume  resumption         // the part of a snapshot that the client has
 }
 
 // AnswerKey is equal for answers with equal bytes, so that they can be encoded once and sent to

@@ -27,9 +27,9 @@ type Step struct {
 
 // AppendTo appends the datagram to dst.
 func (s Step) AppendTo(dst []byte) []byte {
-	kind := Stepping
+	kind := stepping
 	if s.Packed {
-		kind = Packed
+		kind = packedStep
 	}
 	dst = appendTag(append(dst, kind.first()), s.Origin)
 	dst = binary.AppendUvarint(append(dst, s.From), s.Step)
@@ -45,7 +45,7 @@ func DecodeStep(b []byte) (Step, error) {
 		r.FailAt(MaxDatagram, "length", ErrMalformed)
 		return Step{}, r.Err
 	}
-	s := Step{Packed: r.kind(Stepping, Packed) == Packed, Origin: r.tag(), From: r.Byte("from"), Step: r.Uvarint("step")}
+	s := Step{Packed: r.kind(stepping, packedStep) == packedStep, Origin: r.tag(), From: r.Byte("from"), Step: r.Uvarint("step")}
 	if s.Step == 0 {
 		r.Fail("step")
 	}
