@@ -85,7 +85,7 @@ func TestDebianPackage(t *testing.T) {
 		_, err := os.Lstat(filepath.Join(root, name))
 		return err == nil
 	}
-	first, second := pack("0.0.1"), pack("0.0.2")
+	first := pack("0.0.1")
 	if out, err := dpkg("-i", first); err == nil || !strings.Contains(out, "depends on ca-certificates") {
 		t.Errorf("without certificates: %v\n%s", err, out)
 	}
@@ -111,8 +111,7 @@ func TestDebianPackage(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(stage, "peer.yaml"), []byte("name: cache-2\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	second = pack("0.0.2")
-	must("-i", second)
+	must("-i", pack("0.0.2"))
 	if got := calls(); got != "daemon-reload try-restart peer.service" && got != "daemon-reload daemon-reload try-restart peer.service" {
 		t.Errorf("an upgrade calls systemctl %s", got)
 	}
