@@ -35,7 +35,7 @@ const maxMatches = 32
 // seed in use: one, or two while the cluster changes its seed. A peer is found even if its digest
 // moves from one seed to the other during the call.
 func (n *Node) Candidates(dst []Candidate, identity string) []Candidate {
-	seeds := n.digestSeeds()
+	seeds := n.made().digestSeeds()
 	n.demand.Note(digest.KeyOfString(seeds[0], identity))
 	start := len(dst)
 	// A digest may move to a seed after that was looked up, and before its old one is. The second
@@ -52,7 +52,7 @@ func (n *Node) Candidates(dst []Candidate, identity string) []Candidate {
 // under [Node.Seed]. It finds nothing in digests under another seed. If the seed may change while
 // the node runs, use Candidates.
 func (n *Node) CandidatesByKey(dst []Candidate, k digest.Key) []Candidate {
-	n.demand.Note(k)
+	n.made().demand.Note(k)
 	return n.lookup(dst, len(dst), k)
 }
 
@@ -109,6 +109,6 @@ func mix(x uint64) uint64 {
 // Distrust fetches a peer's digest anew. Call it if the peer lacks so many of the objects that its
 // digest claims that it is not asked any more.
 func (n *Node) Distrust(peer string) {
-	n.log.LogAttrs(n.ctx, slog.LevelWarn, "quarantined a peer: it lacks most of what its digest claims", slog.String("member", peer))
+	n.made().log.LogAttrs(n.ctx, slog.LevelWarn, "quarantined a peer: it lacks most of what its digest claims", slog.String("member", peer))
 	n.update(func(e *exchange.Engine) { e.Distrust(peer) })
 }

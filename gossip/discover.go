@@ -42,6 +42,7 @@ func (g *group) seedsOf(entries []string) *[]*seed {
 // SetJoin replaces [Config.Join] of a running node, which then tries the new entries at once. It leaves
 // no peer that it knows. An error means that an entry is not valid, and that nothing has changed.
 func (n *Node) SetJoin(entries []string) error {
+	n.made()
 	if err := checkJoins(entries); err != nil {
 		return err
 	}
@@ -255,7 +256,7 @@ func (g *group) targets(found []netip.AddrPort) (targets []string, known bool) {
 
 // Alone returns nil if another peer is alive, or if Config.Join is empty. Otherwise it returns one
 // [*JoinError] for each entry, joined: why the last attempt failed. It does not wait.
-func (n *Node) Alone() error { return n.alone() }
+func (n *Node) Alone() error { return n.made().alone() }
 
 func (g *group) alone() error {
 	if len(g.liveMembers()) > 0 {

@@ -23,6 +23,7 @@ var (
 var (
 	// ErrStateFile: the state file cannot be used; from [New] and [Node.Close].
 	ErrStateFile = errors.New("state file")
+	errNoContext = errors.New("gossip: the context is nil: pass context.Background() if only the call itself ends it")
 	// ErrClosed: the node was closed, or has left.
 	ErrClosed = errors.New("gossip: node is closed")
 )

@@ -120,6 +120,9 @@ func (h *Holdings) Replace(held iter.Seq[string]) {
 	if h.Keys() == nil {
 		return
 	}
+	if held == nil {
+		panic("gossip: Replace with nil: pass an empty sequence if nothing is held")
+	}
 	h.reseed.Lock()
 	defer h.reseed.Unlock()
 	seed := h.set.Geometry().Seed
@@ -142,6 +145,9 @@ func (h *Holdings) Replace(held iter.Seq[string]) {
 func (h *Holdings) Reseed(seed uint64, held iter.Seq[string]) error {
 	if h.Keys() == nil {
 		return errNoFilter
+	}
+	if held == nil {
+		return errors.New("gossip: Reseed without what is held: pass a sequence of all identities")
 	}
 	h.reseed.Lock()
 	defer h.reseed.Unlock()

@@ -21,6 +21,9 @@ type UnreachedError = removals.UnreachedError
 // The cluster remembers some 65,000 invalidations of the last hour. A peer that was away for longer
 // removes everything.
 func (n *Node) Invalidate(ctx context.Context, targets ...invalidation.Target) error {
+	if n.made(); ctx == nil {
+		return errNoContext
+	}
 	return n.removals.Invalidate(ctx, targets...)
 }
 
@@ -28,18 +31,23 @@ func (n *Node) Invalidate(ctx context.Context, targets ...invalidation.Target) e
 // time. All such functions are called in the same order. After f has returned, the program must not
 // serve any object of the target that it held before, nor store one whose fetch was under way. If
 // there were invalidations before, f is called at once, for everything.
-func (n *Node) OnInvalidation(f func(invalidation.Target)) { n.removals.OnInvalidation(f) }
+func (n *Node) OnInvalidation(f func(invalidation.Target)) {
+	if n.made(); f == nil {
+		panic("gossip: OnInvalidation without a function: nothing would remove what is invalidated")
+	}
+	n.removals.OnInvalidation(f)
+}
 
 // Concerning returns the remembered invalidations that apply to the object of an identity. The
 // object may be fetched only from siblings that have applied all of them ([Node.Applied]). If ok is
 // false, there are too many to name, and it may be fetched from no sibling. Concerning is quick.
 func (n *Node) Concerning(identity string) (ids []invalidation.ID, ok bool) {
-	return n.removals.Concerning(identity)
+	return n.made().removals.Concerning(identity)
 }
 
 // Applied reports whether this peer has applied all of these invalidations, and so removed their
 // targets.
-func (n *Node) Applied(ids ...invalidation.ID) bool { return n.removals.Applied(ids...) }
+func (n *Node) Applied(ids ...invalidation.ID) bool { return n.made().removals.Applied(ids...) }
 
 const catchUpWait = 2 * time.Second
 

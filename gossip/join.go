@@ -20,8 +20,11 @@ import (
 // After a success, this peer also knows the earlier invalidations ([Node.Invalidate]), unless no
 // member could send them within two seconds.
 func (n *Node) Join(ctx context.Context) error {
-	if n.ctx.Err() != nil {
+	if n.made().ctx.Err() != nil {
 		return ErrClosed
+	}
+	if ctx == nil {
+		return errNoContext
 	}
 	if err := n.join(ctx); err != nil {
 		return err

@@ -252,12 +252,12 @@ func (h *host) in(loop chan<- func(), f func()) bool {
 // ProbeExchange waits until the loop that runs the exchange has finished its present step, or the
 // node is closed. It returns at once if the node is idle, and never while the loop hangs. A health
 // check calls it in a goroutine of its own and measures the time.
-func (n *Node) ProbeExchange() { n.inLoop(func() {}) }
+func (n *Node) ProbeExchange() { n.made().inLoop(func() {}) }
 
 // ProbePublishing is [Node.ProbeExchange] for the loop that publishes changes of the holdings.
 // Without holdings it returns at once.
 func (n *Node) ProbePublishing() {
-	if n.cfg.Holdings != nil {
+	if n.made().cfg.Holdings != nil {
 		n.in(n.publisher, func() {})
 	}
 }

@@ -84,7 +84,7 @@ type memberEvent struct {
 
 // Members returns all other known peers, those alive first, each group by name.
 func (n *Node) Members() []Member {
-	table := *n.members.Load()
+	table := *n.made().members.Load()
 	out := make([]Member, 0, len(table))
 	now := time.Now()
 	n.mu.Lock()
@@ -136,7 +136,7 @@ func (h *host) describe(m *member, now time.Time) Member {
 // Digest returns the replica of another peer's digest, whether the peer is alive or not. ok is false
 // if there is none.
 func (n *Node) Digest(peer string) (f *digest.Filter, ok bool) {
-	n.mu.Lock()
+	n.made().mu.Lock()
 	defer n.mu.Unlock()
 	r, ok := n.engine.Replica(peer)
 	return r.Filter, ok && r.Filter != nil
@@ -144,7 +144,7 @@ func (n *Node) Digest(peer string) (f *digest.Filter, ok bool) {
 
 // Doubt says that a peer did not answer, as a request over HTTP or of another member. The next probe of it is
 // then sent, even if the peer has just proven that it lives.
-func (n *Node) Doubt(peer string) { n.doubt(peer) }
+func (n *Node) Doubt(peer string) { n.made().doubt(peer) }
 
 func (g *group) doubt(peer string) {
 	if m := (*g.members.Load())[peer]; m != nil {

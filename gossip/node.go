@@ -112,21 +112,32 @@ func (n *Node) start() error {
 	return nil
 }
 
+// made returns n, and panics if New has not made it.
+func (n *Node) made() *Node {
+	if n == nil || n.host == nil {
+		panic("gossip: this Node is nil or the zero value: make one with New")
+	}
+	return n
+}
+
 // Addr returns the address at which others reach this node, ip:port.
-func (n *Node) Addr() string { return n.advertise.String() }
+func (n *Node) Addr() string { return n.made().advertise.String() }
 
 // Name returns the name of this peer.
-func (n *Node) Name() string { return n.cfg.Name }
+func (n *Node) Name() string { return n.made().cfg.Name }
 
 // Holdings returns the contents that this peer advertises: Config.Holdings, or those that New
 // created for Config.Objects; nil if this peer only listens.
-func (n *Node) Holdings() *Holdings { return n.cfg.Holdings }
+func (n *Node) Holdings() *Holdings { return n.made().cfg.Holdings }
 
 // Leave announces to the others that this peer leaves, so that they need not detect it, and closes
 // the node. It waits for the message to spread as long as ctx allows, at most five seconds.
 func (n *Node) Leave(ctx context.Context) error {
-	if n.ctx.Err() != nil {
+	if n.made().ctx.Err() != nil {
 		return ErrClosed
+	}
+	if ctx == nil {
+		return errNoContext
 	}
 	wait := 5 * time.Second
 	if deadline, ok := ctx.Deadline(); ok {
@@ -142,6 +153,7 @@ func (n *Node) Leave(ctx context.Context) error {
 // Close stops the node at once; the others see a death. It saves the state file if there is one. It
 // is safe to call several times.
 func (n *Node) Close() error {
+	n.made()
 	var err error
 	n.closed.Do(func() {
 		n.cancel()

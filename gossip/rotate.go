@@ -25,7 +25,7 @@ import (
 // effect and returns an error if the secrets are too short, too many or none, if the node was created
 // without a secret, or if this peer's own digest is under the seed of a secret that is dropped.
 func (n *Node) SetSecrets(primary []byte, accept ...[]byte) error {
-	n.rotation.Lock()
+	n.made().rotation.Lock()
 	defer n.rotation.Unlock()
 	fresh, err := n.ringOf(primary, accept)
 	if err != nil {

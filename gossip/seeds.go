@@ -39,7 +39,7 @@ func (g *group) digestSeeds() []uint64 { return *g.accepted.Load() }
 
 // Seed returns the digest seed under which this peer should publish: that of its secret, unless
 // Config.Holdings has another.
-func (n *Node) Seed() uint64 { return n.digestSeeds()[0] }
+func (n *Node) Seed() uint64 { return n.made().digestSeeds()[0] }
 
 // checkSeed returns an error if this peer publishes under none of seeds.
 func (n *Node) checkSeed(seeds []uint64) error {

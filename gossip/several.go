@@ -18,12 +18,14 @@ type PrefixCandidate struct {
 // CandidatesOfAll is [Node.CandidatesByKey] for the peers that probably hold all of keys. Without
 // keys it returns all peers.
 func (n *Node) CandidatesOfAll(dst []Candidate, keys []digest.Key) []Candidate {
+	n.made()
 	var buf [maxMatches]index.Match
 	return n.rank(dst, len(dst), n.index.AllOf(buf[:0], keys), n.noted(keys))
 }
 
 // CandidatesOfAny is [Node.CandidatesByKey] for the peers that probably hold at least one of keys.
 func (n *Node) CandidatesOfAny(dst []Candidate, keys []digest.Key) []Candidate {
+	n.made()
 	var buf [maxMatches]index.Match
 	return n.rank(dst, len(dst), n.index.AnyOf(buf[:0], keys), n.noted(keys))
 }
@@ -34,6 +36,7 @@ func (n *Node) CandidatesOfAny(dst []Candidate, keys []digest.Key) []Candidate {
 // also describes the keys, the peers left out, and the costs. [index.Index.Prefixes] describes how
 // exact the lengths are.
 func (n *Node) CandidatesByPrefix(dst []PrefixCandidate, chain []digest.Key) []PrefixCandidate {
+	n.made()
 	var buf [maxMatches]index.Prefix
 	first := n.noted(chain)
 	table, now, start := *n.members.Load(), time.Now(), len(dst)

@@ -28,6 +28,7 @@ type Stats struct {
 
 // Stats returns the counters.
 func (n *Node) Stats() Stats {
+	n.made()
 	s := Stats{
 		PacketsStrange: n.transport.strange.Load(),
 		ConnsAccepted:  n.acceptor.accepted.Load(),
