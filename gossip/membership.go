@@ -12,10 +12,11 @@ import (
 func (g *group) arrived() map[string]memberEvent {
 	g.inbox.Lock()
 	defer g.inbox.Unlock()
-	events := g.inbox.members
-	if len(events) > 0 {
-		g.inbox.members = make(map[string]memberEvent)
+	if len(g.inbox.members) == 0 {
+		return nil // the map itself is filled while others look at it
 	}
+	events := g.inbox.members
+	g.inbox.members = make(map[string]memberEvent)
 	return events
 }
 
