@@ -16,30 +16,41 @@ func sparse(m, x uint64) bool { return sparseFactor*min(x, m-x) < m }
 func appendAdaptive(dst []byte, s *source, x uint64) []byte {
 	var e encoder
 	e.reset(dst)
+	encodeAdaptive(&e, s, x)
+	return e.finish()
+}
+
+func encodeAdaptive(e *encoder, s *source, x uint64) {
 	if !sparse(s.m, x) {
-		encodeWords(&e, s, x)
-		return e.finish()
+		encodeWords(e, s, x)
+		return
 	}
 	s.flip = x > s.m-x
 	g := newGapModel(s.m, min(x, s.m-x))
 	from := uint64(0)
 	for p := range s.members {
-		g.encode(&e, p-from)
+		g.encode(e, p-from)
 		from = p + 1
 	}
-	return e.finish()
 }
 
 func decodeAdaptiveSet(t *taker, src []byte, m, x uint64) error {
 	var d decoder
 	d.reset(src)
+	if err := decodeAdaptive(&d, t, m, x); err != nil {
+		return err
+	}
+	return d.finish()
+}
+
+func decodeAdaptive(d *decoder, t *taker, m, x uint64) error {
 	switch {
 	case !sparse(m, x):
-		return decodeWords(&d, m, x, func(i, w uint64) { t.word(w, 64*i) })
+		return decodeWords(d, m, x, func(i, w uint64) { t.word(w, 64*i) })
 	case x <= m-x:
-		return decodeGaps(&d, m, x, t.add)
+		return decodeGaps(d, m, x, t.add)
 	}
-	err := decodeGaps(&d, m, m-x, t.skip)
+	err := decodeGaps(d, m, m-x, t.skip)
 	t.run(m)
 	return err
 }
@@ -48,14 +59,19 @@ func decodeAdaptiveBitmap(words []uint64, src []byte, m, x uint64) error {
 	var d decoder
 	d.reset(src)
 	if !sparse(m, x) {
-		return decodeWords(&d, m, x, func(i, w uint64) { words[i] = w })
+		if err := decodeWords(&d, m, x, func(i, w uint64) { words[i] = w }); err != nil {
+			return err
+		}
+		return d.finish()
 	}
 	clear(words)
-	err := decodeGaps(&d, m, min(x, m-x), func(p uint64) { words[p/64] |= 1 << (p % 64) })
+	if err := decodeGaps(&d, m, min(x, m-x), func(p uint64) { words[p/64] |= 1 << (p % 64) }); err != nil {
+		return err
+	}
 	if x > m-x {
 		invert(words, 0, m)
 	}
-	return err
+	return d.finish()
 }
 
 // zeroOdds returns the probability, scaled by 2^64, that a bit is zero if ones of the left bits
@@ -106,5 +122,5 @@ func decodeWords(d *decoder, m, x uint64, emit func(i, w uint64)) error {
 		ones -= drawn
 		emit(i, w)
 	}
-	return d.finish()
+	return d.err
 }

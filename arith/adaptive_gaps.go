@@ -19,7 +19,7 @@ type gapModel struct {
 	zero       [maxGapDigits]uint64 // probability that digit j is zero, times 2^64
 }
 
-const maxGapDigits = 44 // r^(2^j) falls below 1/4 before j gets here: m <= MaxUniverse
+const maxGapDigits = 48 // r^(2^j) falls below 1/4 before j gets here: m <= MaxUniverse
 
 // newGapModel returns the model of the gaps of x positions out of m. x must be at most a share
 // 1/sparseFactor of m.
@@ -85,5 +85,5 @@ func decodeGaps(d *decoder, m, x uint64, emit func(p uint64)) error {
 		emit(p)
 		from = p + 1
 	}
-	return d.finish()
+	return d.err
 }

@@ -24,7 +24,7 @@ func (e *encoder) reset(dst []byte) {
 	*e = encoder{dst: dst, width: 1<<64 - 1}
 }
 
-// encodeUniform writes v, which is below 1<<n for n at most 40. All values are equally likely.
+// encodeUniform writes v, which is below 1<<n for n at most 44. All values are equally likely.
 func (e *encoder) encodeUniform(v uint64, n uint) {
 	for n > uniformBits {
 		n -= uniformBits

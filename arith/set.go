@@ -27,7 +27,7 @@ func (m Method) String() string {
 }
 
 // MaxUniverse is the largest m of a set.
-const MaxUniverse = 1 << 40
+const MaxUniverse = 1 << 44
 
 // Choose returns the method by which to code a set of x of m positions: [Block] if the code
 // takes about 1 KiB or more, otherwise [Adaptive]. From this size on, Block is two to fifteen

@@ -26,7 +26,7 @@ func (c *CountingFilter) AppendTo(dst []byte) []byte {
 	h.Keys = now.keys
 	dst = appendHeader(dst, h)
 	dst = binary.LittleEndian.AppendUint64(dst, now.sum)
-	dst = appendSection(dst, f.positionSet())
+	dst = f.positionSet().appendSection(dst)
 	return seal(appendLevels(dst, now.counts), start)
 }
 
@@ -50,7 +50,7 @@ func appendLevels(dst []byte, counts []uint8) []byte {
 		if len(ranks) == 0 {
 			break
 		}
-		dst = appendSection(dst, listed(rank, ranks))
+		dst = listed(rank, ranks).appendSection(dst)
 	}
 	return dst
 }
@@ -103,7 +103,7 @@ func (r *reader) levels(ones uint64) []uint8 {
 		if n == 0 {
 			break
 		}
-		ranks := r.section("level", below, n)
+		ranks := r.ranks("level", below, n)
 		if r.err != nil {
 			return nil
 		}

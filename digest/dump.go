@@ -45,7 +45,7 @@ const dumpBytes = 8
 
 // layout splits a message into fields without decoding its sets.
 func layout(b []byte) (fields []field, err error) {
-	lim := Limits{}.withDefaults()
+	lim := Limits{Profile: AnyProfile}.withDefaults()
 	r := reader{b: b, seen: &fields}
 	if len(b) > lim.Bytes {
 		return nil, r.tooLong(lim)
@@ -55,26 +55,31 @@ func layout(b []byte) (fields []field, err error) {
 	h := r.header(lim)
 	switch h.Kind {
 	case KindFilter:
-		r.payload("positions")
+		r.code("positions", len(r.b)-r.off, h.Geometry.Bits, h.Ones)
 	case KindPieces:
-		d := r.indexHead(h, lim)
-		r.index(h, &d, lim)
-		for i := 0; i < len(d.entries) && r.err == nil; i++ {
-			r.take("piece", d.entries[i].length)
+		d := r.pieceHead(h, lim)
+		for i := uint64(0); r.err == nil && i < d.count(); i++ {
+			r.take("piece", d.length)
 		}
 	case KindCounting:
 		r.u64("key sum")
-		r.payload("positions")
-		for level := 2; level <= maxCount && r.uvarint("level count") > 0; level++ {
-			r.payload("level")
+		r.section("positions", h.Geometry.Bits, h.Ones)
+		below := h.Ones
+		for level := 2; level <= maxCount && r.err == nil; level++ {
+			n := r.bounded("level count", 0, below)
+			if n == 0 {
+				break
+			}
+			r.section("level", below, n)
+			below = n
 		}
 	case KindDelta:
-		r.uvarint("positions set")
-		r.payload("positions set")
-		r.payload("positions cleared")
-	case KindPlainDelta:
-		r.uvarint("flips")
-		r.payload("flips")
+		counts := r.u8("counts")
+		r.annotate("%d set, %d cleared", counts&15, counts>>4)
+		r.changed("positions set", uint64(counts&15))
+		r.changed("positions cleared", uint64(counts>>4))
+		r.take("changes", len(r.b)-r.off)
+		r.annotate("")
 	}
 	if err = r.finish(); err == nil {
 		fields = append(fields, field{"checksum", len(r.b), b[len(r.b):], "XXH64 of all before"})

@@ -11,7 +11,7 @@ import (
 func (f *Filter) AppendTo(dst []byte) []byte {
 	start := len(dst)
 	dst = appendHeader(dst, f.header(KindFilter))
-	return seal(appendSection(dst, f.positionSet()), start)
+	return seal(f.positionSet().appendCode(dst), start)
 }
 
 func (f *Filter) header(k Kind) Header {
@@ -64,44 +64,35 @@ func (r *reader) filterBody(h Header, lim Limits) *Filter {
 	if r.err != nil {
 		return nil
 	}
-	if h.Kind == KindPieces {
-		b := newPieceBuilder(l)
-		if r.readPieces(h, lim, b.add); r.err != nil {
-			return nil
-		}
-		f.pieces = b.finish()
-	} else if f.pieces = r.positions(l, f.ones); r.err != nil {
+	at, code := r.off, []byte(nil)
+	switch h.Kind {
+	case KindFilter:
+		at, code = r.code("positions", len(r.b)-r.off, m, f.ones)
+	case KindCounting:
+		at, code = r.section("positions", m, f.ones)
+	}
+	if r.err != nil {
 		return nil
 	}
+	b := newPieceBuilder(l)
+	switch method := arith.Choose(m, f.ones); {
+	case h.Kind == KindPieces:
+		r.readPieces(h, lim, b.add)
+	case l.bitmap:
+		words := make([]uint64, (m+63)/64)
+		r.coded("positions", at, arith.DecodeBitmap(words, method, code, m, f.ones))
+		b.addWords(0, words)
+	default:
+		r.coded("positions", at, arith.DecodeSet(method, code, m, f.ones, b.add))
+	}
+	if r.err != nil {
+		return nil
+	}
+	f.pieces = b.finish()
 	if state := f.state(); state != f.version.State {
 		r.corrupt("state", h.stateAt, "%016x, but the positions have %016x", f.version.State, state)
 	}
 	return f
-}
-
-// positions reads a section of so many positions into pieces of a form.
-func (r *reader) positions(l form, ones uint64) (set pieces) {
-	c, body, payload := r.payload("positions")
-	if r.err != nil {
-		return set
-	}
-	if err := plausible(c, uint64(len(payload)), l.bits, ones); err != nil {
-		r.fail("positions", body, err)
-		return set
-	}
-	b := newPieceBuilder(l)
-	if l.bitmap && c >= codingArith {
-		words := make([]uint64, (l.bits+63)/64)
-		if err := arith.DecodeBitmap(words, c.method(), payload, l.bits, ones); err != nil {
-			r.fail("positions", body, fmt.Errorf("%w: %w", ErrCorrupt, err))
-			return set
-		}
-		b.addWords(0, words)
-	} else if err := decodePositions(c, payload, l.bits, ones, b.add); err != nil {
-		r.fail("positions", body, err)
-		return set
-	}
-	return b.finish()
 }
 
 // decodingBytes is the most memory that decoding so many positions takes. A bitmap takes an

@@ -1,14 +1,11 @@
 package digest
 
 import (
-	"encoding/binary"
 	"errors"
 	"math"
 	"runtime"
 	"slices"
 	"testing"
-
-	"github.com/cespare/xxhash/v2"
 )
 
 func TestFilterRoundTrip(t *testing.T) {
@@ -46,11 +43,11 @@ func TestFilterRoundTrip(t *testing.T) {
 // reseal gives an altered message a correct checksum.
 func reseal(b []byte) []byte {
 	b = b[:len(b)-checksumBytes]
-	return binary.LittleEndian.AppendUint64(b, xxhash.Sum64(b))
+	return seal(b, 0)
 }
 
 func TestDecodeRefuses(t *testing.T) {
-	f := counting(t, Geometry{Bits: 1 << 40, Hashes: 1}, randomKeys(random(1), 50)...).Advance()
+	f := counting(t, Geometry{Bits: MaxBits, Hashes: 1}, randomKeys(random(1), 50)...).Advance()
 	good := f.AppendTo(nil)
 	change := func(at int, to byte) []byte {
 		b := slices.Clone(good)
@@ -67,15 +64,20 @@ func TestDecodeRefuses(t *testing.T) {
 		{"nothing", nil, Limits{}, "magic", ErrCorrupt},
 		{"other magic", change(0, 'X'), Limits{}, "magic", ErrCorrupt},
 		{"later version", change(3, 2), Limits{}, "format version", ErrVersion},
-		{"unknown kind", change(4, 9), Limits{}, "kind", ErrCorrupt},
+		{"no kind", change(4, 0), Limits{}, "kind", ErrCorrupt},
+		{"later kind", change(4, 9), Limits{}, "kind", ErrVersion},
 		{"delta", change(4, 2), Limits{}, "", ErrCorrupt},
-		{"unknown scheme", change(5, 200), Limits{}, "scheme", ErrCorrupt},
-		{"no hashes", change(6, 0), Limits{}, "hashes", ErrCorrupt},
-		{"many hashes", change(6, 33), Limits{}, "hashes", ErrCorrupt},
-		{"reserved", change(7, 1), Limits{}, "reserved", ErrCorrupt},
+		{"extension beyond the end", reseal(slices.Concat(good[:5], []byte{255}, make([]byte, 200))), Limits{}, "extension", ErrCorrupt},
+		{"no scheme", change(6, 0), Limits{}, "scheme", ErrCorrupt},
+		{"later scheme", change(6, 200), Limits{}, "scheme", ErrVersion},
+		{"no hashes", change(7, 0), Limits{}, "hashes", ErrCorrupt},
+		{"many hashes", change(7, 33), Limits{}, "hashes", ErrCorrupt},
+		{"another profile", change(8, 1), Limits{}, "profile", ErrSeed},
+		{"another profile here", good, Limits{Profile: HTTP}, "profile", ErrSeed},
+		{"state of another profile", change(8, 1), Limits{Profile: AnyProfile}, "state", ErrCorrupt},
 		{"seed", good, Limits{Seed: 5}, "seed tag", ErrSeed},
 		{"long message", good, Limits{Bytes: len(good) - 1}, "message", ErrTooLarge},
-		{"many bits", good, Limits{Bits: 1<<40 - 1}, "bits", ErrTooLarge},
+		{"many bits", good, Limits{Bits: MaxBits - 1}, "bits", ErrTooLarge},
 		{"much memory", good, Limits{Memory: 100}, "count", ErrTooLarge},
 		{"flipped bit", append(slices.Clone(good[:20]), append([]byte{good[20] ^ 1}, good[21:]...)...), Limits{}, "checksum", ErrCorrupt},
 		{"trailing byte", reseal(append(slices.Clone(good), 0)), Limits{}, "", ErrCorrupt},
@@ -95,25 +97,23 @@ func TestDecodeRefuses(t *testing.T) {
 
 // claims returns a message with a correct checksum and this payload, whose header claims a
 // filter of count positions in m bits.
-func claims(m, count uint64, c coding, payload []byte) []byte {
+func claims(m, count uint64, payload []byte) []byte {
 	b := appendHeader(nil, Header{
 		Kind:     KindFilter,
 		Geometry: Geometry{Bits: m, Hashes: 1},
 		Version:  Version{Epoch: 1, Sequence: 1},
 		Ones:     count,
 	})
-	b = append(b, byte(c))
-	b = binary.AppendUvarint(b, uint64(len(payload)))
 	return seal(append(b, payload...), 0)
 }
 
 func TestDecodeAllocatesLittleForLies(t *testing.T) {
 	for name, b := range map[string][]byte{
-		"positions without bytes":  claims(1<<40, 1<<24, codingGaps, nil),
-		"a bitmap of one byte":     claims(1<<28, 1<<27, codingBitmap, []byte{1}),
-		"beyond the memory":        claims(1<<40, 1<<29, codingGaps, make([]byte, 100)),
-		"a coded set of few bytes": claims(1<<40, 1<<24, codingArith, make([]byte, 100)),
-		"a bitmap too large":       claims(1<<40, 1<<39, codingArith, make([]byte, 100)),
+		"positions without bytes":  claims(1<<40, 1<<24, nil),
+		"a dense set of one byte":  claims(1<<28, 1<<27, []byte{1}),
+		"beyond the memory":        claims(1<<40, 1<<29, make([]byte, 100)),
+		"a coded set of few bytes": claims(1<<40, 1<<24, make([]byte, 100)),
+		"a bitmap too large":       claims(1<<40, 1<<39, make([]byte, 100)),
 	} {
 		got := allocated(10, func() {
 			if _, err := DecodeFilter(b, Limits{}); err == nil {
@@ -124,6 +124,30 @@ func TestDecodeAllocatesLittleForLies(t *testing.T) {
 			t.Errorf("%s: %d bytes allocated", name, got)
 		}
 	}
+}
+
+// TestExtension: fields that a later program adds in the extension are skipped.
+func TestExtension(t *testing.T) {
+	v := versions(t, Geometry{Bits: 1 << 20, Hashes: 1}, 300, 3, 2)
+	d, err := Diff(v[0], v[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	extended := func(b []byte) []byte {
+		return reseal(slices.Concat(b[:5], []byte{3, 1, 2, 3}, b[6:]))
+	}
+	f, err := DecodeFilter(extended(v[0].AppendTo(nil)), Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	equalFilters(t, f, v[0])
+	if d, err = DecodeDelta(extended(encode(t, d, v[0])), v[0], Limits{}); err != nil {
+		t.Fatal(err)
+	}
+	if f, err = d.Apply(v[0]); err != nil {
+		t.Fatal(err)
+	}
+	equalFilters(t, f, v[1])
 }
 
 // allocated returns how many bytes f allocates: the least of several runs, since the runtime

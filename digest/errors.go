@@ -8,7 +8,7 @@ import (
 // There is one error for each thing that a caller can do about bad input. Decoders wrap
 // them in a [FormatError]; test with errors.Is.
 var (
-	// ErrVersion: a later format. Ignore that peer until it sends another.
+	// ErrVersion: a later format, or a kind or scheme of one. Ignore that peer until it sends another.
 	ErrVersion = errors.New("unknown format version")
 	// ErrTooLarge: beyond the [Limits] given. Refuse, and warn once.
 	ErrTooLarge = errors.New("beyond the limits")
@@ -16,8 +16,9 @@ var (
 	ErrCorrupt = errors.New("corrupt")
 	// ErrBase: the delta belongs to another filter. Request a snapshot.
 	ErrBase = errors.New("delta belongs to another filter")
-	// ErrSeed: the publisher hashes keys under another seed, so its digests are useless here.
-	ErrSeed = errors.New("keys are hashed under another seed")
+	// ErrSeed: the publisher's keys are of another [Profile], or hashed under another seed, so its
+	// digests are useless here.
+	ErrSeed = errors.New("keys are of another profile or seed")
 	// ErrGeometry: a [Geometry] that no filter can have.
 	ErrGeometry = errors.New("impossible geometry")
 )

@@ -33,7 +33,7 @@ func ExampleCountingFilter_Verify() {
 
 // A set that outgrows its plan gets a larger filter while it is in use.
 func ExampleSet() {
-	held, err := digest.PlanSet(100, 0.01, 0, 1) // keys, rate, seed, epoch
+	held, err := digest.PlanSet(100, 0.01, digest.Opaque, 0, 1) // keys, rate, profile, seed, epoch
 	if err != nil {
 		panic(err)
 	}

@@ -12,7 +12,7 @@ func Example() {
 	seed := digest.SeedFrom([]byte("what only the cluster knows"))
 
 	// In the cache that publishes:
-	held, _ := digest.PlanSet(100_000, 0.001, seed, 1) // 1: greater in each life of the cache
+	held, _ := digest.PlanSet(100_000, 0.001, digest.Opaque, seed, 1) // 1: greater in each life of the cache
 	held.Add(digest.KeyOfString(seed, "GET http://example.com/"))
 	snapshot := held.Filter().Advance().AppendTo(nil)
 
@@ -72,13 +72,13 @@ func ExamplePlan() {
 		plan.SnapshotBytes/1e3, plan.DeltaBytes/1e3, plan.BytesPerSecond/1e3, plan.MemoryBytes/1e6)
 	// Output:
 	// 1 hash, 949 positions a key
-	// 142 kB a snapshot, 3.0 kB a delta, 1.00 kB/s, 3 MB for replicas
+	// 142 kB a snapshot, 3.0 kB a delta, 0.99 kB/s, 3 MB for replicas
 }
 
 // A history brings a replica up to date with one delta, however old its version is.
 func ExampleHistory() {
 	seed := digest.SeedFrom([]byte("what only the cluster knows"))
-	held, _ := digest.PlanSet(1000, 0.001, seed, 1)
+	held, _ := digest.PlanSet(1000, 0.001, digest.Opaque, seed, 1)
 	history := digest.NewHistory(1 << 20)
 	history.Advance(held.Filter().Current())
 	start := held.Filter().Current().Version()

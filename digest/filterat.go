@@ -8,50 +8,42 @@ import (
 )
 
 // A FilterAt is a filter in pieces that stays where it is, on a web server for example.
-// Only its index is in memory. It is immutable, and safe for concurrent use if its
+// Only its head is in memory. It is immutable, and safe for concurrent use if its
 // io.ReaderAt is.
 type FilterAt struct {
 	r      io.ReaderAt
-	header Header
 	limits Limits
-	index  pieceIndex
+	head   pieceHead
 }
 
-// firstRead is how many bytes OpenFilter reads first. Most indexes fit.
-const firstRead = 4 << 10
+// HeadBytes is enough for the head of any filter in pieces: what is before the pieces.
+const HeadBytes = 512
 
-// OpenFilter reads the index of what [Filter.AppendPieces] wrote: the first 4 KiB and, if the
-// index is longer, the rest of it in a second read. What r returns is checked as by
-// [DecodeFilter], except that only a whole filter can be checked against the version's State.
-// An error of r is returned wrapped.
-func OpenFilter(r io.ReaderAt, lim Limits) (*FilterAt, error) {
+// OpenFilter opens what [Filter.AppendPieces] wrote. head is its first [HeadBytes] bytes, or all if
+// there are fewer, which a manifest may have; if it is nil, they are read first. Then each lookup with
+// one hash reads one piece, however large the filter is. What r returns is checked as by
+// [DecodeFilter], except that only a whole filter can be checked against the version's State, and lim.Bytes
+// bounds the length of a piece. An error of r is returned wrapped.
+func OpenFilter(r io.ReaderAt, head []byte, lim Limits) (*FilterAt, error) {
 	lim = lim.withDefaults()
-	b, err := readUpTo(r, firstRead, 0)
-	if err != nil {
-		return nil, err
+	if head == nil {
+		var err error
+		if head, err = readUpTo(r, HeadBytes, 0); err != nil {
+			return nil, err
+		}
 	}
-	in := reader{b: b}
+	in := reader{b: head}
 	in.open()
 	kindAt := in.off
 	h := in.header(lim)
 	if in.err == nil && h.Kind != KindPieces {
 		in.corrupt("kind", kindAt, "%v is not in pieces", h.Kind)
 	}
-	d := in.indexHead(h, lim)
-	if end := in.off + d.length + checksumBytes; in.err == nil && end > len(b) {
-		if len(b) == firstRead {
-			more, err := readUpTo(r, end-len(b), int64(len(b)))
-			if err != nil {
-				return nil, err
-			}
-			in.b = append(b, more...)
-		}
-	}
-	in.index(h, &d, lim)
+	d := in.pieceHead(h, lim)
 	if in.err != nil {
 		return nil, in.err
 	}
-	return &FilterAt{r: r, header: h, limits: lim, index: d}, nil
+	return &FilterAt{r: r, limits: lim, head: d}, nil
 }
 
 // readUpTo reads n bytes from offset on, or fewer at the end.
@@ -65,17 +57,20 @@ func readUpTo(r io.ReaderAt, n int, offset int64) ([]byte, error) {
 }
 
 // Header returns the filter's header.
-func (f *FilterAt) Header() Header { return f.header }
+func (f *FilterAt) Header() Header { return f.head.Header }
 
 // Pieces returns how many pieces there are, one or more.
-func (f *FilterAt) Pieces() int { return len(f.index.entries) }
+func (f *FilterAt) Pieces() uint64 { return f.head.count() }
+
+// PieceBytes returns how many bytes each piece has.
+func (f *FilterAt) PieceBytes() int { return f.head.length }
 
 // MayContain is [Filter.MayContain]. It reads the piece of each position of k in turn,
 // until one is clear: with one hash, one piece. Each piece is checked and decoded anew,
 // so for many lookups the whole filter is better.
 func (f *FilterAt) MayContain(k Key) (bool, error) {
 	var buf [MaxHashes]uint64
-	for _, p := range f.header.Geometry.positions(&buf, k) {
+	for _, p := range f.head.Geometry.positions(&buf, k) {
 		if yes, err := f.contains(p); !yes || err != nil {
 			return false, err
 		}
@@ -84,21 +79,17 @@ func (f *FilterAt) MayContain(k Key) (bool, error) {
 }
 
 func (f *FilterAt) contains(position uint64) (yes bool, err error) {
-	i := position / f.index.span
-	e := f.index.entries[i]
-	b, err := readUpTo(f.r, e.length, int64(e.offset))
+	i := position / f.head.span
+	at := f.head.offset(i)
+	b, err := readUpTo(f.r, f.head.length, at)
 	if err != nil {
 		return false, err
 	}
-	if len(b) < e.length {
-		return false, &FormatError{Field: "piece", Offset: e.offset, Err: fmt.Errorf("%w: message ends", ErrCorrupt)}
+	if len(b) < f.head.length {
+		return false, &FormatError{Field: "piece", Offset: int(at), Err: fmt.Errorf("%w: message ends", ErrCorrupt)}
 	}
-	p, err := f.index.open(i, b, f.header, f.limits)
-	if err != nil {
-		return false, err
-	}
-	err = p.each(func(positions []uint64) {
-		_, found := slices.BinarySearch(positions, position-p.start)
+	_, err = f.head.piece(i, b, f.head.Ones, f.limits, func(positions []uint64) {
+		_, found := slices.BinarySearch(positions, position)
 		yes = yes || found
 	})
 	return yes && err == nil, err

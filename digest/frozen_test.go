@@ -31,6 +31,7 @@ type frozen struct {
 	Scheme     uint8
 	Bits       uint64
 	Hashes     int
+	Profile    digest.Profile
 	Secret     string // of the seed; "" = none
 	First      int    // the keys are those of "object First" …
 	Last       int    // … to "object Last-1"
@@ -44,7 +45,7 @@ type frozen struct {
 }
 
 func (f frozen) geometry() digest.Geometry {
-	return digest.Geometry{Bits: f.Bits, Hashes: f.Hashes, Scheme: digest.Scheme(f.Scheme), Seed: digest.SeedFrom([]byte(f.Secret))}
+	return digest.Geometry{Bits: f.Bits, Hashes: f.Hashes, Scheme: digest.Scheme(f.Scheme), Profile: f.Profile, Seed: digest.SeedFrom([]byte(f.Secret))}
 }
 
 func (f frozen) key(i int) digest.Key {
@@ -56,16 +57,16 @@ func (f frozen) keys(yield func(digest.Key) bool) {
 	}
 }
 
-// shapes are the filters from which the messages of a freeze are made: every coding, every
+// shapes are the filters from which the messages of a freeze are made: both methods, every
 // scheme, with and without a secret, and each form of blocks in several chunks, whose span is
 // not a multiple of 128.
 var shapes = []frozen{
 	{Name: "empty", Bits: 1 << 24, Hashes: 1},
 	{Name: "one", Bits: 1 << 24, Hashes: 1, Last: 1, Secret: "a secret of the cluster"},
-	{Name: "dense", Bits: 500, Hashes: 4, Last: 60},
+	{Name: "dense", Bits: 500, Hashes: 4, Last: 60, Profile: digest.HTTP},
 	{Name: "sparse", Bits: 1 << 26, Hashes: 1, Last: 300, Secret: "a secret of the cluster"},
-	{Name: "huge", Bits: 1 << 40, Hashes: 1, Last: 40},
-	{Name: "bitmap", Bits: 14_000, Hashes: 1, Last: 9_700},
+	{Name: "huge", Bits: digest.MaxBits, Hashes: 1, Last: 40},
+	{Name: "half", Bits: 14_000, Hashes: 1, Last: 9_700},
 	{Name: "block-16", Bits: 20_000, Hashes: 2, Last: 3_000},
 	{Name: "block-32", Bits: 70_000, Hashes: 1, Last: 3_600},
 	{Name: "block-gaps", Bits: 2_400_000, Hashes: 1, Last: 2_400, Secret: "a secret of the cluster"},
@@ -145,12 +146,11 @@ func TestFreeze(t *testing.T) {
 		}
 		after, delta := held.AdvanceDelta()
 		coded, err := delta.AppendTo(nil, before)
-		plain, errPlain := delta.AppendTo(nil, nil)
 		bare, errBare := delta.AppendBare(nil, before)
-		if err := errors.Join(err, errPlain, errBare); err != nil {
+		if err := errors.Join(err, errBare); err != nil {
 			t.Fatal(err)
 		}
-		for kind, b := range map[string][]byte{"delta": coded, "plain": plain, "bare": bare} {
+		for kind, b := range map[string][]byte{"delta": coded, "bare": bare} {
 			later.Kind, later.Name = kind, s.Name+"-"+kind
 			save(later, after.Version(), b)
 		}
@@ -195,7 +195,7 @@ func readFrozen(t *testing.T, dir string) {
 		}
 		return b
 	}
-	codings := map[string]bool{}
+	methods := map[string]bool{}
 	for _, f := range all {
 		if f.SHA256 != "" {
 			f.again(t, message)
@@ -218,19 +218,19 @@ func readFrozen(t *testing.T, dir string) {
 		if f.Kind != "bare" {
 			digest.Dump(&dump, b)
 		}
-		for _, m := range regexp.MustCompile(`coding +(\w+)`).FindAllStringSubmatch(dump.String(), -1) {
-			codings[m[1]] = true
+		for _, m := range regexp.MustCompile(` positions +(\w+)`).FindAllStringSubmatch(dump.String(), -1) {
+			methods[m[1]] = true
 		}
 	}
-	if len(all) < 30 || !codings["bitmap"] || !codings["gaps"] || !codings["adaptive"] || !codings["block"] {
-		t.Errorf("%d messages, of codings %v", len(all), codings)
+	if len(all) < 30 || !methods["adaptive"] || !methods["block"] {
+		t.Errorf("%d messages, by methods %v", len(all), methods)
 	}
 }
 
 // again makes a message of which only the hash is stored, from the file of a filter.
 func (f frozen) again(t *testing.T, message func(string) []byte) {
 	t.Helper()
-	lim := digest.Limits{Seed: f.geometry().Seed}
+	lim := digest.Limits{Seed: f.geometry().Seed, Profile: f.Profile}
 	name := f.Base
 	if f.Base == "" {
 		name = strings.TrimSuffix(f.Name, "-"+f.Kind)
@@ -263,8 +263,6 @@ func (f frozen) again(t *testing.T, message func(string) []byte) {
 		switch f.Kind {
 		case "delta":
 			b, err = delta.AppendTo(nil, before)
-		case "plain":
-			b, err = delta.AppendTo(nil, nil)
 		case "bare":
 			b, err = delta.AppendBare(nil, before)
 		}
@@ -284,7 +282,7 @@ func (f frozen) holdsItsName(t *testing.T, b []byte) {
 	if name == nil {
 		return
 	}
-	h, err := digest.Peek(b, digest.Limits{})
+	h, err := digest.Peek(b, digest.Limits{Profile: digest.AnyProfile})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -298,14 +296,14 @@ func (f frozen) holdsItsName(t *testing.T, b []byte) {
 		form = "32"
 	}
 	chunks := y * uint64(bits.Len64(m/y)+1) >> 20
-	if form != name[2] || (chunks >= 2) != (name[1] == "chunks") || !regexp.MustCompile(`coding +block`).MatchString(dump.String()) {
+	if form != name[2] || (chunks >= 2) != (name[1] == "chunks") || !regexp.MustCompile(` positions +block`).MatchString(dump.String()) {
 		t.Errorf("%s: %d of %d positions: form %s, %d chunks, in %q", f.Name, h.Ones, m, form, chunks, dump.String()[:500])
 	}
 }
 
 // whole reads a filter, in pieces or not, or a counting filter.
 func (f frozen) whole(b []byte) (*digest.Filter, error) {
-	lim := digest.Limits{Seed: f.geometry().Seed}
+	lim := digest.Limits{Seed: f.geometry().Seed, Profile: f.Profile}
 	if f.Kind == "filter" || f.Kind == "pieces" {
 		return digest.DecodeFilter(b, lim)
 	}
@@ -327,7 +325,7 @@ func (f frozen) whole(b []byte) (*digest.Filter, error) {
 
 // change reads a delta and its base, and applies it.
 func (f frozen) change(b, base []byte) (*digest.Filter, error) {
-	lim := digest.Limits{Seed: f.geometry().Seed}
+	lim := digest.Limits{Seed: f.geometry().Seed, Profile: f.Profile}
 	before, err := digest.DecodeFilter(base, lim)
 	if err != nil {
 		return nil, err

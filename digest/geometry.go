@@ -8,7 +8,7 @@ import (
 
 // Bounds on every [Geometry].
 const (
-	MaxBits   = 1 << 40 // m
+	MaxBits   = 1 << 44 // m
 	MaxHashes = 32      // k
 )
 
@@ -22,7 +22,8 @@ type Geometry struct {
 	// Seed is the one that keys are hashed under, as given to [KeyOf]; zero
 	// means none. It is a secret: encodings carry a one-way tag of it, and
 	// decoding restores it from [Limits.Seed].
-	Seed uint64
+	Seed    uint64
+	Profile Profile // what the keys are of
 	// tag is the tag of an unknown seed: that of a filter decoded without Limits.Seed.
 	tag uint32
 }
@@ -31,7 +32,7 @@ type Geometry struct {
 // at the given rate of false positives, above 0 and below 1. It has one hash and
 // keys/falsePositiveRate bits, which stay a compact sorted set in memory (Mitzenmacher,
 // section II-B, where the number of hashes goes to its lower limit). If that takes more than
-// [MaxBits], from a hundred million keys at a rate of 10⁻⁴ on, it has as few more hashes as it needs. The
+// [MaxBits], from a billion keys at a rate of 5·10⁻⁵ on, it has as few more hashes as it needs. The
 // bits are rounded up to a multiple of 1024. The geometry has no seed yet. The error wraps
 // [ErrGeometry] if there are no keys or the rate is out of range, and [ErrTooLarge] if no number of
 // hashes is enough.
@@ -58,6 +59,9 @@ func (g Geometry) Validate() error {
 	var errs []error
 	if g.Bits < 1 || g.Bits > MaxBits {
 		errs = append(errs, fmt.Errorf("digest: bits %d: %w: want 1 to %d", g.Bits, ErrGeometry, uint64(MaxBits)))
+	}
+	if g.Profile == AnyProfile {
+		errs = append(errs, fmt.Errorf("digest: profile %d: %w: it is for Limits", g.Profile, ErrGeometry))
 	}
 	if g.Hashes < 1 || g.Hashes > MaxHashes {
 		errs = append(errs, fmt.Errorf("digest: hashes %d: %w: want 1 to %d", g.Hashes, ErrGeometry, MaxHashes))
@@ -132,7 +136,7 @@ func (g Geometry) normal() Geometry {
 
 // matches reports whether positions mean the same in g and in o.
 func (g Geometry) matches(o Geometry) bool {
-	if g.Bits != o.Bits || g.Hashes != o.Hashes || g.scheme() != o.scheme() {
+	if g.Bits != o.Bits || g.Hashes != o.Hashes || g.scheme() != o.scheme() || g.Profile != o.Profile {
 		return false
 	}
 	return g.Seed == o.Seed && g.tag == o.tag || g.SeedTag() == o.SeedTag()

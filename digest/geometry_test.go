@@ -29,7 +29,7 @@ func TestGeometryForMany(t *testing.T) {
 	for _, c := range []struct {
 		keys uint64
 		rate float64
-	}{{100_000_000, 1e-5}, {1_000_000_000, 1e-4}} {
+	}{{100_000_000, 1e-6}, {1_000_000_000, 1e-5}} {
 		g, err := GeometryFor(c.keys, c.rate)
 		if _, rate := g.Predict(c.keys); err != nil || g.Hashes != 2 || g.Validate() != nil || rate > c.rate || rate < c.rate*0.999 {
 			t.Errorf("GeometryFor(%d, %v) = %v of %v, %v", c.keys, c.rate, g, rate, err)

@@ -3,9 +3,32 @@ package digest
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"fmt"
 
 	"github.com/cespare/xxhash/v2"
 )
+
+// A Profile says what the identities are from which the keys of a digest are made, and by which hash:
+// FORMAT.md, section 2. Digests of different profiles have nothing in common, even under one seed.
+// Numbers from 128 on are for private use.
+type Profile uint8
+
+const (
+	Opaque  Profile = 0 // bytes that the users of the digest have agreed on, hashed by [KeyOf]
+	HTTP    Profile = 1 // method, URL and the fields that Vary selects on, by KeyOf
+	Numbers Profile = 2 // block hashes and other numbers of 64 bits, by [KeyOfUint64]
+	Paths   Profile = 3 // names in a content-addressed store, such as store paths, by KeyOf
+
+	// AnyProfile, in [Limits], accepts every profile. No digest has it.
+	AnyProfile Profile = 255
+)
+
+func (p Profile) String() string {
+	if names := [...]string{"opaque", "HTTP", "numbers", "paths"}; int(p) < len(names) {
+		return names[p]
+	}
+	return fmt.Sprintf("profile(%d)", uint8(p))
+}
 
 // A Key stands for one object: 64 bits, uniformly distributed, made by [KeyOf]
 // under the cluster's seed. Every peer of a cluster must make the same Key of

@@ -13,6 +13,9 @@ type Limits struct {
 	// Seed is the cluster's. Messages of another seed are refused with ErrSeed.
 	// Zero accepts any seed, and leaves Geometry().Seed at zero.
 	Seed uint64
+	// Profile is what the caller's identities are. Messages of another profile are refused with
+	// ErrSeed, so that two uses of one secret do not believe each other. [AnyProfile] accepts all.
+	Profile Profile
 }
 
 func (l Limits) withDefaults() Limits {

@@ -1,7 +1,6 @@
 package digest
 
 import (
-	"encoding/binary"
 	"math"
 	"time"
 
@@ -129,18 +128,18 @@ func (g Goal) evaluate(m uint64, k int) Design {
 	p.FalsePositiveRate, p.FalseCandidates = f, f*g.others()
 	ones := uint64(math.Round(fill * float64(m)))
 	p.Dense = dense(m, ones)
-	p.Coding = (codingArith + coding(arith.Choose(m, ones))).String()
+	p.Coding = arith.Choose(m, ones).String()
 	form := formFor(m, ones)
 	p.MemoryBytes = g.others() * float64(form.bytesFor(ones))
 	code := float64(m) * entropy(fill) / 8
-	p.SnapshotBytes = code + headBytes(m, k, g.Objects, code)
+	p.SnapshotBytes = code + headBytes(m, k, g.Objects)
 	p.SnapshotBound = boundedBytes(m, k, g.Objects, fill, 1-g.SnapshotCertainty)
 	g.pace(&p, fill)
 	return p
 }
 
 // messageBytes is about how many bytes a delta takes besides its sets.
-const messageBytes = 56
+const messageBytes = 36
 
 // About how many bytes an update takes besides its sets, with the headers of IP and UDP.
 const (
@@ -178,19 +177,25 @@ func boundedBytes(m uint64, k int, n uint64, fill, odds float64) float64 {
 // bit.
 func encodedAtMost(m uint64, k int, n uint64, entropy float64) float64 {
 	code := float64(m) * entropy / 8
-	code = min(code+coderBytes+code*coderShare, math.Ceil(float64(m)/8)) // or as a bitmap
-	return code + headBytes(m, k, n, code)
+	if code < adaptiveOnly {
+		return code + adaptiveBytes + headBytes(m, k, n)
+	}
+	return code + coderBytes + code*coderShare + headBytes(m, k, n)
 }
 
-// A coder takes at most so many bytes above the entropy, and such a share of it.
+// A coder takes at most so many bytes above the entropy, and such a share of it. Codes of less than
+// adaptiveOnly bytes are by the adaptive method.
 const (
+	adaptiveOnly  = 640
+	adaptiveBytes = 3
+
 	coderBytes = 12
 	coderShare = 1.0 / 2000
 )
 
 // headBytes is the bytes of a filter's message besides the code of its positions, for an epoch
 // in Unix time and up to 2^35 versions.
-func headBytes(m uint64, k int, n uint64, code float64) float64 {
+func headBytes(m uint64, k int, n uint64) float64 {
 	var buf [128]byte
 	b := appendHeader(buf[:0], Header{
 		Kind:     KindFilter,
@@ -199,8 +204,7 @@ func headBytes(m uint64, k int, n uint64, code float64) float64 {
 		Keys:     n,
 		Ones:     min(m, n*uint64(k)),
 	})
-	b = binary.AppendUvarint(b, uint64(code))
-	return float64(len(b) + 1 + checksumBytes)
+	return float64(len(b) + checksumBytes)
 }
 
 // pace fills in how often updates are sent, and what they cost.

@@ -3,6 +3,7 @@ package digest
 import (
 	"flag"
 	"math"
+	"math/bits"
 	"testing"
 )
 
@@ -88,8 +89,10 @@ func drawPromised(t *testing.T, plan Design, goal Goal, used float64, filters in
 
 func setOf(words []uint64) []uint64 {
 	var list []uint64
-	for p := range (positionSet{words: words}).each {
-		list = append(list, p)
+	for i, word := range words {
+		for ; word != 0; word &= word - 1 {
+			list = append(list, uint64(64*i+bits.TrailingZeros64(word)))
+		}
 	}
 	return list
 }

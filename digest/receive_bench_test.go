@@ -86,15 +86,14 @@ func BenchmarkReceive(b *testing.B) {
 func BenchmarkReceiveStep(b *testing.B) {
 	const n = 100_000
 	base, deltas := deltaChain(b, n, 8, 1000)
-	bare, packed := make([][]byte, len(deltas)), make([][]byte, len(deltas))
+	bare := make([][]byte, len(deltas))
 	targets := make([]Version, len(deltas))
 	for f, i := base, 0; i < len(deltas); i++ {
 		d, err := DecodeDelta(deltas[i], f, Limits{})
 		if err != nil {
 			b.Fatal(err)
 		}
-		bare[i], _ = d.AppendBare(nil, f)
-		if packed[i], err = d.AppendPacked(nil, f); err != nil {
+		if bare[i], err = d.AppendBare(nil, f); err != nil {
 			b.Fatal(err)
 		}
 		targets[i] = d.target
@@ -113,10 +112,6 @@ func BenchmarkReceiveStep(b *testing.B) {
 		}},
 		{"bare", func(i int, f *Filter) (*Filter, error) {
 			_, made, err := DecodeBare(bare[i], f, targets[i].Sequence, n, Limits{})
-			return made, err
-		}},
-		{"packed", func(i int, f *Filter) (*Filter, error) {
-			_, made, err := DecodePacked(packed[i], f, targets[i].Sequence, n)
 			return made, err
 		}},
 	} {

@@ -57,16 +57,16 @@ func NewSet(g Geometry, epoch uint64) (*Set, error) {
 }
 
 // PlanSet returns an empty set whose filter is planned for a number of keys and a rate of false
-// positives ([GeometryFor]), of keys under a seed. When it holds more keys, a goroutine plans the
+// positives ([GeometryFor]), of keys of a profile under a seed. When it holds more keys, a goroutine plans the
 // filter for twice as many as it holds, while others go on to add, remove and publish. The next
 // publication is then a snapshot in a new epoch. A set never shrinks: a sparse filter costs hardly
 // more than a small one.
-func PlanSet(keys uint64, falsePositives float64, seed, epoch uint64) (*Set, error) {
+func PlanSet(keys uint64, falsePositives float64, p Profile, seed, epoch uint64) (*Set, error) {
 	g, err := GeometryFor(keys, falsePositives)
 	if err != nil {
 		return nil, err
 	}
-	g.Seed = seed
+	g.Profile, g.Seed = p, seed
 	s, err := NewSet(g, epoch)
 	if err != nil {
 		return nil, err

@@ -47,7 +47,8 @@ func (c *content) grow() {
 			c.full.Store(true)
 			return
 		}
-		g.Seed = c.filter.Geometry().Seed
+		now := c.filter.Geometry()
+		g.Profile, g.Seed = now.Profile, now.Seed
 		c.rebuild(g)
 		c.planned.Store(n)
 		c.replans.Add(1)

@@ -247,7 +247,7 @@ func TestSetReplaceUnderWriters(t *testing.T) {
 // all its keys at each moment, and takes at most 12 bytes a key beside the filter.
 func TestSetGrows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, err := PlanSet(1000, 0.001, 5, 1)
+		s, err := PlanSet(1000, 0.001, Opaque, 5, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -280,7 +280,7 @@ func TestSetBeyondAllGeometries(t *testing.T) {
 			_, f := Geometry{Bits: MaxBits, Hashes: k}.Predict(12)
 			least = min(least, f)
 		}
-		s, err := PlanSet(10, least, 0, 1)
+		s, err := PlanSet(10, least, Opaque, 0, 1)
 		if err != nil {
 			t.Fatal(err)
 		}

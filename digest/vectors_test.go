@@ -34,7 +34,7 @@ type vectors struct {
 		Span   uint64
 		Hex    string
 	}
-	Deltas  []struct{ Name, Base, Target, Hex, Plain string }
+	Deltas  []struct{ Name, Base, Target, Hex string }
 	Invalid []struct {
 		Name, Hex, Base, Error, Field string
 		Offset                        int
@@ -46,6 +46,7 @@ type filterVector struct {
 	Scheme          string
 	Bits            uint64
 	Hashes          int
+	Profile         Profile
 	Seed            string
 	Epoch, Sequence uint64
 	Keys            []string
@@ -97,7 +98,7 @@ func schemeNamed(t testing.TB, name string) Scheme {
 // counters returns the counting filter that a vector describes, frozen at the vector's version.
 func (v filterVector) counters(t testing.TB) *CountingFilter {
 	t.Helper()
-	g := Geometry{Bits: v.Bits, Hashes: v.Hashes, Scheme: schemeNamed(t, v.Scheme), Seed: number(t, v.Seed)}
+	g := Geometry{Bits: v.Bits, Hashes: v.Hashes, Scheme: schemeNamed(t, v.Scheme), Profile: v.Profile, Seed: number(t, v.Seed)}
 	c, err := NewCountingFilter(g, v.Epoch)
 	if err != nil {
 		t.Fatalf("%s: %v", v.Name, err)
@@ -143,7 +144,7 @@ func TestVectorFilters(t *testing.T) {
 		c := f.counters(t)
 		want := c.Current()
 		filters[f.Name] = want
-		lim := Limits{Seed: want.geometry.Seed}
+		lim := Limits{Seed: want.geometry.Seed, Profile: want.geometry.Profile}
 		if want.version.State != number(t, f.State) || !slices.Equal(want.list(), f.Positions) {
 			t.Errorf("%s: state %016x, positions %v", f.Name, want.version.State, want.list())
 		}
@@ -173,7 +174,7 @@ func TestVectorFilters(t *testing.T) {
 		if got := hex.EncodeToString(want.appendSpans(nil, p.Span)); got != p.Hex {
 			t.Errorf("%s in pieces of %d: encodes to\n%s, want\n%s", p.Filter, p.Span, got, p.Hex)
 		}
-		got, err := DecodeFilter(unhex(t, p.Hex), Limits{Seed: want.geometry.Seed})
+		got, err := DecodeFilter(unhex(t, p.Hex), Limits{Seed: want.geometry.Seed, Profile: want.geometry.Profile})
 		if err != nil {
 			t.Errorf("%s in pieces of %d: %v", p.Filter, p.Span, err)
 			continue
@@ -187,27 +188,22 @@ func TestVectorFilters(t *testing.T) {
 			t.Errorf("%s: %v", d.Name, err)
 			continue
 		}
-		for form, c := range map[string]struct {
-			hex     string
-			context *Filter
-		}{"context": {d.Hex, base}, "plain": {d.Plain, nil}} {
-			if got := hex.EncodeToString(encode(t, want, c.context)); got != c.hex {
-				t.Errorf("%s, %s: encodes to\n%s, want\n%s", d.Name, form, got, c.hex)
-			}
-			got, err := DecodeDelta(unhex(t, c.hex), base, Limits{Seed: base.geometry.Seed})
-			if err != nil {
-				t.Errorf("%s, %s: %v", d.Name, form, err)
-				continue
-			}
-			if f, err := got.Apply(base); err != nil {
-				t.Errorf("%s, %s: %v", d.Name, form, err)
-			} else {
-				equalFilters(t, f, target)
-			}
+		if got := hex.EncodeToString(encode(t, want, base)); got != d.Hex {
+			t.Errorf("%s: encodes to\n%s, want\n%s", d.Name, got, d.Hex)
+		}
+		got, err := DecodeDelta(unhex(t, d.Hex), base, Limits{Seed: base.geometry.Seed})
+		if err != nil {
+			t.Errorf("%s: %v", d.Name, err)
+			continue
+		}
+		if f, err := got.Apply(base); err != nil {
+			t.Errorf("%s: %v", d.Name, err)
+		} else {
+			equalFilters(t, f, target)
 		}
 	}
 	for _, bad := range v.Invalid {
-		_, err := DecodeFilter(unhex(t, bad.Hex), Limits{})
+		_, err := DecodeFilter(unhex(t, bad.Hex), Limits{Profile: AnyProfile})
 		if bad.Base != "" {
 			_, err = DecodeDelta(unhex(t, bad.Hex), filters[bad.Base], Limits{})
 		}
@@ -284,7 +280,6 @@ func TestDumpGoldens(t *testing.T) {
 	}
 	for _, d := range v.Deltas {
 		dumps["delta-"+d.Name] = dumpOf(unhex(t, d.Hex))
-		dumps["plain-"+d.Name] = dumpOf(unhex(t, d.Plain))
 	}
 	for _, bad := range v.Invalid {
 		dumps["invalid"] += "# " + bad.Name + "\n" + dumpOf(unhex(t, bad.Hex)) + "\n"

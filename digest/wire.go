@@ -13,7 +13,7 @@ import (
 const (
 	magic         = "SCD"
 	formatVersion = 1
-	checksumBytes = 8
+	checksumBytes = 4
 )
 
 // A reader reads the fields of a message. It keeps its first error, and all later fields are
@@ -23,8 +23,7 @@ type reader struct {
 	off int
 	err error
 
-	inPieces bool     // what the magic says
-	seen     *[]field // if not nil, every field that is read is appended: see Dump
+	seen *[]field // if not nil, every field that is read is appended: see Dump
 }
 
 func (r *reader) fail(field string, at int, err error) {
@@ -138,8 +137,7 @@ func (r *reader) tooLong(lim Limits) error {
 // open reads magic and format version.
 func (r *reader) open() {
 	m := r.take("magic", len(magic))
-	r.inPieces = string(m) == piecesMagic
-	if r.err == nil && !r.inPieces && string(m) != magic {
+	if r.err == nil && string(m) != magic {
 		r.corrupt("magic", 0, "%q", m)
 	}
 	r.annotate("%s", m)
@@ -159,8 +157,8 @@ func (r *reader) verify() {
 		r.corrupt("checksum", len(r.b), "message ends")
 		return
 	}
-	if got, want := xxhash.Sum64(r.b[:end]), binary.LittleEndian.Uint64(r.b[end:]); got != want {
-		r.corrupt("checksum", end, "message has %016x, not %016x", got, want)
+	if got, want := checksum(r.b[:end]), binary.LittleEndian.Uint32(r.b[end:]); got != want {
+		r.corrupt("checksum", end, "message has %08x, not %08x", got, want)
 		return
 	}
 	r.b = r.b[:end]
@@ -176,5 +174,7 @@ func (r *reader) finish() error {
 
 // seal appends the checksum of the message that begins at start.
 func seal(dst []byte, start int) []byte {
-	return binary.LittleEndian.AppendUint64(dst, xxhash.Sum64(dst[start:]))
+	return binary.LittleEndian.AppendUint32(dst, checksum(dst[start:]))
 }
+
+func checksum(b []byte) uint32 { return uint32(xxhash.Sum64(b)) }

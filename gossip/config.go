@@ -54,6 +54,9 @@ type Config struct {
 	// [digest.PlanSet], has a false-positive rate of one in a thousand, and grows if there are more
 	// objects. Its first epoch is the Unix time in seconds. Zero means that New creates none.
 	Objects int
+	// Profile says what the identities of objects are; the zero value is [digest.Opaque]. Digests of any
+	// other profile are refused. Given Holdings have their own.
+	Profile digest.Profile
 
 	// Holdings, instead of Objects, are the contents that this peer publishes, if their filter is of
 	// the program's own design or already has contents. If Holdings is nil and Objects is zero, this
@@ -207,7 +210,8 @@ func (c *Config) hold() error {
 	case c.Holdings != nil && c.Holdings.set == nil:
 		return errors.New("holdings without a filter")
 	case c.Holdings != nil:
-		c.seed = c.Holdings.set.Geometry().Seed
+		g := c.Holdings.set.Geometry()
+		c.seed, c.Profile = g.Seed, g.Profile
 		return nil
 	}
 	c.seed = digest.SeedFrom(c.Secret)
@@ -215,7 +219,7 @@ func (c *Config) hold() error {
 		return nil
 	}
 	var err error
-	c.Holdings, err = PlanHoldings(uint64(c.Objects), falsePositives, c.Secret)
+	c.Holdings, err = PlanHoldings(uint64(c.Objects), falsePositives, c.Profile, c.Secret)
 	return err
 }
 

@@ -43,10 +43,11 @@ type renaming struct {
 func NewHoldings(set *digest.Set) *Holdings { return &Holdings{set, new(seeding)} }
 
 // PlanHoldings returns Holdings for a number of objects and a rate of false positives, under the seed
-// of the cluster's secret (nil if it has none). Their filter grows if there are more: see
+// of the cluster's secret (nil if it has none). profile says what the identities are: [digest.HTTP], or
+// [digest.Opaque] for names that mean something to these peers only. Their filter grows if there are more: see
 // [digest.PlanSet].
-func PlanHoldings(objects uint64, falsePositives float64, secret []byte) (*Holdings, error) {
-	set, err := digest.PlanSet(objects, falsePositives, digest.SeedFrom(secret), uint64(time.Now().Unix()))
+func PlanHoldings(objects uint64, falsePositives float64, profile digest.Profile, secret []byte) (*Holdings, error) {
+	set, err := digest.PlanSet(objects, falsePositives, profile, digest.SeedFrom(secret), uint64(time.Now().Unix()))
 	if err != nil {
 		return nil, err
 	}

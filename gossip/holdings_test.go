@@ -11,7 +11,7 @@ import (
 // TestHoldingsOfParts: repeated events change nothing, an object is held as long as a part holds it or a reference
 // is left, a listing replaces what was there, and a new seed takes all parts and references along.
 func TestHoldingsOfParts(t *testing.T) {
-	h, err := PlanHoldings(1000, 0.001, testSecret)
+	h, err := PlanHoldings(1000, 0.001, digest.Opaque, testSecret)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -50,7 +50,7 @@ func newHost(g *group, gone *removals.Removals, key ed25519.PrivateKey) *host {
 	cfg := g.cfg
 	return &host{
 		group: g, removals: gone,
-		digestLimits: digest.Limits{Bytes: cfg.Limits.DigestBytes, Memory: digestMemory},
+		digestLimits: digest.Limits{Bytes: cfg.Limits.DigestBytes, Memory: digestMemory, Profile: cfg.Profile},
 		bodies:       bodies{known: make(map[exchange.AnswerKey]func() []byte), memory: cfg.Limits.StreamMemory},
 		digests:      digestLedger{memory: cfg.Limits.DigestMemory},
 		serving:      make(chan struct{}, servesMost),

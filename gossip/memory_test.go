@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/summarycache/summarycache/digest"
 )
 
 // purse is a budget with a limit.
@@ -76,7 +78,7 @@ func TestDigestMemory(t *testing.T) {
 			cfg := c.config(fmt.Sprintf("p%d", i), fmt.Sprintf("10.0.0.%d", i))
 			cfg.Join = []string{"10.0.0.1:7946"}
 			var err error
-			if cfg.Holdings, err = PlanHoldings(keys+1, 0.001, testSecret); err != nil {
+			if cfg.Holdings, err = PlanHoldings(keys+1, 0.001, digest.Opaque, testSecret); err != nil {
 				t.Fatal(err)
 			}
 			for k := range keys {

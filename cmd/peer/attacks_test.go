@@ -165,7 +165,7 @@ func TestTagsInLittleMemory(t *testing.T) {
 
 // memberOf joins a cluster as a member with so many keys.
 func memberOf(t *testing.T, p *process, name string, keys uint64) {
-	holdings, err := gossip.PlanHoldings(keys, 0.001, nil)
+	holdings, err := gossip.PlanHoldings(keys, 0.001, digest.HTTP, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

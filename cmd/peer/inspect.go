@@ -120,7 +120,8 @@ func (c *inspectCommand) describe(b []byte) (out inspected, err error) {
 		digest.Dump(&dump, b)
 		out.Fields = strings.Split(strings.TrimRight(dump.String(), "\n"), "\n")
 	}
-	h, err := digest.Peek(b, digest.Limits{})
+	lim := digest.Limits{Profile: digest.AnyProfile}
+	h, err := digest.Peek(b, lim)
 	if err != nil {
 		return out, err
 	}
@@ -130,16 +131,16 @@ func (c *inspectCommand) describe(b []byte) (out inspected, err error) {
 		out.BitsPerKey = 8 * float64(len(b)) / float64(h.Keys)
 	}
 	switch h.Kind {
-	case digest.KindDelta, digest.KindPlainDelta:
+	case digest.KindDelta:
 		out.Base = &h.Base
 	case digest.KindFilter, digest.KindPieces:
-		f, err := digest.DecodeFilter(b, digest.Limits{})
+		f, err := digest.DecodeFilter(b, lim)
 		if err != nil {
 			return out, err
 		}
 		out.FalsePositiveRate, out.MemoryBytes = f.FalsePositiveRate(), f.MemoryBytes()
 	case digest.KindCounting:
-		c, err := digest.DecodeCountingFilter(b, digest.Limits{})
+		c, err := digest.DecodeCountingFilter(b, lim)
 		if err != nil {
 			return out, err
 		}

@@ -245,7 +245,7 @@ func (l *life) sample() lifeSample {
 	if strings.HasPrefix(l.page(at, "/healthz"), "ok") || s.Health.OK {
 		out.Healthy = 1
 	}
-	if f, err := digest.DecodeFilter([]byte(l.page(at, "/digest")), digest.Limits{}); err != nil {
+	if f, err := digest.DecodeFilter([]byte(l.page(at, "/digest")), digest.Limits{Profile: digest.HTTP}); err != nil {
 		l.t.Errorf("the digest: %v", err)
 	} else {
 		wrong := 0

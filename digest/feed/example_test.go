@@ -11,7 +11,7 @@ import (
 // Example has two functions instead of a bus such as NATS, Redis or Kafka: one delivers
 // messages to all replicas, and one carries a request to the publisher and its answer back.
 func Example() {
-	held, _ := digest.PlanSet(10_000, 0.001, 0, 1) // no seed; 1: greater in each life of the cache
+	held, _ := digest.PlanSet(10_000, 0.001, digest.Opaque, 0, 1) // no seed; 1: greater in each life of the cache
 	var toAll func(message []byte)
 	var ask func(question string) (answer []byte)
 

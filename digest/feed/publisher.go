@@ -37,7 +37,7 @@ func (p *Publisher) ready() {
 }
 
 // Next freezes what the cache holds and returns a message for all replicas: what has
-// changed since the last call or, if nothing has, the current version, in about 60 bytes.
+// changed since the last call or, if nothing has, the current version, in about 35 bytes.
 // Call and send it now and then even if nothing changes: otherwise replicas that lost the
 // last change do not notice.
 func (p *Publisher) Next() []byte {

@@ -59,7 +59,7 @@ func (r *Replica) Handle(b []byte) (d *digest.Delta, changed bool, err error) {
 		r.confirm(h)
 		return nil, false, nil
 	}
-	if !delta(h) {
+	if h.Kind != digest.KindDelta {
 		if held != nil && !r.doubtful && !newer(h.Version, held.Version()) {
 			r.older(h.Version, held.Version())
 			return nil, false, nil
@@ -97,7 +97,7 @@ func (r *Replica) Handle(b []byte) (d *digest.Delta, changed bool, err error) {
 // confirm handles a message that leads to the current version.
 func (r *Replica) confirm(h digest.Header) {
 	r.stale = 0
-	if h.Base == h.Version || !delta(h) { // it states the publisher's current version, and does not repeat a change
+	if h.Base == h.Version || h.Kind != digest.KindDelta { // it states the publisher's current version, and does not repeat a change
 		r.behind, r.doubtful = false, false
 	}
 }
@@ -113,10 +113,6 @@ func (r *Replica) older(v, held digest.Version) {
 func (r *Replica) install(f *digest.Filter) {
 	r.held.Store(f)
 	r.behind, r.doubtful, r.stale = false, false, 0
-}
-
-func delta(h digest.Header) bool {
-	return h.Kind == digest.KindDelta || h.Kind == digest.KindPlainDelta
 }
 
 func newer(a, b digest.Version) bool {

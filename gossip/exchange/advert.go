@@ -20,8 +20,6 @@ const (
 	Farewell advertKind = 3
 	// stepping: a [Step], an advert with the change, as a bare delta.
 	stepping advertKind = 4
-	// packedStep: a [Step] with a packed delta.
-	packedStep advertKind = 5
 	// reminder: a datagram by which the origin asks whether its version has arrived.
 	reminder advertKind = 6
 	// receipt: a datagram by which a peer confirms that to the origin.

@@ -13,7 +13,7 @@ func (e *Engine) HandleDatagram(now time.Time, b []byte) {
 	}
 	var err error
 	switch kind {
-	case stepping, packedStep:
+	case stepping:
 		var s Step
 		if s, err = DecodeStep(b); err == nil {
 			e.datagramIn(len(b), len(s.Behind))

@@ -21,17 +21,12 @@ type Step struct {
 	Step   uint64 // the growth of the sequence; at least 1
 	Keys   int64  // the growth of the number of keys
 	Mark   uint32 // of the resulting head
-	Packed bool   // the change is a packed delta
 	Behind []byte // the origin's signature of the resulting head, 64 bytes, if it signs; then the change
 }
 
 // AppendTo appends the datagram to dst.
 func (s Step) AppendTo(dst []byte) []byte {
-	kind := stepping
-	if s.Packed {
-		kind = packedStep
-	}
-	dst = appendTag(append(dst, kind.first()), s.Origin)
+	dst = appendTag(append(dst, stepping.first()), s.Origin)
 	dst = binary.AppendUvarint(append(dst, s.From), s.Step)
 	dst = binary.AppendVarint(dst, s.Keys)
 	dst = binary.LittleEndian.AppendUint32(dst, s.Mark)
@@ -45,7 +40,8 @@ func DecodeStep(b []byte) (Step, error) {
 		r.FailAt(MaxDatagram, "length", ErrMalformed)
 		return Step{}, r.Err
 	}
-	s := Step{Packed: r.kind(stepping, packedStep) == packedStep, Origin: r.tag(), From: r.Byte("from"), Step: r.Uvarint("step")}
+	r.kind(stepping)
+	s := Step{Origin: r.tag(), From: r.Byte("from"), Step: r.Uvarint("step")}
 	if s.Step == 0 {
 		r.Fail("step")
 	}
@@ -84,18 +80,14 @@ func (e *Engine) stepTo(before Head, f *digest.Filter, d *digest.Delta) ownStep 
 	if d.Len() == 0 || d.Len() > 2*MaxDatagram || d.Target() != f.Version() {
 		return ownStep{}
 	}
-	change, err := d.AppendPacked(nil, f)
-	packed := err == nil
-	if bare, e := d.AppendBare(nil, f); e == nil && (!packed || len(bare) <= len(change)) {
-		change, err, packed = bare, nil, false
-	}
+	change, err := d.AppendBare(nil, f)
 	if err != nil {
 		return ownStep{} // a delta that is not one of this filter, or not for a datagram
 	}
 	payload := append(sign(e.cfg.Key, e.self), change...)
 	data := Step{
 		Origin: e.id.tag(), From: uint8(before.Version.Sequence), Step: e.self.Version.Sequence - before.Version.Sequence,
-		Keys: int64(e.self.Keys - before.Keys), Mark: e.self.mark(), Packed: packed, Behind: payload,
+		Keys: int64(e.self.Keys - before.Keys), Mark: e.self.mark(), Behind: payload,
 	}.AppendTo(nil)
 	if len(data) > MaxDatagram {
 		return ownStep{}
@@ -153,11 +145,7 @@ func DecodeChange(f Fetch, lim digest.Limits) Result {
 		r.Signature, change = change[:n], change[n:]
 	}
 	r.Bytes = len(change)
-	if s.Packed {
-		r.Delta, r.Filter, r.Err = digest.DecodePacked(change, f.Base, r.Head.Version.Sequence, r.Head.Keys)
-	} else {
-		r.Delta, r.Filter, r.Err = digest.DecodeBare(change, f.Base, r.Head.Version.Sequence, r.Head.Keys, lim)
-	}
+	r.Delta, r.Filter, r.Err = digest.DecodeBare(change, f.Base, r.Head.Version.Sequence, r.Head.Keys, lim)
 	if r.Err == nil {
 		r.Head.State = r.Delta.Target().State
 		if r.Head.mark() != s.Mark {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/summarycache/summarycache/arith"
 	"github.com/summarycache/summarycache/digest"
 	"github.com/summarycache/summarycache/sim/lab"
 )
@@ -151,7 +152,9 @@ func measureDelta(job *lab.Job, n int, mn float64, k int, c float64, stream uint
 	if err != nil {
 		return sizes, err
 	}
-	plain, err := d.AppendTo(nil, nil)
+	bare, err := d.AppendBare(nil, base)
+	flips, m := d.AppendPositions(nil), g.Bits
+	plain := arith.AppendSet(nil, arith.Choose(m, uint64(len(flips))), m, flips) // in a message of its own
 	per := 1 / float64(replaced)
-	return deltaSizes{8 * per * float64(len(plain)), 8 * per * float64(len(given)), per * float64(d.Len())}, err
+	return deltaSizes{8 * per * float64(len(given)-len(bare)+len(plain)), 8 * per * float64(len(given)), per * float64(d.Len())}, err
 }

@@ -159,15 +159,11 @@ func hashesCost(bits int) func(_, next *digest.Filter, d *digest.Delta) (bytes, 
 	}
 }
 
-// encodedCost is the cost of ours: a datagram with the delta, packed or bare, whichever is
-// shorter. If that does not fit, there are an advert, a request for the version, and an answer:
+// encodedCost is the cost of ours: a datagram with the bare delta. If that does not fit, there are an advert, a request for the version, and an answer:
 // the delta coded against the base, or the filter if that is shorter.
 func encodedCost(base, next *digest.Filter, d *digest.Delta) (bytes, messages int) {
 	const advert, request = updateHeader, 64
 	if change, err := d.AppendBare(nil, base); err == nil {
-		if packed, err := d.AppendPacked(nil, base); err == nil && len(packed) < len(change) {
-			change = packed
-		}
 		if advert+len(change) <= engine.MaxDatagram {
 			return advert + len(change), 1
 		}

@@ -225,7 +225,7 @@ static List complement(List l, u64 m) {
 }
 
 static void admit(Bytes code, u64 m, u64 x) { // C 1
-  if (m > UINT64_C(1) << 40 || x > m) bad("corrupt");
+  if (m > UINT64_C(1) << 44 || x > m) bad("corrupt");
   if (least(x, m - x) > 8 * (code.n + 8)) bad("truncated");
   if (least(x, m - x) == 0 && code.n) bad("corrupt");
 }
@@ -352,15 +352,24 @@ static Bytes write_adaptive(u64 m, List l) {
   return end_interval(&v);
 }
 
-static List read_adaptive(Bytes code, u64 m, u64 x) {
+static List next_set(Interval *v, u64 m, u64 x) {
   List l = {0};
-  admit(code, m, x);
   if (x == 0 || x == m) return x ? complement(l, m) : l;
+  adapt(v, m, x, &l);
+  return l;
+}
+
+static void ended(Interval *v) {
+  Bytes same = end_interval(v);
+  if (v->code.n < same.n) bad("truncated");
+  if (v->code.n > same.n || (same.n && memcmp(v->code.at, same.at, same.n))) bad("corrupt");
+}
+
+static List read_adaptive(Bytes code, u64 m, u64 x) {
+  admit(code, m, x);
   Interval v = interval(&code);
-  adapt(&v, m, x, &l);
-  Bytes same = end_interval(&v);
-  if (code.n < same.n) bad("truncated");
-  if (code.n > same.n || memcmp(code.at, same.at, same.n)) bad("corrupt");
+  List l = next_set(&v, m, x);
+  ended(&v);
   return l;
 }
 
@@ -664,22 +673,9 @@ static List read_set(int method, Bytes code, u64 m, u64 x) { return method ? rea
 // ---- Sections: F 5
 
 static void write_section(Bytes *b, u64 m, List l) {
-  Bytes gaps = {0}, best = {0};
-  for (u64 i = 0, at = 0; i < l.n; at = l.at[i++] + 1) put_uvarint(&gaps, l.at[i] - at);
-  int method = method_for(m, l.n), coding = 2 + method;
-  best = write_set(method, m, l);
-  if (gaps.n <= best.n) coding = 1, best = gaps;
-  u64 bytes = (m + 7) / 8;
-  if (bytes <= best.n) {
-    coding = 0;
-    u8 *map = memory(bytes);
-    memset(map, 0, bytes);
-    for (u64 i = 0; i < l.n; i++) map[l.at[i] / 8] |= (u8)(1 << l.at[i] % 8);
-    best = (Bytes){bytes, bytes, map};
-  }
-  put1(b, (u8)coding);
-  put_uvarint(b, best.n);
-  put_all(b, best);
+  Bytes code = write_set(method_for(m, l.n), m, l);
+  put_uvarint(b, code.n);
+  put_all(b, code);
 }
 
 typedef struct { Bytes b; u64 at; } Reader;
@@ -705,129 +701,148 @@ static u64 uvarint(Reader *r, const char *name, u64 low, u64 most, const char *b
   refuse("corrupt", name, r->at);
 }
 
-static List section(Reader *r, const char *name, u64 m, u64 x) {
-  char sub[64];
-  snprintf(sub, sizeof sub, "%s coding", name);
-  u64 at = r->at, coding = fixed(r, sub, 1);
-  if (coding > 3) refuse("corrupt", sub, at);
-  snprintf(sub, sizeof sub, "%s length", name);
-  at = r->at;
-  u64 length = uvarint(r, sub, 0, UINT64_C(1) << 63, "corrupt");
-  if (length > r->b.n - r->at) refuse("corrupt", sub, at);
-  Bytes p = {length, length, r->b.at + r->at};
+static List set(Reader *r, const char *name, u64 length, u64 m, u64 x) {
   section_name = name, section_at = r->at;
-  List l = {0};
-  if (coding >= 2) {
-    l = read_set((int)coding - 2, p, m, x);
-  } else if (coding == 1) {
-    Reader g = {p, 0};
-    for (u64 i = 0, next = 0; i < x; i++) {
-      if (g.at == p.n) bad("corrupt");
-      u64 v = next + uvarint(&g, name, 0, UINT64_C(1) << 40, "corrupt");
-      if (v >= m) bad("corrupt");
-      push(&l, v);
-      next = v + 1;
-    }
-    if (g.at != p.n) bad("corrupt");
-  } else {
-    if (length != (m + 7) / 8) bad("corrupt");
-    for (u64 i = 0; i < 8 * length; i++)
-      if (p.at[i / 8] >> i % 8 & 1) push(&l, i);
-    if (l.n != x || (x && l.at[x - 1] >= m)) bad("corrupt");
-  }
+  List l = read_set(method_for(m, x), (Bytes){length, length, r->b.at + r->at}, m, x);
   section_name = NULL;
   r->at += length;
   return l;
 }
 
+static List section(Reader *r, const char *name, u64 m, u64 x) {
+  char sub[64];
+  snprintf(sub, sizeof sub, "%s length", name);
+  u64 at = r->at, length = uvarint(r, sub, 0, UINT64_C(1) << 63, "corrupt");
+  if (length > r->b.n - r->at) refuse("corrupt", sub, at);
+  return set(r, name, length, m, x);
+}
+
+// ---- Two sets in one code: C 4
+
+static void read_pair(Reader *r, const char *name, u64 m, u64 x, u64 n, u64 y, List out[2]) {
+  Bytes code = {r->b.n - r->at, 0, r->b.at + r->at};
+  section_name = name, section_at = r->at;
+  if (method_for(m, x) || method_for(n, y)) {
+    Reader in = {code, 0};
+    u64 v = 0, byte = 0x80;
+    for (int shift = 0; byte >= 0x80; shift += 7) {
+      if (shift > 56 || in.at == code.n) bad("corrupt");
+      byte = code.at[in.at++];
+      if (shift && byte == 0) bad("corrupt");
+      v |= (byte & 0x7f) << shift;
+    }
+    if (v > code.n - in.at) bad("truncated");
+    out[0] = read_set(method_for(m, x), (Bytes){v, 0, code.at + in.at}, m, x);
+    out[1] = read_set(method_for(n, y), (Bytes){code.n - in.at - v, 0, code.at + in.at + v}, n, y);
+  } else {
+    if (least(x, m - x) > 8 * (code.n + 8) || least(y, n - y) > 8 * (code.n + 8)) bad("truncated");
+    Interval v = interval(&code);
+    out[0] = next_set(&v, m, x);
+    out[1] = next_set(&v, n, y);
+    ended(&v);
+  }
+  section_name = NULL;
+  r->at = r->b.n;
+}
+
+static void write_pair(Bytes *b, u64 m, List x, u64 n, List y) {
+  if (method_for(m, x.n) || method_for(n, y.n)) {
+    write_section(b, m, x);
+    put_all(b, write_set(method_for(n, y.n), n, y));
+    return;
+  }
+  Interval v = interval(NULL);
+  if (x.n && x.n < m) adapt(&v, m, x.n, &x);
+  if (y.n && y.n < n) adapt(&v, n, y.n, &y);
+  put_all(b, end_interval(&v));
+}
+
 // ---- Messages: F 4
 
 typedef struct {
-  int kind, scheme, k;
+  int kind, scheme, k, profile;
   u64 tag, m, epoch, sequence, state, keys, count, state_at, count_at;
   u64 extra; // of pieces: the span; of a counting filter: the key sum
   List set, counts; // counts: of a counting filter, each position as often as it counts
 } Message;
 
 static u64 state_of(const Message *h) { // F 3
-  u64 s = mix(h->m + mix(h->k + 256 * (u64)h->scheme + 65536 * h->tag));
+  u64 s = mix(h->m + mix(h->k + 256 * (u64)h->scheme + 65536 * h->tag + ((u64)h->profile << 48)));
   for (u64 i = 0; i < h->set.n; i++) s += mix(h->set.at[i] + GAMMA);
   return s;
 }
 
-static int preamble(Reader *r) { // whether of kind 5
+static u64 check_of(const u8 *p, u64 n, u64 seed) { return xxh64(p, n, seed) & 0xffffffff; }
+
+static void preamble(Reader *r) {
   for (u64 i = 0; i < 3; i++)
-    if (i >= r->b.n || (r->b.at[i] != "SCD"[i] && !(i == 2 && r->b.at[i] == 'P'))) refuse("corrupt", "magic", 0);
+    if (i >= r->b.n || r->b.at[i] != "SCD"[i]) refuse("corrupt", "magic", 0);
   r->at = 3;
   if (fixed(r, "format version", 1) != 1) refuse("version", "format version", 3);
-  return r->b.at[2] == 'P';
 }
 
-static void header(Reader *r, Message *h) {
-  if ((h->scheme = (int)fixed(r, "scheme", 1)) < 1 || h->scheme > 5) refuse("corrupt", "scheme", 5);
-  if ((h->k = (int)fixed(r, "hashes", 1)) < 1 || h->k > 32) refuse("corrupt", "hashes", 6);
-  if (fixed(r, "reserved", 1)) refuse("corrupt", "reserved", 7);
+static void geometry(Reader *r, Message *h) {
+  u64 at = r->at;
+  h->scheme = (int)fixed(r, "scheme", 1), h->k = (int)fixed(r, "hashes", 1), h->profile = (int)fixed(r, "profile", 1);
+  if (h->scheme < 1 || h->scheme > 5) refuse(h->scheme ? "version" : "corrupt", "scheme", at);
+  if (h->k < 1 || h->k > 32) refuse("corrupt", "hashes", at + 1);
   h->tag = fixed(r, "seed tag", 4);
-  h->m = uvarint(r, "bits", 1, UINT64_C(1) << 40, "too large");
-  if (!suits(h->scheme, h->k, h->m)) refuse("corrupt", "bits", 12);
+  h->m = uvarint(r, "bits", 1, UINT64_C(1) << 44, "too large");
+  if (!suits(h->scheme, h->k, h->m)) refuse("corrupt", "bits", at + 7);
+}
+
+static void header(Reader *r, Message *h, int delta) {
+  h->kind = (int)fixed(r, "kind", 1);
+  if (h->kind > 4) refuse("version", "kind", 4);
+  if (!h->kind || (h->kind == 2) != delta) refuse("corrupt", "kind", 4);
+  u64 n = fixed(r, "extension length", 1);
+  if (n > r->b.n - r->at) refuse("corrupt", "extension", r->at);
+  r->at += n;
+  if (!delta) geometry(r, h);
   h->epoch = uvarint(r, "epoch", 1, UINT64_C(1) << 63, "corrupt");
   h->sequence = uvarint(r, "sequence", 0, UINT64_C(1) << 63, "corrupt");
   h->state_at = r->at;
   h->state = fixed(r, "state", 8);
   h->keys = uvarint(r, "keys", 0, UINT64_C(1) << 63, "corrupt");
+  if (delta) return;
   h->count_at = r->at;
   h->count = uvarint(r, "count", 0, h->m, "corrupt");
   if (h->count > MAX_MEMORY / 8) refuse("too large", "count", h->count_at); // F 6
 }
 
-typedef struct { u64 at, length, check; } Entry;
+typedef struct { u64 span, length, first; } Pieces;
 
-static Entry *read_index(Reader *r, const Message *h, u64 *span, u64 *pieces) {
-  *span = uvarint(r, "span", 1, h->m, "corrupt");
-  *pieces = (h->m + *span - 1) / *span;
-  u64 at = r->at, length = uvarint(r, "index length", 0, MAX_BYTES, "too large"), start = r->at, end = start + length;
-  if (length < 5 * *pieces) refuse("corrupt", "index length", at);
-  if (end + 8 > r->b.n) refuse("corrupt", "index", start);
-  if (xxh64(r->b.at, end, 0) != word(r->b.at + end, 8)) refuse("corrupt", "head checksum", end);
-  Entry *entries = memory(*pieces * sizeof *entries);
-  Reader in = {{end, end, r->b.at}, start};
-  u64 next = end + 8;
-  for (u64 i = 0; i < *pieces; i++) {
-    at = in.at;
-    u64 n = uvarint(&in, "piece length", 1, UINT64_C(1) << 63, "corrupt");
-    if (end - in.at < 4) refuse("corrupt", "piece length", at);
-    if (n > MAX_BYTES - next - 8) refuse("too large", "piece length", at);
-    entries[i] = (Entry){next, n, fixed(&in, "piece length", 4)};
-    next += n;
-  }
-  if (in.at != end) refuse("corrupt", "index", in.at);
-  r->at = end + 8;
-  return entries;
+static Pieces piece_head(Reader *r, const Message *h) {
+  Pieces p = {.span = uvarint(r, "span", 1, h->m, "corrupt")};
+  u64 at = r->at;
+  if ((p.length = uvarint(r, "piece length", 0, MAX_BYTES, "too large")) < 6) refuse("corrupt", "piece length", at);
+  u64 want = check_of(r->b.at, r->at, 0);
+  at = r->at;
+  if (fixed(r, "head checksum", 4) != want) refuse("corrupt", "head checksum", at);
+  p.first = r->at;
+  return p;
 }
 
-static List read_piece(const u8 *p, Entry e, u64 size, u64 most) { // p are the piece's bytes
-  if ((xxh64(p, e.length, 0) & 0xffffffff) != e.check) refuse("corrupt", "piece", e.at);
-  Reader r = {{e.length, e.length, (u8 *)p}, 0};
-  u64 v = 0, n = 0;
-  for (; n < e.length && n < 4 && p[n] >= 0x80; n++) v |= (u64)(p[n] & 0x7f) << 7 * n;
-  if (n == e.length || n == 4 || (n && !p[n])) refuse("corrupt", "piece count", e.at);
-  v |= (u64)p[n] << 7 * n;
-  if (v > least(least(size, most), 1 << 20)) refuse("corrupt", "piece count", e.at);
-  r.at = n + 1;
-  section_name = "piece", section_at = e.at + r.at;
-  List l = read_set(method_for(size, v), (Bytes){e.length - r.at, 0, r.b.at + r.at}, size, v);
-  section_name = NULL;
+// read_piece reads piece i, which begins at r.
+static List read_piece(Reader *r, const Message *h, const Pieces *p, u64 i, u64 most) {
+  if (p->length > r->b.n - r->at) refuse("corrupt", "piece", r->at);
+  u64 start = r->at, end = start + p->length, size = least(p->span, h->m - i * p->span);
+  Reader in = {{end, 0, r->b.at}, start};
+  if (fixed(&in, "piece", 4) != check_of(in.b.at + in.at, p->length - 4, h->state + i)) refuse("corrupt", "piece", start);
+  List l = section(&in, "piece code", size, uvarint(&in, "piece count", 0, least(size, most), "corrupt"));
+  for (; in.at < end; in.at++)
+    if (in.b.at[in.at]) refuse("corrupt", "padding", in.at);
+  for (u64 j = 0; j < l.n; j++) l.at[j] += i * p->span;
+  r->at = end;
   return l;
 }
 
 static void read_pieces(Reader *r, Message *h) {
-  u64 pieces;
-  Entry *entries = read_index(r, h, &h->extra, &pieces);
-  for (u64 i = 0; i < pieces; i++) {
-    if (entries[i].length > r->b.n - r->at) refuse("corrupt", "piece", r->at);
-    List l = read_piece(r->b.at + r->at, entries[i], least(h->extra, h->m - i * h->extra), h->count - h->set.n);
-    for (u64 j = 0; j < l.n; j++) push(&h->set, i * h->extra + l.at[j]);
-    r->at += entries[i].length;
+  Pieces p = piece_head(r, h);
+  h->extra = p.span;
+  for (u64 i = 0; i < (h->m + p.span - 1) / p.span; i++) {
+    List l = read_piece(r, h, &p, i, h->count - h->set.n);
+    for (u64 j = 0; j < l.n; j++) push(&h->set, l.at[j]);
   }
   if (h->set.n != h->count) refuse("corrupt", "count", h->count_at);
 }
@@ -874,51 +889,39 @@ static List flip(List base, List sets, List clears) {
   return out;
 }
 
-static List either(List a, List b) { // the positions in one only
-  List out = {0};
-  for (u64 i = 0, j = 0; i < a.n || j < b.n;) {
-    if (j == b.n || (i < a.n && a.at[i] < b.at[j])) push(&out, a.at[i++]);
-    else if (i == a.n || b.at[j] < a.at[i]) push(&out, b.at[j++]);
-    else i++, j++;
-  }
-  return out;
+static List read_changes(Reader *r, const Message *base) { // a bare delta
+  u64 at = r->at, counts = fixed(r, "counts", 1), a = counts & 15, b = counts >> 4, zeros = base->m - base->set.n;
+  if (a == 15) a += uvarint(r, "positions set", 0, UINT64_C(1) << 44, "corrupt");
+  if (b == 15) b += uvarint(r, "positions cleared", 0, UINT64_C(1) << 44, "corrupt");
+  if (a > zeros || b > base->set.n) refuse("corrupt", "counts", at);
+  List sets[2] = {{0}};
+  read_pair(r, "changes", zeros, a, base->set.n, b, sets);
+  return flip(base->set, sets[0], sets[1]);
 }
 
 static void read_delta(Reader *r, Message *h, const Message *base) {
-  u64 m = h->m, step_at = r->at, step = uvarint(r, "sequence step", 0, h->sequence, "corrupt"), state = fixed(r, "base state", 8);
-  u64 x0 = uvarint(r, "base count", 0, m, "corrupt"), flips;
-  if (h->scheme != base->scheme || h->k != base->k || h->tag != base->tag || m != base->m || h->epoch != base->epoch ||
-      h->sequence - step != base->sequence || state != base->state || x0 != base->count)
-    refuse("base", "base", step_at);
-  if (h->kind == 3) {
-    flips = uvarint(r, "flips", 0, m, "corrupt");
-    h->set = either(base->set, section(r, "flips", m, flips));
-  } else {
-    u64 at = r->at, a = uvarint(r, "positions set", 0, m - x0, "corrupt"), b = x0 + a - h->count;
-    if (h->count > x0 + a || b > x0) refuse("corrupt", "positions set", at);
-    List sets = section(r, "positions set", m - x0, a);
-    h->set = flip(base->set, sets, section(r, "positions cleared", x0, b));
-    flips = a + b;
-  }
-  if ((step == 0 && flips) || (!flips && (state != h->state || x0 != h->count))) refuse("corrupt", "sequence step", step_at);
+  u64 step_at = r->at, step = uvarint(r, "sequence step", 0, h->sequence, "corrupt"), state = fixed(r, "base state", 8);
+  if (h->epoch != base->epoch || h->sequence - step != base->sequence || state != base->state) refuse("base", "base", step_at);
+  h->scheme = base->scheme, h->k = base->k, h->profile = base->profile, h->tag = base->tag, h->m = base->m;
+  h->set = read_changes(r, base);
+  h->count = h->set.n;
+  int same = h->set.n == base->set.n && (!h->set.n || !memcmp(h->set.at, base->set.at, h->set.n * sizeof *h->set.at));
+  if ((step == 0 && !same) || (same && state != h->state)) refuse("corrupt", "sequence step", step_at);
 }
 
 // read_message decodes a filter, whole or in pieces, or a counting filter; or a delta, if base is not null.
 static Message read_message(Bytes data, const Message *base) {
   Message h = {0};
   Reader r = {data, 0};
-  int pieces = preamble(&r);
-  if (data.n < 12) refuse("corrupt", "checksum", data.n);
-  r.b.n -= 8;
-  if (xxh64(data.at, r.b.n, 0) != word(data.at + r.b.n, 8)) refuse("corrupt", "checksum", r.b.n);
-  h.kind = (int)fixed(&r, "kind", 1);
-  int due = base ? h.kind == 2 || h.kind == 3 : h.kind == 1 || h.kind == 4 || h.kind == 5;
-  if (!due || pieces != (h.kind == 5)) refuse("corrupt", "kind", 4);
-  header(&r, &h);
+  preamble(&r);
+  if (data.n < 8) refuse("corrupt", "checksum", data.n);
+  r.b.n -= 4;
+  if (check_of(data.at, r.b.n, 0) != word(data.at + r.b.n, 4)) refuse("corrupt", "checksum", r.b.n);
+  header(&r, &h, base != NULL);
   if (base) read_delta(&r, &h, base);
-  else if (h.kind == 5) read_pieces(&r, &h);
-  else if (h.kind == 4) read_counting(&r, &h);
-  else h.set = section(&r, "positions", h.m, h.count);
+  else if (h.kind == 4) read_pieces(&r, &h);
+  else if (h.kind == 3) read_counting(&r, &h);
+  else h.set = set(&r, "positions", r.b.n - r.at, h.m, h.count);
   if (!base) check_state(&h); // before what else is wrong behind the positions: F 4
   if (r.at != r.b.n) refuse("corrupt", "end", r.at);
   check_state(&h);
@@ -927,54 +930,61 @@ static Message read_message(Bytes data, const Message *base) {
 
 static Bytes write_header(Message *h) {
   Bytes b = {0};
-  put(&b, (const u8 *)(h->kind == 5 ? "SCP" : "SCD"), 3);
-  put1(&b, 1), put1(&b, (u8)h->kind), put1(&b, (u8)h->scheme), put1(&b, (u8)h->k), put1(&b, 0);
-  put_fixed(&b, h->tag, 4);
-  put_uvarint(&b, h->m);
+  put(&b, (const u8 *)"SCD", 3);
+  put1(&b, 1), put1(&b, (u8)h->kind), put1(&b, 0);
+  if (h->kind != 2) {
+    put1(&b, (u8)h->scheme), put1(&b, (u8)h->k), put1(&b, (u8)h->profile);
+    put_fixed(&b, h->tag, 4);
+    put_uvarint(&b, h->m);
+  }
   put_uvarint(&b, h->epoch);
   put_uvarint(&b, h->sequence);
-  put_fixed(&b, state_of(h), 8);
+  put_fixed(&b, h->state = state_of(h), 8);
   put_uvarint(&b, h->keys);
-  put_uvarint(&b, h->set.n);
+  if (h->kind != 2) put_uvarint(&b, h->set.n);
   return b;
 }
 
 static Bytes sealed(Bytes b) {
-  put_fixed(&b, xxh64(b.at, b.n, 0), 8);
+  put_fixed(&b, check_of(b.at, b.n, 0), 4);
   return b;
 }
 
 static Bytes write_message(Message *h) {
   List counts = h->set;
-  if (h->kind == 4) {
+  if (h->kind == 3) {
     h->set = (List){0};
     for (u64 i = 0; i < counts.n; i++)
       if (i == 0 || counts.at[i] != counts.at[i - 1]) push(&h->set, counts.at[i]);
   }
   Bytes b = write_header(h);
-  if (h->kind == 5) {
-    Bytes index = {0}, body = {0};
-    for (u64 from = 0, i = 0, span = h->extra; from < h->m; from += span) {
+  if (h->kind == 4) {
+    u64 span = h->extra, n = (h->m + span - 1) / span, longest = 0, i = 0;
+    Bytes *parts = memory(n * sizeof *parts);
+    for (u64 p = 0; p < n; p++) {
       List l = {0};
-      for (; i < h->set.n && h->set.at[i] < from + span; i++) push(&l, h->set.at[i] - from);
-      Bytes p = {0};
-      u64 size = least(span, h->m - from);
-      put_uvarint(&p, l.n);
-      put_all(&p, write_set(method_for(size, l.n), size, l));
-      put_uvarint(&index, p.n);
-      put_fixed(&index, xxh64(p.at, p.n, 0), 4);
-      put_all(&body, p);
+      for (; i < h->set.n && h->set.at[i] < (p + 1) * span; i++) push(&l, h->set.at[i] - p * span);
+      parts[p] = (Bytes){0};
+      put_uvarint(&parts[p], l.n);
+      write_section(&parts[p], least(span, h->m - p * span), l);
+      if (parts[p].n > longest) longest = parts[p].n;
     }
-    put_uvarint(&b, h->extra);
-    put_uvarint(&b, index.n);
-    put_all(&b, index);
+    put_uvarint(&b, span);
+    put_uvarint(&b, 4 + longest);
     b = sealed(b);
-    put_all(&b, body);
+    for (u64 p = 0; p < n; p++) {
+      while (parts[p].n < longest) put1(&parts[p], 0);
+      put_fixed(&b, check_of(parts[p].at, longest, h->state + p), 4);
+      put_all(&b, parts[p]);
+    }
     return sealed(b);
   }
-  if (h->kind == 4) put_fixed(&b, h->extra, 8);
+  if (h->kind == 1) {
+    put_all(&b, write_set(method_for(h->m, h->set.n), h->m, h->set));
+    return sealed(b);
+  }
+  put_fixed(&b, h->extra, 8);
   write_section(&b, h->m, h->set);
-  if (h->kind != 4) return sealed(b);
   List level = counts; // each position as often as it still counts
   for (int j = 2; j <= 15; j++) {
     List ranks = {0}, next = {0};
@@ -1004,83 +1014,40 @@ static void diff(List base, List target, List *sets, List *clears) {
 
 static Bytes write_delta(const char *form, const Message *base, Message *target) {
   List sets = {0}, clears = {0};
-  u64 zeros = base->m - base->count;
   diff(base->set, target->set, &sets, &clears);
   Bytes b = {0};
-  if (!strcmp(form, "packed")) {
-    BitWriter w = {{0}, 0, 0};
-    put_bits(&w, sets.n | clears.n << 4, 8);
-    for (u64 i = 0; i < sets.n; i++) put_bits(&w, sets.at[i], len(zeros - 1));
-    for (u64 i = 0; i < clears.n; i++) put_bits(&w, clears.at[i], len(base->count - 1));
-    if (w.have) put_bits(&w, 0, 8 - w.have);
-    return w.b;
-  }
-  if (!strcmp(form, "bare")) {
-    put_uvarint(&b, sets.n);
-    put_uvarint(&b, clears.n);
-  } else {
-    target->kind = strcmp(form, "plain") ? 2 : 3;
+  if (strcmp(form, "bare")) {
+    target->kind = 2;
     b = write_header(target);
     put_uvarint(&b, target->sequence - base->sequence);
     put_fixed(&b, base->state, 8);
-    put_uvarint(&b, base->count);
-    if (target->kind == 3) {
-      put_uvarint(&b, sets.n + clears.n);
-      write_section(&b, base->m, either(base->set, target->set));
-      return sealed(b);
-    }
-    put_uvarint(&b, sets.n);
   }
-  write_section(&b, zeros, sets);
-  write_section(&b, base->count, clears);
+  put1(&b, (u8)(least(sets.n, 15) | least(clears.n, 15) << 4));
+  if (sets.n >= 15) put_uvarint(&b, sets.n - 15);
+  if (clears.n >= 15) put_uvarint(&b, clears.n - 15);
+  write_pair(&b, base->m - base->set.n, sets, base->set.n, clears);
   return strcmp(form, "bare") ? sealed(b) : b;
-}
-
-// A bare or a packed delta.
-static List read_inner(int packed, Bytes data, const Message *base) {
-  Reader r = {data, 0};
-  u64 x0 = base->count, zeros = base->m - x0;
-  if (!packed) {
-    u64 a = uvarint(&r, "positions set", 0, zeros, "corrupt"), b = uvarint(&r, "positions cleared", 0, x0, "corrupt");
-    List sets = section(&r, "positions set", zeros, a), clears = section(&r, "positions cleared", x0, b);
-    if (r.at != data.n) refuse("corrupt", "end", r.at);
-    return flip(base->set, sets, clears);
-  }
-  u64 counts = fixed(&r, "counts", 1), n[2] = {counts & 15, counts >> 4}, of[2] = {zeros, x0};
-  if (!counts || n[0] > zeros || n[1] > x0) refuse("corrupt", "counts", 0);
-  List ranks[2] = {{0}};
-  section_name = "ranks";
-  BitReader in = {data.at + 1, data.n - 1, 0, 1};
-  for (int j = 0; j < 2; j++)
-    for (u64 i = 0; i < n[j]; i++) {
-      u64 v = take_bits(&in, len(of[j] - 1));
-      if (v >= of[j] || (i && v <= ranks[j].at[i - 1])) bad("corrupt");
-      push(&ranks[j], v);
-    }
-  u64 left = 8 * in.n - in.bit;
-  if (left >= 8 || take_bits(&in, (int)left)) bad("corrupt");
-  section_name = NULL;
-  return flip(base->set, ranks[0], ranks[1]);
 }
 
 static int ask(Bytes data, u64 position) { // looks at the head and at one piece
   Reader r = {data, 0};
   Message h = {0};
-  u64 span, pieces;
-  if (!preamble(&r) || fixed(&r, "kind", 1) != 5) refuse("corrupt", "kind", 4);
-  header(&r, &h);
-  Entry e = read_index(&r, &h, &span, &pieces)[position / span];
-  if (e.length > data.n - e.at) refuse("corrupt", "piece", e.at);
-  u64 from = position / span * span;
-  List l = read_piece(data.at + e.at, e, least(span, h.m - from), h.count);
-  for (u64 i = 0; i < l.n; i++)
-    if (l.at[i] == position - from) return 1;
+  preamble(&r);
+  header(&r, &h, 0);
+  if (h.kind != 4) refuse("corrupt", "kind", 4);
+  Pieces p = piece_head(&r, &h);
+  u64 i = position / p.span, at = p.first + i * p.length;
+  if (at > data.n) refuse("corrupt", "piece", at);
+  r.at = at;
+  List l = read_piece(&r, &h, &p, i, h.count);
+  for (u64 j = 0; j < l.n; j++)
+    if (l.at[j] == position) return 1;
   return 0;
 }
 
 // ---- Lines
 
-static const char *const kinds[] = {"", "filter", "delta", "plain", "counting", "pieces"};
+static const char *const kinds[] = {"", "filter", "delta", "counting", "pieces"};
 
 static char *token(void) {
   char *t = strtok(NULL, " \n");
@@ -1147,14 +1114,14 @@ static void answer(char *line) {
     Message base, h;
     if (*what == 'a') base = read_message(hex(), NULL);
     h = read_message(data, *what == 'a' ? &base : NULL);
-    printf("%s %d %d %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " ", kinds[h.kind], h.scheme, h.k, h.tag,
+    printf("%s %d %d %d %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " ", kinds[h.kind], h.scheme, h.k, h.profile, h.tag,
            h.m, h.epoch, h.sequence, h.state, h.keys, h.extra);
-    print_list(h.kind == 4 ? h.counts : h.set);
+    print_list(h.kind == 3 ? h.counts : h.set);
   } else if (!strcmp(what, "write")) {
     Message h = {0};
     const char *kind = token();
-    while (h.kind < 5 && strcmp(kind, kinds[h.kind])) h.kind++;
-    h.scheme = (int)number(), h.k = (int)number(), h.tag = number(), h.m = number(), h.epoch = number(), h.sequence = number();
+    while (h.kind < 4 && strcmp(kind, kinds[h.kind])) h.kind++;
+    h.scheme = (int)number(), h.k = (int)number(), h.profile = (int)number(), h.tag = number(), h.m = number(), h.epoch = number(), h.sequence = number();
     number(); // the state follows from the rest
     h.keys = number(), h.extra = number(), h.set = list();
     print_hex(write_message(&h));
@@ -1162,10 +1129,10 @@ static void answer(char *line) {
     const char *form = token();
     Message base = read_message(hex(), NULL), target = read_message(hex(), NULL);
     print_hex(write_delta(form, &base, &target));
-  } else if (!strcmp(what, "bare") || !strcmp(what, "packed")) {
-    Bytes data = hex();
+  } else if (!strcmp(what, "bare")) {
+    Reader r = {hex(), 0};
     Message base = read_message(hex(), NULL);
-    print_list(read_inner(*what == 'p', data, &base));
+    print_list(read_changes(&r, &base));
   } else if (!strcmp(what, "ask")) {
     Bytes data = hex();
     printf("%d\n", ask(data, number()));

@@ -5,7 +5,7 @@ from math import comb
 
 def block(code, m, x):
     y = min(x, m - x)
-    if m > 1 << 40 or y < 0 or y == 0 and code:
+    if m > 1 << 44 or y < 0 or y == 0 and code:
         raise ValueError("corrupt")
     if y > 8 * (len(code) + 8):
         raise ValueError("truncated")

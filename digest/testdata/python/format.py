@@ -81,7 +81,7 @@ def suits(scheme, m, k):
     return scheme == 4 or p > 1 and all(p % d for d in range(2, int(p**0.5) + 2) if d < p)
 
 def state_of(h, members):  # section 3
-    return (mix(h["bits"] + mix(h["hashes"] + 256 * h["scheme"] + 65536 * h["tag"])) + sum(mix(p + GAMMA) for p in members)) & M64
+    return (mix(h["bits"] + mix(h["hashes"] + (h["scheme"] << 8) + (h["tag"] << 16) + (h["profile"] << 48))) + sum(mix(p + GAMMA) for p in members)) & M64
 
 class Interval:
     """low, width and words of CODERS.md, section 2.1; reads a code, or writes one if there is none."""
@@ -155,25 +155,67 @@ def others(m, members):
 
 def adaptive(code, m, x):
     y = min(x, m - x)
-    if m > 1 << 40 or y < 0 or y == 0 and code:
+    if m > 1 << 44 or y < 0 or y == 0 and code:
         raise ValueError("corrupt")
     if y > 8 * (len(code) + 8):
         raise ValueError("truncated")
     if y == 0:
         return list(range(m)) if x else []
     i = Interval(code)
-    members = by_bits(i, m, x) if 8 * y >= m else by_gaps(i, m, y)
+    members = next_set(i, m, x)
+    ended(i)
+    return members
+
+def next_set(i, m, x):
+    y = min(x, m - x)
+    if y == 0:
+        return list(range(m)) if x else []
+    if 8 * y >= m:
+        return by_bits(i, m, x)
+    members = by_gaps(i, m, y)
+    return others(m, members) if x > m - x else members
+
+def ended(i):
     same = i.end()
-    if same != code:
-        raise ValueError("truncated" if len(code) < len(same) else "corrupt")
-    return others(m, members) if 8 * y < m and x > m - x else members
+    if same != i.code:
+        raise ValueError("truncated" if len(i.code) < len(same) else "corrupt")
 
 def write_adaptive(m, members):
-    i, y = Interval(), min(len(members), m - len(members))
+    i = Interval()
+    add_set(i, m, members)
+    return i.end()
+
+def add_set(i, m, members):
+    y = min(len(members), m - len(members))
     if 8 * y >= m > 0 < y:
         by_bits(i, m, len(members), set(members))
     elif y:
         by_gaps(i, m, y, members if y == len(members) else others(m, members))
+
+def pair(code, m, x, n, y):  # CODERS.md, section 4
+    methods = method_for(m, x), method_for(n, y)
+    if max(methods):
+        r = Reader(code)
+        try:
+            first = r.take("pair", r.uvarint("pair"))
+        except Refused:
+            raise ValueError("corrupt")
+        return READ[methods[0]](first, m, x), READ[methods[1]](code[r.at:], n, y)
+    if max(min(x, m - x), min(y, n - y)) > 8 * (len(code) + 8):
+        raise ValueError("truncated")
+    i = Interval(code)
+    sets = next_set(i, m, x), next_set(i, n, y)
+    ended(i)
+    return sets
+
+def write_pair(m, a, n, b):
+    methods = method_for(m, len(a)), method_for(n, len(b))
+    if max(methods):
+        first = WRITE[methods[0]](m, a)
+        return uvarint(len(first)) + first + WRITE[methods[1]](n, b)
+    i = Interval()
+    add_set(i, m, a)
+    add_set(i, n, b)
     return i.end()
 
 def by_bits(i, m, x, members=()):  # section 2.3
@@ -249,37 +291,17 @@ class Reader:  # FORMAT.md, sections 4 and 5
 
     def section(self, name, m, x):
         at = self.at
-        coding = self.fixed(name + " coding", 1)
-        if coding > 3:
-            raise Refused("corrupt", name + " coding", at)
-        at = self.at
         length = self.uvarint(name + " length")
         if length > len(self.data) - self.at:
             raise Refused("corrupt", name + " length", at)
-        at, payload = self.at, self.take(name, length)
+        return self.set(name, length, m, x)
+
+    def set(self, name, length, m, x):
+        at, code = self.at, self.take(name, length)
         try:
-            return (bitmap, gaps, adaptive, block)[coding](payload, m, x)
+            return READ[method_for(m, x)](code, m, x)
         except ValueError:
             raise Refused("corrupt", name, at)
-
-def bitmap(payload, m, x):
-    found = [8 * i + j for i, byte in enumerate(payload) for j in range(8) if byte >> j & 1]
-    if len(payload) != -(-m // 8) or len(found) != x or found and found[-1] >= m:
-        raise ValueError("corrupt")
-    return found
-
-def gaps(payload, m, x):
-    r, at, found = Reader(payload), 0, []
-    try:
-        for _ in range(x):
-            at += r.uvarint("gap")
-            found.append(at)
-            at += 1
-    except Refused:
-        raise ValueError("corrupt")
-    if r.at != len(payload) or at > m:
-        raise ValueError("corrupt")
-    return found
 
 def uvarint(v):
     out = bytearray()
@@ -289,38 +311,29 @@ def uvarint(v):
     return bytes(out) + bytes([v])
 
 def write_section(m, members):
-    method, bits = method_for(m, len(members)), bytearray()
-    steps = b"".join(uvarint(p - before - 1) for before, p in zip([-1] + members, members))
-    codes = [(0, None), (1, steps), (2 + method, WRITE[method](m, members))]
-    size, coding = min((-(-m // 8) if code is None else len(code), coding) for coding, code in codes)
-    if coding == 0:
-        bits = bytearray(size)
-        for p in members:
-            bits[p >> 3] |= 1 << (p & 7)
-        codes[0] = 0, bytes(bits)
-    return bytes([coding]) + uvarint(size) + dict(codes)[coding]
+    code = WRITE[method_for(m, len(members))](m, members)
+    return uvarint(len(code)) + code
 
-KINDS = ("", "filter", "delta", "plain", "counting", "pieces")
+KINDS = ("", "filter", "delta", "counting", "pieces")
 
 def decode(data, base=None):
     """The header and the positions of a message, of a counting filter as often as they count; base is a filter so decoded."""
     r = Reader(data)
-    pieces = preamble(r)
-    if len(data) < 12:
+    preamble(r)
+    if len(data) < 8:
         raise Refused("corrupt", "checksum", len(data))
-    r.data = data[:-8]
-    if xxh64(r.data, 0) != int.from_bytes(data[-8:], "little"):
-        raise Refused("corrupt", "checksum", len(data) - 8)
-    h = header(r, (2, 3) if base else (1, 4, 5), pieces)
-    m, x = h["bits"], h["count"]
-    if h["kind"] == 5:
-        members = all_pieces(r, h)
+    r.data = data[:-4]
+    if check_of(r.data) != int.from_bytes(data[-4:], "little"):
+        raise Refused("corrupt", "checksum", len(data) - 4)
+    h = header(r, (2,) if base else (1, 3, 4))
+    if base:
+        h, members = delta(r, h, *base)
     elif h["kind"] == 4:
+        members = all_pieces(r, h)
+    elif h["kind"] == 3:
         members = counting(r, h)
-    elif base is None:
-        members = r.section("positions", m, x)
     else:
-        members = delta(r, h, *base)
+        members = r.set("positions", len(r.data) - r.at, h["bits"], h["count"])
     if base is None:  # before what else is wrong behind the positions: section 4
         check_state(h, members)
     if r.at != len(r.data):
@@ -328,112 +341,97 @@ def decode(data, base=None):
     check_state(h, members)
     return h, members
 
+def check_of(data, seed=0):
+    return xxh64(data, seed & M64) & 0xFFFFFFFF
+
 def check_state(h, members):
     if state_of(h, members := set(members)) != h["state"] or len(members) != h["count"]:
         raise Refused("corrupt", "state", h["state at"])
 
 def preamble(r):
-    """Whether the message is of kind 5."""
-    magic = r.take("magic", 3)
-    if magic not in (b"SCD", b"SCP"):
+    if r.take("magic", 3) != b"SCD":
         raise Refused("corrupt", "magic", 0)
     if r.fixed("format version", 1) != 1:
         raise Refused("version", "format version", 3)
-    return magic == b"SCP"
 
-def header(r, due, pieces):
+def header(r, due):
     h = {"kind": r.fixed("kind", 1), "extra": 0}
-    if h["kind"] not in due or (h["kind"] == 5) != pieces:
+    if h["kind"] > 4:
+        raise Refused("version", "kind", 4)
+    if h["kind"] not in due:
         raise Refused("corrupt", "kind", 4)
-    h["scheme"], h["hashes"], reserved = (r.fixed(f, 1) for f in ("scheme", "hashes", "reserved"))
-    for field, good, at in ("scheme", 1 <= h["scheme"] <= 5, 5), ("hashes", 1 <= h["hashes"] <= 32, 6), ("reserved", reserved == 0, 7):
-        if not good:
-            raise Refused("corrupt", field, at)
-    h["tag"] = r.fixed("seed tag", 4)
-    m = h["bits"] = r.uvarint("bits", 1, 1 << 40, "too large")
-    if not suits(h["scheme"], m, h["hashes"]):
-        raise Refused("corrupt", "bits", 12)
+    r.take("extension", r.fixed("extension length", 1))
+    if h["kind"] != 2:
+        geometry(r, h)
     h["epoch"] = r.uvarint("epoch", 1)
     h["sequence"] = r.uvarint("sequence")
     h["state at"] = r.at
     h["state"] = r.fixed("state", 8)
     h["keys"] = r.uvarint("keys")
-    h["count at"] = r.at
-    h["count"] = r.uvarint("count", 0, m)
-    if 8 * h["count"] > MAX_MEMORY:  # section 6
-        raise Refused("too large", "count", h["count at"])
+    if h["kind"] != 2:
+        h["count at"] = r.at
+        h["count"] = r.uvarint("count", 0, h["bits"])
+        if 8 * h["count"] > MAX_MEMORY:  # section 6
+            raise Refused("too large", "count", h["count at"])
     return h
 
-def index(r, m):
-    """The span, and of each piece the offset, the length and the check."""
-    span = r.uvarint("span", 1, m)
-    at, pieces = r.at, -(-m // span)
-    length = r.uvarint("index length", 0, MAX_BYTES, "too large")
-    if length < 5 * pieces:
-        raise Refused("corrupt", "index length", at)
-    start, end = r.at, r.at + length
-    if end + 8 > len(r.data):
-        raise Refused("corrupt", "index", start)
-    if xxh64(r.data[:end], 0) != int.from_bytes(r.data[end:end + 8], "little"):
-        raise Refused("corrupt", "head checksum", end)
-    entries, offset, i = [], end + 8, Reader(r.data[:end])
-    i.at = start
-    for _ in range(pieces):
-        at = i.at
-        try:
-            length, check = i.uvarint("piece length", 1), i.fixed("piece check", 4)
-        except Refused:
-            raise Refused("corrupt", "piece length", at)
-        if length > MAX_BYTES - offset - 8:
-            raise Refused("too large", "piece length", at)
-        entries.append((offset, length, check))
-        offset += length
-    if i.at != end:
-        raise Refused("corrupt", "index", i.at)
-    r.at = end + 8
-    return span, entries
+def geometry(r, h):
+    at = r.at
+    h["scheme"], h["hashes"], h["profile"] = (r.fixed(f, 1) for f in ("scheme", "hashes", "profile"))
+    if not 1 <= h["scheme"] <= 5:
+        raise Refused("version" if h["scheme"] else "corrupt", "scheme", at)
+    if not 1 <= h["hashes"] <= 32:
+        raise Refused("corrupt", "hashes", at + 1)
+    h["tag"], at = r.fixed("seed tag", 4), at + 7
+    m = h["bits"] = r.uvarint("bits", 1, 1 << 44, "too large")
+    if not suits(h["scheme"], m, h["hashes"]):
+        raise Refused("corrupt", "bits", at)
 
-def piece(data, offset, check, start, size, most):
-    """The positions of the piece that is these bytes, which begin at offset."""
-    if xxh64(data, 0) & 0xFFFFFFFF != check:
+def piece_head(r, h):
+    """The span, and the length of a piece."""
+    span, at = r.uvarint("span", 1, h["bits"]), r.at
+    length = r.uvarint("piece length", 0, MAX_BYTES, "too large")
+    if length < 6:
+        raise Refused("corrupt", "piece length", at)
+    want, at = check_of(r.data[:r.at]), r.at
+    if r.fixed("head checksum", 4) != want:
+        raise Refused("corrupt", "head checksum", at)
+    return span, length
+
+def piece(h, i, span, data, offset, most):
+    """The positions of piece i, of these bytes, which begin at offset."""
+    r, start = Reader(data), i * span
+    if r.fixed("piece", 4) != check_of(data[4:], h["state"] + i):
         raise Refused("corrupt", "piece", offset)
-    r = Reader(data)
+    size = min(span, h["bits"] - start)
     try:
-        y = r.uvarint("piece count", 0, min(size, most, 1 << 20))
-    except Refused:
-        raise Refused("corrupt", "piece count", offset)
-    try:
-        return [start + p for p in READ[method_for(size, y)](data[r.at:], size, y)]
-    except ValueError:
-        raise Refused("corrupt", "piece", offset + r.at)
+        found = r.section("piece code", size, r.uvarint("piece count", 0, min(size, most)))
+    except Refused as refused:
+        raise Refused(refused.args[0], refused.args[1], offset + refused.args[2])
+    for at in range(r.at, len(data)):
+        if data[at]:
+            raise Refused("corrupt", "padding", offset + at)
+    return [start + p for p in found]
 
 def all_pieces(r, h):
-    m, found = h["bits"], []
-    h["extra"], entries = index(r, m)
-    span = h["extra"]
-    for i, (offset, length, check) in enumerate(entries):
-        members = piece(r.take("piece", length), offset, check, i * span, min(span, m - i * span), h["count"] - len(found))
-        found += members
+    found = []
+    h["extra"], length = piece_head(r, h)
+    for i in range(-(-h["bits"] // h["extra"])):
+        at = r.at
+        found += piece(h, i, h["extra"], r.take("piece", length), at, h["count"] - len(found))
     if len(found) != h["count"]:
         raise Refused("corrupt", "count", h["count at"])
     return found
 
 def ask(read, position):
     """Whether a position is set in a filter in pieces, of which read(offset, length) gives bytes."""
-    r = Reader(read(0, 4096))
-    h = header(r, (5,), preamble(r))
-    m, at = h["bits"], r.at
-    while True:
-        try:
-            span, entries = index(r, m)
-            break
-        except Refused as refused:  # the index is longer
-            if refused.args[1] != "index" or len(r.data) != 4096:
-                raise
-            r.data, r.at = read(0, MAX_BYTES), at
+    r = Reader(read(0, 512))
+    preamble(r)
+    h = header(r, (4,))
+    span, length = piece_head(r, h)
     i = position // span
-    offset, length, check = entries[i]
-    return position in piece(read(offset, length), offset, check, i * span, min(span, m - i * span), h["count"])
+    at = r.at + i * length
+    return position in piece(h, i, span, read(at, length), at, h["count"])
 
 def counting(r, h):
     h["extra"] = r.fixed("key sum", 8)
@@ -449,26 +447,29 @@ def counting(r, h):
     return sorted(found)
 
 def delta(r, h, base, before):
-    m, x = h["bits"], h["count"]
     step_at = r.at
-    step = r.uvarint("sequence step", 0, h["sequence"])
-    state, x0 = r.fixed("base state", 8), r.uvarint("base count", 0, m)
-    named = (h["scheme"], h["hashes"], h["tag"], m, h["epoch"], h["sequence"] - step, state, x0)
-    if named != tuple(base[f] for f in ("scheme", "hashes", "tag", "bits", "epoch", "sequence", "state", "count")):
+    step, state = r.uvarint("sequence step", 0, h["sequence"]), r.fixed("base state", 8)
+    if (h["epoch"], h["sequence"] - step, state) != tuple(base[f] for f in ("epoch", "sequence", "state")):
         raise Refused("base", "base", step_at)
-    if h["kind"] == 3:
-        after = sorted(set(before) ^ set(r.section("flips", m, r.uvarint("flips", 0, m))))
-    else:
-        at = r.at
-        a = r.uvarint("positions set", 0, m - x0)
-        b = x0 + a - x
-        if not 0 <= b <= x0:
-            raise Refused("corrupt", "positions set", at)
-        sets = r.section("positions set", m - x0, a)
-        after = flip(before, sets, r.section("positions cleared", x0, b))
-    if step == 0 and after != before or after == before and (state != h["state"] or x0 != x):
+    h = dict(base, **h)
+    after = changes(r, base, before)
+    h["count"] = len(after)
+    if step == 0 and after != before or after == before and state != h["state"]:
         raise Refused("corrupt", "sequence step", step_at)
-    return after
+    return h, after
+
+def changes(r, base, before):
+    at, counts, zeros, x0 = r.at, r.fixed("counts", 1), base["bits"] - len(before), len(before)
+    a, b = counts & 15, counts >> 4
+    a += r.uvarint("positions set", 0, 1 << 44) if a == 15 else 0
+    b += r.uvarint("positions cleared", 0, 1 << 44) if b == 15 else 0
+    if a > zeros or b > x0:
+        raise Refused("corrupt", "counts", at)
+    at = r.at
+    try:
+        return flip(before, *pair(r.take("changes", len(r.data) - at), zeros, a, x0, b))
+    except ValueError:
+        raise Refused("corrupt", "changes", at)
 
 def flip(before, sets, clears):
     """before with ranks set among its clear positions, and ranks cleared among its own."""
@@ -481,61 +482,35 @@ def flip(before, sets, clears):
         out.append(rank + i)
     return out + [p for j, p in enumerate(before[i:], i) if j not in gone]
 
-def bare(data, base, before):
-    r, x0 = Reader(data), base["count"]
-    a, b = r.uvarint("positions set", 0, base["bits"] - x0), r.uvarint("positions cleared", 0, x0)
-    sets = r.section("positions set", base["bits"] - x0, a)
-    clears = r.section("positions cleared", x0, b)
-    if r.at != len(data):
-        raise Refused("corrupt", "end", r.at)
-    return flip(before, sets, clears)
-
-def packed(data, base, before):
-    r, x0 = Reader(data), base["count"]
-    counts, bits, ranks = r.fixed("counts", 1), int.from_bytes(data[1:], "little"), []
-    if counts == 0:
-        raise Refused("corrupt", "counts", 0)
-    left = 8 * len(data) - 8
-    for count, n in (counts & 15, base["bits"] - x0), (counts >> 4, x0):
-        width, some = max(n - 1, 0).bit_length(), []
-        if count > n:
-            raise Refused("corrupt", "counts", 0)
-        for _ in range(count):
-            some.append(bits & (1 << width) - 1)
-            bits, left = bits >> width, left - width
-        if any(p >= q for p, q in zip(some, some[1:] + [n])):
-            raise Refused("corrupt", "ranks", 1)
-        ranks.append(some)
-    if not 0 <= left < 8 or bits:
-        raise Refused("corrupt", "ranks", 1)
-    return flip(before, *ranks)
-
 def write_header(h, members):
-    fixed = bytes([1, h["kind"], h["scheme"], h["hashes"], 0]) + h["tag"].to_bytes(4, "little")
-    numbers = b"".join(uvarint(h[f]) for f in ("bits", "epoch", "sequence"))
-    return ((b"SCP" if h["kind"] == 5 else b"SCD") + fixed + numbers + state_of(h, members).to_bytes(8, "little") +
-            uvarint(h["keys"]) + uvarint(len(members)))
+    fixed = b"SCD" + bytes([1, h["kind"], 0])
+    numbers = lambda *fields: b"".join(uvarint(h[f]) for f in fields)
+    shape = bytes(h[f] for f in ("scheme", "hashes", "profile")) + h["tag"].to_bytes(4, "little") + uvarint(h["bits"])
+    version = numbers("epoch", "sequence") + state_of(h, members).to_bytes(8, "little") + uvarint(h["keys"])
+    return fixed + version if h["kind"] == 2 else fixed + shape + version + uvarint(len(members))
 
 def sealed(data):
-    return data + xxh64(data, 0).to_bytes(8, "little")
+    return data + check_of(data).to_bytes(4, "little")
 
 def write(h, positions):
     """A filter, whole or in pieces, or a counting filter, of which each position comes as often as it counts."""
     m, members = h["bits"], sorted(set(positions))
     data = write_header(h, members)
-    if h["kind"] == 5:
-        span, table, body, at = h["extra"], b"", b"", 0
+    if h["kind"] == 4:
+        span, parts, at = h["extra"], [], 0
         for start in range(0, m, span):
             size, own = min(span, m - start), []
             while at < len(members) and members[at] < start + size:
                 own.append(members[at] - start)
                 at += 1
-            part = uvarint(len(own)) + WRITE[method_for(size, len(own))](size, own)
-            table += uvarint(len(part)) + (xxh64(part, 0) & 0xFFFFFFFF).to_bytes(4, "little")
-            body += part
-        return sealed(sealed(data + uvarint(span) + uvarint(len(table)) + table) + body)
+            parts.append(uvarint(len(own)) + write_section(size, own))
+        length = max(map(len, parts))
+        data = sealed(data + uvarint(span) + uvarint(4 + length))
+        parts = [part.ljust(length, b"\0") for part in parts]
+        state = state_of(h, members)
+        return sealed(data + b"".join(check_of(part, state + i).to_bytes(4, "little") + part for i, part in enumerate(parts)))
     if h["kind"] == 1:
-        return sealed(data + write_section(m, members))
+        return sealed(data + WRITE[method_for(m, len(members))](m, members))
     counts = {}
     for p in positions:
         counts[p] = counts.get(p, 0) + 1
@@ -558,23 +533,15 @@ def write_delta(form, base, before, target, after):
             below += 1
         if p not in held:
             sets.append(p - below)
-    zeros, x0 = base["bits"] - base["count"], base["count"]
-    if form == "packed":
-        bits, have = len(sets) | len(clears) << 4, 8
-        for ranks, n in (sets, zeros), (clears, x0):
-            for rank in ranks:
-                bits, have = bits | rank << have, have + (n - 1).bit_length()
-        return bits.to_bytes(-(-have // 8), "little")
-    sections = write_section(zeros, sets) + write_section(x0, clears)
+    a, b = len(sets), len(clears)
+    body = bytes([min(a, 15) | min(b, 15) << 4]) + b"".join(uvarint(n - 15) for n in (a, b) if n >= 15)
+    body += write_pair(base["bits"] - len(before), sets, len(before), clears)
     if form == "bare":
-        return uvarint(len(sets)) + uvarint(len(clears)) + sections
-    data = write_header(dict(target, kind=KINDS.index(form)), after) + uvarint(target["sequence"] - base["sequence"])
-    data += base["state"].to_bytes(8, "little") + uvarint(x0)
-    if form == "delta":
-        return sealed(data + uvarint(len(sets)) + sections)
-    return sealed(data + uvarint(len(sets) + len(clears)) + write_section(base["bits"], sorted(held ^ wanted)))
+        return body
+    step = uvarint(target["sequence"] - base["sequence"]) + base["state"].to_bytes(8, "little")
+    return sealed(write_header(dict(target, kind=2), after) + step + body)
 
-FIELDS = "scheme", "hashes", "tag", "bits", "epoch", "sequence", "state", "keys", "extra"
+FIELDS = "scheme", "hashes", "profile", "tag", "bits", "epoch", "sequence", "state", "keys", "extra"
 
 def answer(what, *args):
     binary = lambda i: bytes.fromhex(args[i].strip("-"))
@@ -596,12 +563,12 @@ def answer(what, *args):
     if what == "apply":
         return whole(*decode(binary(0), decode(binary(1))))
     if what == "write":
-        h = dict(zip(FIELDS, map(int, args[1:10])), kind=KINDS.index(args[0]))
-        return write(h, listed(10)).hex()
+        h = dict(zip(FIELDS, map(int, args[1:11])), kind=KINDS.index(args[0]))
+        return write(h, listed(11)).hex()
     if what == "diff":
         return write_delta(args[0], *decode(binary(1)), *decode(binary(2))).hex()
-    if what in ("bare", "packed"):
-        return some({"bare": bare, "packed": packed}[what](binary(0), *decode(binary(1))))
+    if what == "bare":
+        return some(changes(Reader(binary(0)), *decode(binary(1))))
     if what == "ask":
         return str(int(ask(lambda at, n: binary(0)[at:at + n], int(args[1]))))
     raise Refused("corrupt", "line", 0)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"github.com/summarycache/summarycache/digest"
 	"github.com/summarycache/summarycache/gossip"
 	"github.com/summarycache/summarycache/gossip/httpcache"
 	"github.com/summarycache/summarycache/gossip/httpcache/memstore"
@@ -33,7 +34,7 @@ func (*Handler) CaddyModule() caddy.ModuleInfo {
 
 func (h *Handler) Provision(ctx caddy.Context) error {
 	c, _, err := caches.LoadOrNew(h.Name, func() (caddy.Destructor, error) {
-		return newCache(cmp.Or(h.Bytes, 256<<20), gossip.Config{Name: h.Name, Bind: h.Gossip, Service: h.Service, Join: h.Join, Objects: 10_000,
+		return newCache(cmp.Or(h.Bytes, 256<<20), gossip.Config{Name: h.Name, Bind: h.Gossip, Service: h.Service, Join: h.Join, Objects: 10_000, Profile: digest.HTTP,
 			Secret: []byte(caddy.NewReplacer().ReplaceAll(h.Secret, "")), Logger: ctx.Slogger()})
 	})
 	if err == nil {

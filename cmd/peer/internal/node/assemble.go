@@ -28,7 +28,7 @@ import (
 // acquire opens files, ports and the store. It reports the errors of the last three parts together.
 func (n *Node) acquire(o Options) error {
 	var err error
-	if n.holdings, err = gossip.PlanHoldings(n.config().Objects, n.config().FalsePositives, n.config().Secret); err != nil {
+	if n.holdings, err = gossip.PlanHoldings(n.config().Objects, n.config().FalsePositives, digest.HTTP, n.config().Secret); err != nil {
 		return err
 	}
 	if err := n.trace(); err != nil {

@@ -91,7 +91,7 @@ func TestWhy(t *testing.T) {
 			t.Errorf("Why of what nobody has = %q", e.Text)
 		}
 		b, err := v.nodes[0].Digest("p1")
-		f, err2 := digest.DecodeFilter(b, digest.Limits{})
+		f, err2 := digest.DecodeFilter(b, digest.Limits{Profile: digest.HTTP})
 		if err != nil || err2 != nil || f.Keys() != 1 {
 			t.Errorf("Digest = %v, %v, %v", f, err, err2)
 		}

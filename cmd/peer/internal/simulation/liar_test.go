@@ -123,7 +123,7 @@ func (l *liar) claims() (*gossip.Holdings, error) {
 		}
 		return gossip.NewHoldings(all), nil
 	}
-	h, err := gossip.PlanHoldings(200, 0.01, l.w.secret())
+	h, err := gossip.PlanHoldings(200, 0.01, digest.HTTP, l.w.secret())
 	if err != nil {
 		return nil, err
 	}

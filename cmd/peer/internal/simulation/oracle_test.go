@@ -367,7 +367,7 @@ func (w *world) digests() (wrong []string) {
 		}
 		s := n.Status()
 		own, err := n.Digest("")
-		f, err2 := digest.DecodeFilter(own, digest.Limits{})
+		f, err2 := digest.DecodeFilter(own, digest.Limits{Profile: digest.HTTP})
 		if err := errors.Join(err, err2); err != nil {
 			bad("p%d: %v", p.index, err)
 			continue
