@@ -28,7 +28,6 @@ type grammar struct {
 	Purge    purgeCommand    `cmd:"" help:"Remove a URL from the store of a running peer, or of all peers."`
 	Inspect  inspectCommand  `cmd:"" help:"Decode a digest from a file or a running peer."`
 	Plan     planCommand     `cmd:"" help:"Compute a cluster's digest settings and their cost."`
-	Replay   replayCommand   `cmd:"" help:"Send a request trace to a running cluster and show how it was answered."`
 	Validate validateCommand `cmd:"" help:"Check the configuration that run would use, and show it."`
 	Version  versionCommand  `cmd:"" help:"Print the build."`
 

@@ -92,7 +92,7 @@ var layers = []struct {
 
 	{dir: "cmd/peer/internal/table"},
 	{dir: "cmd/peer/internal/origin", imports: "net github.com/cespare/xxhash/v2"},
-	{dir: "cmd/peer/internal/replay", imports: "net cmd/peer/internal/origin cmd/peer/internal/table sim/workload " +
+	{dir: "cmd/peer/internal/replay", imports: "net cmd/peer/internal/origin sim/workload " +
 		"gossip/rfc9111"},
 	{dir: "cmd/peer/internal/config", imports: "net gossip gossip/invalidation cmd/peer/internal/canonical cmd/peer/internal/coding cmd/peer/internal/peertls cmd/peer/internal/proxy cmd/peer/internal/rules golang.org/x/net/http/httpguts github.com/alecthomas/kong github.com/goccy/go-yaml github.com/goccy/go-yaml/ast " +
 		"github.com/goccy/go-yaml/parser github.com/goccy/go-yaml/token"},
@@ -109,7 +109,7 @@ var layers = []struct {
 	{dir: "cmd/peer/internal/demo", imports: "net cmd/peer/internal/admin cmd/peer/internal/config cmd/peer/internal/node " +
 		"cmd/peer/internal/origin cmd/peer/internal/replay cmd/peer/internal/table sim/workload gossip/exchange gossip/httpcache gossip/rfc9111"},
 	{dir: "cmd/peer", imports: "net digest github.com/alecthomas/kong github.com/alecthomas/mango-kong github.com/jotaen/kong-completion cmd/peer/internal/admin gossip/httpcache/budget cmd/peer/internal/config " +
-		"cmd/peer/internal/demo cmd/peer/internal/node cmd/peer/internal/replay cmd/peer/internal/sd gossip/httpcache/diskstore cmd/peer/internal/table " +
+		"cmd/peer/internal/demo cmd/peer/internal/node cmd/peer/internal/sd gossip/httpcache/diskstore cmd/peer/internal/table " +
 		"sim/workload"},
 
 	// Requests for demo, replay and the simulator.

@@ -65,7 +65,7 @@ func Run(ctx context.Context, o Options) (result *Result, err error) {
 	for _, p := range a.Peers {
 		peers = append(peers, p.Listen)
 	}
-	send := replay.Options{Trace: o.Trace, Peers: peers, Rate: o.Rate, Seed: o.Seed, Check: true, Progress: func(all replay.Counts) { c.seen.Store(&all) }}
+	send := replay.Options{Trace: o.Trace, Peers: peers, Rate: o.Rate, Seed: o.Seed, Progress: func(all replay.Counts) { c.seen.Store(&all) }}
 	if o.Forward {
 		send.Base, _ = url.Parse(c.base)
 	}

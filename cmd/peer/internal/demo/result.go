@@ -98,7 +98,7 @@ func (c *cluster) result(o Options, seen *replay.Result) *Result {
 	for i, n := range c.nodes {
 		s := n.Status()
 		statuses = append(statuses, s)
-		row := c.row(i, s, seen.Peers[i].Counts)
+		row := c.row(i, s, seen.Peers[i])
 		r.Peers = append(r.Peers, row)
 		r.Total.add(row)
 		r.LagMean += s.Exchange.LagMean / float64(len(c.nodes))

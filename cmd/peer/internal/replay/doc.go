@@ -1,5 +1,5 @@
 // Package replay sends a request trace to running caches and reports what clients see: where each
-// answer came from, by its Cache-Status, how long it took, and which requests failed.
+// answer came from, by its Cache-Status, and which requests failed.
 //
 // Start from [Run].
 package replay

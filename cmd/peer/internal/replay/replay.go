@@ -3,7 +3,6 @@ package replay
 import (
 	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"sync"
@@ -20,25 +19,22 @@ type Options struct {
 	// Base is the origin of the trace's targets, for peers that are forward proxies;
 	// nil = the peers are reverse proxies.
 	Base    *url.URL
-	Rate    float64 // requests a second in all; 0 = as fast as answers come, unless Speed is set
-	Speed   float64 // send by the trace's own times, this many times as fast; 0 = ignore them
+	Rate    float64 // requests a second in all; 0 = as fast as answers come
 	Workers int     // most requests under way at a time; 0 = 16 for each peer
 	Seed    uint64  // for assigning requests of unknown clients to peers
-	// Check compares each body with that of the demo's origin for its URL, and requires a
-	// Cache-Status. Without it a body must only be complete.
-	Check bool
 	// Progress, if not nil, is called after each request, one call at a time, with the
 	// counts of all peers so far.
 	Progress func(Counts)
 }
 
-// Run sends the trace until its end or that of ctx. Failed requests are counted in the result.
+// Run sends the trace until its end or that of ctx. An answer fails without a Cache-Status, or if its body is
+// not that of the demo's origin for its URL. Failed requests are counted in the result.
 // Requests that the end of ctx interrupts are not counted, and Run then returns the error of ctx.
 func Run(ctx context.Context, o Options) (*Result, error) {
 	if o.Workers == 0 {
 		o.Workers = 16 * len(o.Peers)
 	}
-	p := &player{o: o, peer: o.Trace.Assign(len(o.Peers), o.Seed), ways: make([]Way, len(o.Trace.Requests)), tallies: make([]tally, len(o.Peers)), began: time.Now()}
+	p := &player{o: o, peer: o.Trace.Assign(len(o.Peers), o.Seed), ways: make([]Way, len(o.Trace.Requests)), peers: make([]Counts, len(o.Peers)), began: time.Now()}
 	for _, addr := range o.Peers {
 		t := &http.Transport{MaxIdleConnsPerHost: o.Workers, DisableCompression: true}
 		if o.Base != nil {
@@ -60,7 +56,11 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	p.feed(ctx, jobs)
 	close(jobs)
 	all.Wait()
-	return p.result(time.Since(p.began)), ctx.Err()
+	r := &Result{Seconds: time.Since(p.began).Seconds(), Peers: p.peers, Total: p.total, Ways: p.ways}
+	if p.first != nil {
+		r.FirstError = p.first.Error()
+	}
+	return r, ctx.Err()
 }
 
 // A player is the state of one Run.
@@ -70,11 +70,11 @@ type player struct {
 	clients []*http.Transport
 	began   time.Time
 
-	mu      sync.Mutex
-	ways    []Way   // of each request that was answered
-	tallies []tally // by peer
-	total   Counts
-	first   error
+	mu    sync.Mutex
+	ways  []Way // of each request that was answered
+	peers []Counts
+	total Counts
+	first error
 }
 
 // feed sends the number of each request to jobs when it is due, until all are sent or ctx ends. If it
@@ -99,38 +99,30 @@ func (p *player) feed(ctx context.Context, jobs chan<- int) {
 
 // due returns when the i-th request is due, counted from the beginning.
 func (p *player) due(i int) time.Duration {
-	seconds := 0.0
-	switch {
-	case p.o.Speed > 0:
-		seconds = (p.o.Trace.Requests[i].Seconds - p.o.Trace.Requests[0].Seconds) / p.o.Speed
-	case p.o.Rate > 0:
-		seconds = float64(i) / p.o.Rate
+	if p.o.Rate <= 0 {
+		return 0
 	}
-	return time.Duration(min(seconds, 1e9) * float64(time.Second))
+	return time.Duration(min(float64(i)/p.o.Rate, 1e9) * float64(time.Second))
 }
 
 func (p *player) request(ctx context.Context, i int, buf []byte) {
-	began := time.Now()
 	way, n, err := p.send(ctx, i, buf)
 	if err != nil && ctx.Err() != nil {
 		return
 	}
-	took := time.Since(began)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	t := &p.tallies[p.peer[i]]
 	c := Counts{Requests: 1, Bytes: n}
 	if err == nil {
 		*c.of(way) = 1
 		p.ways[i] = way
-		t.took = append(t.took, took)
 	} else {
 		c.Failed = 1
 		if p.first == nil {
 			p.first = fmt.Errorf("request %d: %w", i+1, err)
 		}
 	}
-	t.Add(c)
+	p.peers[p.peer[i]].Add(c)
 	p.total.Add(c)
 	if p.o.Progress != nil {
 		p.o.Progress(p.total)
@@ -154,10 +146,6 @@ func (p *player) send(ctx context.Context, i int, buf []byte) (way Way, n int64,
 		return 0, 0, fmt.Errorf("GET %s: %s (Cache-Status %q)", target, resp.Status, resp.Header.Get("Cache-Status"))
 	}
 	way = wayOf(resp.Header)
-	if !p.o.Check {
-		n, err = io.CopyBuffer(struct{ io.Writer }{io.Discard}, resp.Body, buf)
-		return way, n, err
-	}
 	if resp.StatusCode != http.StatusOK || way == Unknown {
 		return way, 0, fmt.Errorf("GET %s: %s (Cache-Status %q)", target, resp.Status, resp.Header.Get("Cache-Status"))
 	}
@@ -170,10 +158,9 @@ func (p *player) url(i int, target string) (*url.URL, error) {
 	if err != nil {
 		return nil, err
 	}
-	u := url.URL{Scheme: "http", Host: p.o.Peers[p.peer[i]]}
+	ref.Scheme, ref.Host = "http", p.o.Peers[p.peer[i]]
 	if p.o.Base != nil {
-		u = *p.o.Base
+		ref.Scheme, ref.Host = p.o.Base.Scheme, p.o.Base.Host
 	}
-	u.Path, u.RawPath, u.RawQuery, u.ForceQuery = ref.Path, ref.RawPath, ref.RawQuery, ref.ForceQuery
-	return &u, nil
+	return ref, nil
 }

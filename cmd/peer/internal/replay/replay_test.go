@@ -50,7 +50,7 @@ func TestChecksEveryAnswer(t *testing.T) {
 		"/moved": func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/right?x=1;y", http.StatusFound) },
 	})
 	var last Counts
-	o := Options{Trace: tr, Peers: []string{peer}, Workers: 1, Check: true, Progress: func(c Counts) { last = c }}
+	o := Options{Trace: tr, Peers: []string{peer}, Workers: 1, Progress: func(c Counts) { last = c }}
 	r, err := Run(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
@@ -64,7 +64,7 @@ func TestKeepsPaceAndDeal(t *testing.T) {
 	tr := workload.Synthetic(workload.Model{Requests: 100, Objects: 5, Seed: 1})
 	peers := []string{fakePeer(t, tr.Sizes, nil), fakePeer(t, tr.Sizes, nil), fakePeer(t, tr.Sizes, nil)}
 	began := time.Now()
-	r, err := Run(t.Context(), Options{Trace: tr, Peers: peers, Workers: 4, Rate: 400, Seed: 9, Check: true})
+	r, err := Run(t.Context(), Options{Trace: tr, Peers: peers, Workers: 4, Rate: 400, Seed: 9})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func TestStops(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	peer := fakePeer(t, tr.Sizes, nil)
 	time.AfterFunc(50*time.Millisecond, cancel)
-	r, err := Run(ctx, Options{Trace: tr, Peers: []string{peer}, Workers: 2, Rate: 1000, Check: true})
+	r, err := Run(ctx, Options{Trace: tr, Peers: []string{peer}, Workers: 2, Rate: 1000})
 	if err != context.Canceled {
 		t.Errorf("Run = %v, want context.Canceled", err)
 	}

@@ -1,14 +1,9 @@
 package replay
 
 import (
-	"fmt"
 	"net/http"
-	"slices"
-	"time"
 
 	"github.com/summarycache/summarycache/gossip/rfc9111"
-
-	"github.com/summarycache/summarycache/cmd/peer/internal/table"
 )
 
 // A Way is where an answer came from, by its Cache-Status.
@@ -65,73 +60,11 @@ func (c *Counts) Add(o Counts) {
 	}
 }
 
-// A tally has the counts of one peer, and the durations of its answers.
-type tally struct {
-	Counts
-	took []time.Duration
-}
-
-// Row describes the answers of one peer, or of all.
-type Row struct {
-	Peer string `json:"peer"`
-	Counts
-	P50 float64 `json:"p50_seconds"` // from sending the request to the end of its answer
-	P99 float64 `json:"p99_seconds"`
-}
-
 // Result describes all answers.
 type Result struct {
-	Trace      string  `json:"trace"`
-	Seconds    float64 `json:"seconds"`
-	Peers      []Row   `json:"peers"`
-	Total      Row     `json:"total"`
-	FirstError string  `json:"first_error"` // "" = none
-	Ways       []Way   `json:"-"`           // of each request; Unknown for one without an answer
+	Seconds    float64
+	Peers      []Counts // of each peer
+	Total      Counts
+	FirstError string // "" = none
+	Ways       []Way  // of each request; Unknown for one without an answer
 }
-
-func (p *player) result(elapsed time.Duration) *Result {
-	r := &Result{Trace: p.o.Trace.Name, Seconds: elapsed.Seconds(), Ways: p.ways}
-	all := tally{Counts: p.total}
-	for i := range p.tallies {
-		t := &p.tallies[i]
-		r.Peers = append(r.Peers, t.row(p.o.Peers[i]))
-		all.took = append(all.took, t.took...)
-	}
-	r.Total = all.row("total")
-	if p.first != nil {
-		r.FirstError = p.first.Error()
-	}
-	return r
-}
-
-func (t *tally) row(name string) Row {
-	slices.Sort(t.took)
-	at := func(share float64) float64 {
-		if len(t.took) == 0 {
-			return 0
-		}
-		return t.took[min(int(share*float64(len(t.took))), len(t.took)-1)].Seconds()
-	}
-	return Row{Peer: name, Counts: t.Counts, P50: at(0.5), P99: at(0.99)}
-}
-
-// Text returns r as text.
-func Text(r *Result) string {
-	rate := 0.0
-	if r.Seconds > 0 {
-		rate = float64(r.Total.Requests) / r.Seconds
-	}
-	t := table.New("PEER", ">REQUESTS", ">LOCAL", ">SIBLING", ">SHARED", ">ORIGIN", ">UNKNOWN", ">FAILED", ">BYTES", ">P50", ">P99")
-	row := func(x Row) {
-		t.Row(x.Peer, table.Count(x.Requests), table.Count(x.Local), table.Count(x.Sibling), table.Count(x.Shared), table.Count(x.Origin),
-			table.Count(x.Unknown), table.Count(x.Failed), table.Bytes(x.Bytes), millis(x.P50), millis(x.P99))
-	}
-	for _, x := range r.Peers {
-		row(x)
-	}
-	t.Rule()
-	row(r.Total)
-	return fmt.Sprintf("%s: %s in %.1f s, %.0f a second\n\n", r.Trace, table.Of(r.Total.Requests, "request"), r.Seconds, rate) + t.Text("")
-}
-
-func millis(seconds float64) string { return fmt.Sprintf("%.2f ms", 1000*seconds) }

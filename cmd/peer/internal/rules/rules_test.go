@@ -373,3 +373,35 @@ func TestFailsOver(t *testing.T) {
 		}
 	}
 }
+
+// Rules that do not match cost a request no memory.
+func TestRulesAllocateNothing(t *testing.T) {
+	if n := testing.AllocsPerRun(100, unmatched(t)); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func BenchmarkUnmatchedRules(b *testing.B) {
+	f := unmatched(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		f()
+	}
+}
+
+// unmatched decides about a request that no rule of each kind is for.
+func unmatched(t testing.TB) func() {
+	other := []string{"/other/*"}
+	set := Set{
+		{Name: "1", Paths: other, Deny: is(true)}, {Name: "2", Paths: other, Redirect: &Target{Text: "/x"}}, {Name: "3", Paths: other, Rewrite: &Target{Text: "/x"}},
+		{Name: "4", Paths: other, Rate: &Rate{1, time.Second}}, {Name: "5", Paths: other, MaxBody: is(int64(1))}, {Name: "6", Scheme: "https", RequestHeader: []Field{{"X-A", "1", 0}}},
+		{Name: "7", Sites: []string{"b.test"}, ResponseHeader: []Field{{"X-A", "1", 0}}}, {Name: "8", Statuses: []Range{{500, 599}}, Failover: is(true)},
+	}
+	r := httptest.NewRequest("GET", "http://a.test/page/x.html?q=1", nil)
+	ok := &http.Response{StatusCode: 200, Header: http.Header{}}
+	return func() {
+		if out, e := set.Request(r, false, nil); out != r || e != (Effect{}) || set.Rewritten(r) != nil || set.FailsOver(r, ok) {
+			t.Fatalf("%+v", e)
+		}
+	}
+}
