@@ -57,20 +57,6 @@ func audit(t *testing.T, x *Index, filters loop) {
 		}
 	}
 	auditTable(t, &x.table, want)
-	for _, g := range x.groups {
-		for column, e := range g.members {
-			if e == nil {
-				continue
-			}
-			f := filters[e.name]
-			set := positionsOf(f)
-			for p := range f.Geometry().Bits {
-				if got := g.words[(p*uint64(g.width)+uint64(column))/64]>>((p*uint64(g.width)+uint64(column))%64)&1 != 0; got != set[p] {
-					t.Fatalf("rows of %s: position %d is %v", e.name, p, got)
-				}
-			}
-		}
-	}
 }
 
 // A code is the entry for a position of a place in a line of a segment.

@@ -7,8 +7,8 @@
 // Index keeps a reference to the last filter of each peer, and no slice of the caller's.
 //
 // Sparse filters share a table in which all entries for a key are in one cache line. A key held costs
-// about three bytes, less if many peers hold the same. Dense filters of equal geometry share rows of
-// bits, one bit for each peer. Only dense filters of rare geometries are looked up one by one.
+// about three bytes, less if many peers hold the same. Filters that are denser than their positions'
+// entries would be are looked up one by one.
 //
 // Terms inside the package: each peer has a place, a number that another peer may get later. The table
 // consists of segments, and a segment of lines. In a line, a code stands for a position of a peer's

@@ -19,16 +19,14 @@ type Index struct {
 	view  atomic.Pointer[view] // with which lookups begin; replaced as a whole
 	table table
 
-	whole     sync.Mutex // before write: held by updates that let go of write in between
-	write     sync.Mutex // guards what follows, and the table
-	peers     map[string]*indexed
-	order     []*indexed // best first
-	groups    map[family]*rows
-	separates map[family]int // how many are looked up one by one
-	places    uint32         // ever used
-	held      int            // bytes of the filters that are looked up one by one
-	limit     int            // bytes; 0 for none
-	buffer    []uint64
+	whole  sync.Mutex // before write: held by updates that let go of write in between
+	write  sync.Mutex // guards what follows, and the table
+	peers  map[string]*indexed
+	order  []*indexed // best first
+	places uint32     // ever used
+	held   int        // bytes of the filters that are looked up one by one
+	limit  int        // bytes; 0 for none
+	buffer []uint64
 
 	scratch sync.Pool // of *batch
 }
@@ -42,9 +40,7 @@ type Match struct {
 // New returns an empty index.
 func New() *Index {
 	x := &Index{
-		peers:     make(map[string]*indexed),
-		groups:    make(map[family]*rows),
-		separates: make(map[family]int),
+		peers: make(map[string]*indexed),
 	}
 	x.table.init()
 	x.publish()
@@ -158,11 +154,7 @@ func (x *Index) MemoryBytes() int {
 
 func (x *Index) bytes() int {
 	const perPeer = 320 // the struct, its name, its places in the map and in views
-	n := x.table.bytes() + x.held + perPeer*len(x.peers) + 8*cap(x.buffer)
-	for _, g := range x.groups {
-		n += g.bytes()
-	}
-	return n
+	return x.table.bytes() + x.held + perPeer*len(x.peers) + 8*cap(x.buffer)
 }
 
 // reserve forgets the peer and returns an error if need more bytes would exceed the limit.
@@ -224,5 +216,5 @@ func (x *Index) set(peer string, d *digest.Delta, f *digest.Filter) error {
 		x.abandon(old)
 	}
 	x.table.sweepSome(int(f.Ones()))
-	return x.gather(e)
+	return nil
 }

@@ -149,7 +149,7 @@ func TestMemoryBytes(t *testing.T) {
 	}
 	for name, g := range map[string]digest.Geometry{
 		"table": {Bits: 1 << 30, Hashes: 1},
-		"rows":  {Bits: 100_000, Hashes: 5},
+		"few":   {Bits: 1 << 24, Hashes: 2},
 	} {
 		var filters []*digest.Filter
 		for i := range 40 {

@@ -37,9 +37,6 @@ func (x *Index) collect(v *view, k digest.Key, l keyLine, found, part []uint64) 
 	if len(v.deeper) > 0 {
 		x.collectDeeper(v, k, found, part[:len(found)])
 	}
-	for i := range v.rows {
-		v.rows[i].collect(k, found)
-	}
 	for _, e := range v.separate {
 		if e.filter.Load().MayContain(k) {
 			found[e.place/64] |= 1 << (e.place % 64)

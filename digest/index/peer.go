@@ -21,7 +21,6 @@ type indexed struct {
 
 	// The writer's:
 	ranked float64 // the rate that determines its rank
-	column int     // if in rows
 	// spoiled: a change of the peer failed in the middle.
 	spoiled bool
 }
@@ -31,7 +30,6 @@ type layout uint8
 
 const (
 	inTable  layout = iota
-	inRows          // beside other peers of the same family
 	separate        // only in its filter
 )
 
@@ -53,10 +51,6 @@ func (e *indexed) match() Match {
 	return Match{Peer: e.name, FalsePositiveRate: math.Float64frombits(e.rate.Load())}
 }
 
-// rowsFrom is the least number of dense filters of one geometry that share rows. Fewer are looked up
-// one by one, which takes no further memory.
-const rowsFrom = 4
-
 // layoutFor returns the layout for f, given the present state of the peer, or nil. To avoid moves, the
 // peer keeps its layout unless that takes more than twice the memory.
 func (x *Index) layoutFor(f *digest.Filter, now *indexed) layout {
@@ -76,26 +70,13 @@ func (x *Index) layoutFor(f *digest.Filter, now *indexed) layout {
 			return inTable
 		}
 	}
-	others := x.separates[key]
-	if now != nil && now.layout == separate && now.key == key {
-		others--
-	}
-	if x.groups[key] != nil || others+1 >= rowsFrom {
-		return inRows
-	}
 	return separate
 }
 
 // needOf estimates the memory for f in bytes.
 func (x *Index) needOf(f *digest.Filter, to layout) uint64 {
-	switch to {
-	case inTable:
+	if to == inTable {
 		return 4 * f.Ones()
-	case inRows:
-		if g := x.groups[keyOf(f.Geometry())]; g != nil {
-			return uint64(g.nextBytes())
-		}
-		return f.Geometry().Bits
 	}
 	return uint64(f.MemoryBytes())
 }
@@ -115,8 +96,7 @@ func (x *Index) takePlace() uint32 {
 // settle stores the positions of a peer that no view has yet.
 func (x *Index) settle(e *indexed, f *digest.Filter) {
 	e.store(f)
-	switch e.layout {
-	case inTable:
+	if e.layout == inTable {
 		x.table.admit(e.place, e.key.bits, f.Ones())
 		if x.table.load(e.place, e.key.bits, f) == nil {
 			return
@@ -125,19 +105,8 @@ func (x *Index) settle(e *indexed, f *digest.Filter) {
 		x.table.remove(e.place, int(f.Ones()))
 		e.place = x.takePlace()
 		e.layout = separate
-		fallthrough
-	case separate:
-		x.held += f.MemoryBytes()
-		x.separates[e.key]++
-	case inRows:
-		g := x.groups[e.key]
-		if g == nil {
-			g = newRows(f.Geometry())
-			x.groups[e.key] = g
-		}
-		e.column = g.admit(e)
-		g.fill(e.column, f)
 	}
+	x.held += f.MemoryBytes()
 }
 
 // change changes a peer from its last filter to f in its present layout, by d if that is not nil. It
@@ -156,12 +125,6 @@ func (x *Index) change(e *indexed, d *digest.Delta, f *digest.Filter) bool {
 			d == nil && x.table.replace(e.place, e.key.bits, e.filter.Load(), f) != nil {
 			e.spoiled = true
 			return false
-		}
-	case inRows:
-		if g := x.groups[e.key]; d != nil {
-			g.flip(e.column, flips)
-		} else {
-			g.fill(e.column, f)
 		}
 	case separate:
 		x.held += f.MemoryBytes() - e.filter.Load().MemoryBytes()
@@ -211,36 +174,10 @@ func (x *Index) forget(e *indexed) {
 // abandon frees the memory of a peer that is no longer in the view.
 func (x *Index) abandon(e *indexed) {
 	f := e.filter.Load()
-	switch e.layout {
-	case inTable:
+	if e.layout == inTable {
 		x.table.remove(e.place, int(f.Ones()))
 		return
-	case inRows:
-		g := x.groups[e.key]
-		g.members[e.column] = nil
-		if g.empty() {
-			delete(x.groups, e.key)
-		}
-	case separate:
-		x.held -= f.MemoryBytes()
-		if x.separates[e.key]--; x.separates[e.key] == 0 {
-			delete(x.separates, e.key)
-		}
 	}
+	x.held -= f.MemoryBytes()
 	x.table.freePlaces = append(x.table.freePlaces, e.place)
-}
-
-// gather moves the separate peers of e's family into the rows that were created for e.
-func (x *Index) gather(e *indexed) error {
-	if e.layout != inRows || x.separates[e.key] == 0 {
-		return nil
-	}
-	for _, o := range slices.Clone(x.order) {
-		if o.layout == separate && o.key == e.key {
-			if err := x.set(o.name, nil, o.filter.Load()); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }

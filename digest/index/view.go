@@ -10,7 +10,6 @@ type view struct {
 	ranks   []uint32   // by place, as many as present has bits: index in order
 	// deeper[i] is the set of places of the peers in the table with more than i+1 hashes.
 	deeper   [][]uint64
-	rows     []rowSet
 	separate []*indexed
 }
 
@@ -35,9 +34,6 @@ func (x *Index) publish() {
 		case inTable:
 			v.deepen(e)
 		}
-	}
-	for _, g := range x.groups {
-		v.rows = append(v.rows, g.set())
 	}
 	x.view.Store(v)
 }

@@ -127,7 +127,6 @@ type lookupWay struct {
 func lookupWays() []*lookupWay {
 	return []*lookupWay{
 		{name: "index", geometry: sparse, index: index.New()},
-		{name: "index, rows", geometry: denseFor, index: index.New()},
 		{name: "loop, sorted sets", geometry: sparse},
 		{name: "loop, bitmaps", geometry: denseFor},
 	}
