@@ -34,8 +34,14 @@ type Index struct {
 // A Match is a peer whose filter has the key.
 type Match struct {
 	Peer              string
+	Part              string  // of a peer with several filters: see [Part]
 	FalsePositiveRate float64 // probability that the peer's filter has a key that the peer does not hold, 0 to 1
 }
+
+// Part returns a name for one of several filters of a peer, such as those of its memory and its disk, or
+// of a shard. It stands for the peer in [Index.Set], [Index.Apply] and [Index.Delete]. Each part that has a
+// key is a match; [Index.Prefixes] takes the parts of a peer together.
+func Part(peer, part string) string { return peer + "\x00" + part }
 
 // New returns an empty index.
 func New() *Index {

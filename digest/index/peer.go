@@ -48,7 +48,8 @@ func keyOf(g digest.Geometry) family {
 }
 
 func (e *indexed) match() Match {
-	return Match{Peer: e.name, FalsePositiveRate: math.Float64frombits(e.rate.Load())}
+	peer, part, _ := strings.Cut(e.name, "\x00")
+	return Match{Peer: peer, Part: part, FalsePositiveRate: math.Float64frombits(e.rate.Load())}
 }
 
 // layoutFor returns the layout for f, given the present state of the peer, or nil. To avoid moves, the

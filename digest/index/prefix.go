@@ -18,7 +18,8 @@ type Prefix struct {
 // Prefixes appends to dst, for each peer, how many keys it has from the beginning of a chain: a peer
 // with a key of a chain has all keys before it. Inference engines make such keys for the blocks of a
 // prompt, each from all tokens so far. The longest prefixes come first; equal ones are in the order of
-// [Index.Lookup]. Peers without the first key are left out.
+// [Index.Lookup]. Peers without the first key are left out. A peer with several filters has a key if any
+// of them has it; its false-positive rate is that of the best.
 //
 // It looks up few of the keys, in proportion to the logarithm of the length and to the number of
 // different lengths. So a result is never shorter than with a lookup of each key. The peer's filter
@@ -92,12 +93,12 @@ func (b *batch) searchChain(x *Index, v *view, chain []digest.Key) {
 		x.table.prefetch(chain[stretch{i, min(next, len(chain))}.middle()])
 		i = next
 	}
-	b.look(x, v, chain[0], x.table.lineOf(uint64(chain[0])))
+	b.lookPeers(x, v, chain[0], x.table.lineOf(uint64(chain[0])))
 	going := b.ranked
 	copy(going, b.found)
 	last := 0
 	for i := gallop - 1; i < len(chain) && !empty(going); i = gallop*i + gallop - 1 {
-		b.look(x, v, chain[i], x.table.lineOf(uint64(chain[i])))
+		b.lookPeers(x, v, chain[i], x.table.lineOf(uint64(chain[i])))
 		b.doubt(x, v, chain, i, going)
 		c.next.split(stretch{last, i}, going, b.found)
 		last = i
@@ -127,12 +128,12 @@ func (b *batch) narrow(x *Index, v *view, chain []digest.Key, s stretch, set []u
 	at, known := s.probe(), len(c.next.list)
 	switch {
 	case s.to-s.from > 2 || planted.Fault != "stretch-of-two" && s.to-s.from > 1:
-		b.look(x, v, chain[at], l)
+		b.lookPeers(x, v, chain[at], l)
 		b.doubt(x, v, chain, at, set)
 		c.next.split(stretch{s.from, at}, set, b.found)
 		c.next.split(stretch{at, s.to}, set, nil)
 	case at >= 0:
-		b.look(x, v, chain[at], l)
+		b.lookPeers(x, v, chain[at], l)
 		c.next.split(stretch{0, at}, set, b.found)
 		fallthrough
 	default:
@@ -157,7 +158,7 @@ func (b *batch) doubt(x *Index, v *view, chain []digest.Key, i int, set []uint64
 		return
 	}
 	copy(b.total, b.found)
-	b.look(x, v, chain[i-1], x.table.lineOf(uint64(chain[i-1])))
+	b.lookPeers(x, v, chain[i-1], x.table.lineOf(uint64(chain[i-1])))
 	for j := range b.found {
 		b.found[j] &= b.total[j]
 	}
@@ -189,6 +190,21 @@ func (b *batch) look(x *Index, v *view, k digest.Key, l keyLine) {
 	x.collect(v, k, l, b.found, b.part)
 }
 
+// lookPeers is look, but of a peer with several filters only the best one's place stands for all.
+func (b *batch) lookPeers(x *Index, v *view, k digest.Key, l keyLine) {
+	b.look(x, v, k, l)
+	for _, places := range v.parted {
+		have := false
+		for _, p := range places {
+			have = have || b.found[p/64]>>(p%64)&1 != 0
+			b.found[p/64] &^= 1 << (p % 64)
+		}
+		if have {
+			b.found[places[0]/64] |= 1 << (places[0] % 64)
+		}
+	}
+}
+
 // appendPrefixes appends the peers, those with the longest prefixes first.
 func (b *batch) appendPrefixes(dst []Prefix, v *view) []Prefix {
 	ended, n := b.chain.ended, len(b.found)
@@ -201,7 +217,11 @@ func (b *batch) appendPrefixes(dst []Prefix, v *view) []Prefix {
 		if i+1 < len(ended.list) && ended.list[i+1].from == s.from {
 			continue // of the same length
 		}
-		v.eachRanked(b.ranked, func(e *indexed) { dst = append(dst, Prefix{e.match(), s.from + 1}) })
+		v.eachRanked(b.ranked, func(e *indexed) {
+			m := e.match()
+			m.Part = ""
+			dst = append(dst, Prefix{m, s.from + 1})
+		})
 		clear(b.ranked)
 	}
 	return dst

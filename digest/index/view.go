@@ -1,6 +1,10 @@
 package index
 
-import "slices"
+import (
+	"maps"
+	"slices"
+	"strings"
+)
 
 // A view is the set of peers at one moment. A lookup uses one view, and starts again if a new view has
 // replaced it at the end. So places that the latest view does not have can be reused.
@@ -11,6 +15,7 @@ type view struct {
 	// deeper[i] is the set of places of the peers in the table with more than i+1 hashes.
 	deeper   [][]uint64
 	separate []*indexed
+	parted   [][]uint32 // the places of each peer with several filters, the best first
 }
 
 // words returns how many words a set of places takes.
@@ -25,7 +30,11 @@ func (x *Index) publish() {
 	}
 	v.present = make([]uint64, places/64)
 	v.ranks = make([]uint32, places)
+	parts := make(map[string][]uint32)
 	for rank, e := range v.order {
+		if peer, _, ok := strings.Cut(e.name, "\x00"); ok {
+			parts[peer] = append(parts[peer], e.place)
+		}
 		v.present[e.place/64] |= 1 << (e.place % 64)
 		v.ranks[e.place] = uint32(rank)
 		switch e.layout {
@@ -35,6 +44,7 @@ func (x *Index) publish() {
 			v.deepen(e)
 		}
 	}
+	v.parted = slices.Collect(maps.Values(parts))
 	x.view.Store(v)
 }
 
