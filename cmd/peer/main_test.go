@@ -10,7 +10,7 @@ import (
 )
 
 // asPeer makes the test binary run as the program, so that tests can start peers as processes.
-const asPeer = "PEER_TEST_BINARY_IS_PEER"
+const asPeer = "TEST_BINARY_IS_PEER"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asPeer) != "" {

@@ -37,6 +37,10 @@ func TestSitesRules(t *testing.T) {
 		w.Header().Set("Cache-Control", "max-age=600")
 		w.Header().Set("Server", "app")
 		w.Header().Set("Content-Type", "font/woff2")
+		if r.URL.Path == "/static/f" {
+			w.Write(make([]byte, 3<<20))
+			return
+		}
 		fmt.Fprintf(w, "%s %q %q", r.URL.RequestURI(), r.Header["X-Cache-Cluster"], r.Header["X-Debug"])
 	}))
 	defer app.Close()
@@ -69,10 +73,13 @@ func TestSitesRules(t *testing.T) {
 		}
 	}
 	for range 2 { // from the origin, and from the store
-		r, _ := ask(t, a.listen, "/static/f", "www.test", https...)
-		if h := r.Header; h.Get("Access-Control-Allow-Origin") != "*" || h.Get("Server") != "" {
+		r, body := ask(t, a.listen, "/static/f", "www.test", https...)
+		if h := r.Header; len(body) != 3<<20 || h.Get("Access-Control-Allow-Origin") != "*" || h.Get("Server") != "" {
 			t.Errorf("/static/f: %v", h)
 		}
+	}
+	if r, body := ask(t, a.listen, "/static/f", "www.test", append(https, "Range: bytes=100-2000099")...); r.StatusCode != 206 || len(body) != 2_000_000 || r.Header.Get("Access-Control-Allow-Origin") != "*" {
+		t.Errorf("a range of /static/f: %s, %d bytes, %v", r.Status, len(body), r.Header)
 	}
 	eventually(t, time.Minute, "b knows what a holds", func() bool {
 		s, err := admin.Client(b.admin).Status(t.Context())

@@ -25,11 +25,16 @@ func (a *Access) Client(remote string) bool {
 	if err != nil {
 		return false
 	}
-	ip := from.Addr().Unmap().WithZone("")
 	if len(a.Clients) == 0 {
-		return ip.IsLoopback()
+		return from.Addr().Unmap().IsLoopback()
 	}
-	return slices.ContainsFunc(a.Clients, func(p netip.Prefix) bool { return p.Contains(ip) })
+	return Within(a.Clients, from.Addr())
+}
+
+// Within reports whether an address is in one of the networks.
+func Within(networks []netip.Prefix, ip netip.Addr) bool {
+	ip = ip.Unmap().WithZone("")
+	return slices.ContainsFunc(networks, func(p netip.Prefix) bool { return p.Contains(ip) })
 }
 
 // Port reports whether a tunnel may lead to a port.

@@ -8,10 +8,11 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
-	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/conn"
 )
 
 const (
@@ -122,7 +123,7 @@ func (c *forClient) RemoteAddr() net.Addr { return c.client }
 
 func inNetworks(networks []netip.Prefix, a net.Addr) bool {
 	at, err := netip.ParseAddrPort(a.String())
-	return err == nil && slices.ContainsFunc(networks, func(p netip.Prefix) bool { return p.Contains(at.Addr().Unmap().WithZone("")) })
+	return err == nil && conn.Within(networks, at.Addr())
 }
 
 var (

@@ -54,6 +54,26 @@ func TestProxyHeader(t *testing.T) {
 	}
 }
 
+// Any bytes are a header, or an error, and what is behind them is not read.
+func FuzzProxyHeader(f *testing.F) {
+	for _, seed := range []string{"PROXY TCP4 192.0.2.1 192.0.2.2 1000 80\r\nx", "PROXY UNKNOWN\r\n", v2 + "\x21\x11\x00\x0c\xc0\x00\x02\x01\xc0\x00\x02\x02\x03\xe8\x00\x50x", v2 + "\x21\x21\xff\xff"} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		r := bytes.NewReader(b)
+		client, err := readProxyHeader(r)
+		read := b[:len(b)-r.Len()]
+		switch {
+		case err != nil && client.IsValid():
+			t.Errorf("%q: %v and %v", b, client, err)
+		case len(read) > 16+1024:
+			t.Errorf("%d bytes of %q were read", len(read), b)
+		case err == nil && !bytes.HasPrefix(read, []byte(v2)) && !bytes.HasSuffix(read, []byte("\r\n")):
+			t.Errorf("%q is no header", read)
+		}
+	})
+}
+
 // Connections of the proxies in front have their clients' addresses, those of others their own; one that
 // sends nothing keeps no other waiting, and one without a header is closed.
 func TestTerminated(t *testing.T) {

@@ -8,14 +8,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/summarycache/summarycache/cmd/peer/internal/conn"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
-
-// contains reports whether ip is in one of the networks.
-func contains(networks []netip.Prefix, ip netip.Addr) bool {
-	ip = ip.Unmap().WithZone("")
-	return slices.ContainsFunc(networks, func(p netip.Prefix) bool { return p.Contains(ip) })
-}
 
 // trusts reports whether a connection from addr, with its port, is a trusted proxy's.
 func (v *view) trusts(addr string) bool {
@@ -23,7 +18,7 @@ func (v *view) trusts(addr string) bool {
 		return false
 	}
 	at, err := netip.ParseAddrPort(addr)
-	return err == nil && contains(v.TrustedProxies, at.Addr())
+	return err == nil && conn.Within(v.TrustedProxies, at.Addr())
 }
 
 // client returns the address of r's client: that of the connection or, if that is a trusted
@@ -41,7 +36,7 @@ func (v *view) client(r *http.Request) string {
 		if err != nil {
 			return host
 		}
-		if host = hop; !contains(v.TrustedProxies, ip) {
+		if host = hop; !conn.Within(v.TrustedProxies, ip) {
 			return host
 		}
 	}

@@ -193,7 +193,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, v *view, e *Even
 	if (effect.Deliver || effect.Rate != nil) && conn.AtOnce(w) {
 		return httpcache.Result{}
 	}
-	if effect.Deliver && !lookup {
+	if effect.Deliver {
 		w, r = v.dress(w, r, asked)
 	}
 	e.target = r.URL

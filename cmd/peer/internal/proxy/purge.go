@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"strings"
 
+	"github.com/summarycache/summarycache/cmd/peer/internal/conn"
 	"github.com/summarycache/summarycache/cmd/peer/internal/table"
 	"github.com/summarycache/summarycache/gossip/httpcache"
 	"github.com/summarycache/summarycache/gossip/invalidation"
@@ -30,7 +31,7 @@ func (v *view) mayPurge(r *http.Request) (status int, why string) {
 		return http.StatusForbidden, "a PURGE through a proxy is carried out only if --trusted-proxies names that proxy"
 	case len(v.PurgeClients) == 0 && (err != nil || !from.IsLoopback()):
 		return http.StatusMethodNotAllowed, "PURGE is accepted over loopback only: other clients need --purge-client"
-	case len(v.PurgeClients) > 0 && (err != nil || !contains(v.PurgeClients, from)):
+	case len(v.PurgeClients) > 0 && (err != nil || !conn.Within(v.PurgeClients, from)):
 		return http.StatusForbidden, "--purge-client does not include your address"
 	}
 	return 0, ""

@@ -193,7 +193,7 @@ func (s Set) Request(r *http.Request, lookup bool, decided func(Decision)) (out 
 	ambiguous := canonical.Ambiguous(r.URL)
 	for i := range s {
 		rule := &s[i]
-		if rule.ResponseHeader != nil && rule.matchesRequest(r, ambiguous, false) {
+		if !lookup && rule.ResponseHeader != nil && rule.matchesRequest(r, ambiguous, false) {
 			e.Deliver = true
 		}
 		bypasses, denies := isTrue(rule.Bypass), isTrue(rule.Deny)
