@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 )
 
@@ -38,6 +39,7 @@ type Lookup struct {
 	candidates []Ranked // to be asked next
 	later      []Ranked // to be asked if the origin fails
 	coalesced  bool     // InFlight was called
+	failed     []string // siblings that did not answer
 
 	Asked, FalseHits, Errors int // so far
 }
@@ -69,14 +71,16 @@ func (c *Client) Lookup(r LookupRequest) *Lookup {
 func (l *Lookup) Left() int { return len(l.candidates) }
 
 // coalesce makes the sibling that InFlight names a candidate, if there is no other. It gets more time
-// to answer. No digest advertises the object there, so only failures count against it.
+// to answer, so one that has just failed, for this lookup or others, is not asked. No digest advertises the object
+// there, so only failures count against it.
 func (l *Lookup) coalesce(ctx context.Context) {
 	if l.req.InFlight == nil || l.coalesced || len(l.candidates) > 0 {
 		return
 	}
 	l.coalesced = true
 	fetch := l.c.originRoundTrip(l.req.URL.Host)
-	if first, ok := l.req.InFlight(ctx, fetch); ok {
+	first, ok := l.req.InFlight(ctx, fetch)
+	if r, _ := l.c.cfg.Health.look(first.Name); ok && r.free(time.Now()) && !slices.Contains(l.failed, first.Name) {
 		l.candidates = append(l.candidates, Ranked{Candidate: Candidate{Peer: first.Name, Service: first.Addr}, unlisted: true, wait: atMost(fetch)})
 	}
 }
@@ -183,6 +187,7 @@ func (l *Lookup) settle(to Ranked, o outcome, started time.Time) {
 		c.count(&n.Overtaken)
 	case timedOut, failed:
 		l.Errors++
+		l.failed = append(l.failed, to.Peer)
 		c.count(&n.Errors)
 		if o == timedOut && c.excused() {
 			c.count(&n.Excused)

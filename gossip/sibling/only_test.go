@@ -45,6 +45,32 @@ func TestInFlightAfterFalseHits(t *testing.T) {
 	})
 }
 
+// A sibling that does not answer is not asked again because it is said to fetch the object.
+func TestInFlightAfterSilence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, Config{})
+		defer w.close()
+		w.sibling(func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+		u, err := url.Parse(originURL + "/a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		in := w.client.Lookup(LookupRequest{URL: u, Header: http.Header{"Cache-Control": {"only-if-cached"}}, Identities: []string{"x"},
+			Origin: func(ctx context.Context, _ http.Header) (*http.Response, error) {
+				return w.origins.RoundTrip((&http.Request{Method: http.MethodGet, URL: u, Header: http.Header{}}).WithContext(ctx))
+			},
+			InFlight: func(context.Context, time.Duration) (Peer, bool) {
+				return Peer{w.known[0].Peer, w.known[0].Service}, true
+			}})
+		begun := time.Now()
+		a, err := in.Next(t.Context(), nil)
+		if err != nil || a.Peer != "" || time.Since(begun) > defaultTimeout+time.Second/10 {
+			t.Fatalf("Next = %v, %v after %v, want the origin's answer after one wait", a, err, time.Since(begun))
+		}
+		a.Body.Close()
+	})
+}
+
 func TestOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, Config{})

@@ -122,6 +122,11 @@ func (r *record) available(life uint64, now time.Time) bool {
 		}
 		r.life = life
 	}
+	return r.free(now)
+}
+
+// free reports whether the sibling is neither suspended nor in quarantine.
+func (r *record) free(now time.Time) bool {
 	return !now.Before(r.suspendedUntil) && !now.Before(r.quarantinedUntil)
 }
 
