@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"strconv"
 	"sync"
 	"time"
 
@@ -152,6 +153,10 @@ func (c *Cache) relayHeader(w http.ResponseWriter, a *answer, st rfc9111.Status)
 	h := w.Header()
 	for name, lines := range a.header {
 		h[name] = lines
+	}
+	if h["Age"] != nil { // it comes from a cache, and both the header and the first byte may have been long on their way
+		now := newEntry(a.response(), a.received, nil)
+		h["Age"] = []string{strconv.FormatInt(int64(now.age(c.now())/time.Second), 10)}
 	}
 	if in, ok := w.(*inside); ok {
 		in.st, in.via, in.given = st, a.via, a.given
