@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/netip"
 	"strings"
@@ -44,7 +45,8 @@ func (n *Node) acquire(o Options) error {
 	n.roster = &roster{members: func() []gossip.Member { return n.gossip.Members() }, secure: n.config().PeerTLS != nil, log: n.log}
 	n.control = control.New(n.config().Name, n.secrets, n.roster.member)
 	n.siblings, n.invalidator = &locator{}, &invalidator{}
-	if err := errors.Join(n.listen(o), n.openStore(o), n.openGossip(o)); err != nil {
+	err = errors.Join(n.listen(o), n.openStore(o))
+	if err := errors.Join(err, n.openGossip(o, err == nil)); err != nil {
 		return err
 	}
 	n.siblings.Locator, n.health.OnFailure = n.gossip, n.gossip.Doubt
@@ -125,8 +127,13 @@ func (n *Node) openStore(o Options) (err error) {
 	return nil
 }
 
-func (n *Node) openGossip(o Options) (err error) {
-	n.gossip, err = gossip.New(n.gossipConfig(o))
+// openGossip opens the port for gossip. If it does not stay open, the log has nothing of it.
+func (n *Node) openGossip(o Options, stays bool) (err error) {
+	c := n.gossipConfig(o)
+	if !stays {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	n.gossip, err = gossip.New(c)
 	if errors.Is(err, gossip.ErrStateFile) {
 		return fmt.Errorf("--digests %s: %w", n.config().Digests, err)
 	}

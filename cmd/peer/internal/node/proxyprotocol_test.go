@@ -82,8 +82,8 @@ func TestTerminated(t *testing.T) {
 		t.Fatal(err)
 	}
 	networks := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
-	var log bytes.Buffer
-	l := newTerminated(below, func() []netip.Prefix { return networks }, slog.New(slog.NewTextHandler(&log, nil)))
+	lines := make(chan string, 9)
+	l := newTerminated(below, func() []netip.Prefix { return networks }, slog.New(slog.NewTextHandler(lineWriter(lines), nil)))
 	dial := func(text string) net.Conn {
 		t.Helper()
 		c, err := net.Dial("tcp", l.Addr().String())
@@ -131,7 +131,11 @@ func TestTerminated(t *testing.T) {
 	if _, err := l.Accept(); err == nil {
 		t.Error("a closed listener accepts")
 	}
-	if !strings.Contains(log.String(), "no valid PROXY header") {
-		t.Errorf("the log: %s", log.String())
+	if line := <-lines; !strings.Contains(line, "no valid PROXY header") {
+		t.Errorf("the log: %s", line)
 	}
 }
+
+type lineWriter chan<- string
+
+func (w lineWriter) Write(p []byte) (int, error) { w <- string(p); return len(p), nil }
