@@ -3,6 +3,7 @@ package proxy
 import (
 	"bytes"
 	"context"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -67,6 +68,8 @@ func (l *lossy) Write(p []byte) (int, error) {
 	return l.Conn.Write(p)
 }
 
+var long = flag.Bool("faults", false, "more requests while packets are lost")
+
 // A third of all packets between five peers is lost: no answer is cut short or wrong, and 99 of 100
 // arrive within 2 s.
 func TestLossBetweenPeers(t *testing.T) {
@@ -74,7 +77,7 @@ func TestLossBetweenPeers(t *testing.T) {
 	if testing.Short() { // with the race detector
 		requests = 200
 	}
-	if *allFaults {
+	if *long {
 		requests = 5000
 	}
 	for _, think := range []time.Duration{3 * time.Millisecond, 100 * time.Millisecond} { // with the slow origin, siblings come first

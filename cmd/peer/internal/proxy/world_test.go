@@ -13,7 +13,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"testing/synctest"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/conn"
 	"github.com/summarycache/summarycache/gossip/httpcache"
@@ -295,13 +294,6 @@ type reply struct {
 // get requests a path of the origin from a peer, with fields "Name: value".
 func (w *world) get(peer, path string, fields ...string) reply {
 	return w.do(peer, http.MethodGet, path, "", fields...)
-}
-
-// learnPace gets an object, and waits until the peer has noted the origin's pace, which is after its
-// client has the body.
-func (w *world) learnPace(peer, path string) {
-	w.get(peer, path)
-	synctest.Wait()
 }
 
 func (w *world) do(peer, method, path, body string, fields ...string) reply {

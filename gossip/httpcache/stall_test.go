@@ -1,7 +1,6 @@
-package proxy
+package httpcache
 
 import (
-	"bufio"
 	"bytes"
 	"fmt"
 	"io"
@@ -17,7 +16,7 @@ import (
 func TestStalledOrigin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := &faulty{body: content(1, 1000), fault: "stall", at: 100}
-		w := newWorld(t, false, o.serve, "a")
+		w := newCluster(t, o.serve, "a")
 		defer w.close()
 		first := make(chan time.Duration)
 		start := time.Now()
@@ -38,8 +37,8 @@ func TestStalledOrigin(t *testing.T) {
 		if took := <-first; took > 45*time.Second {
 			t.Errorf("the first waited for %v", took)
 		}
-		if n := w.peers["a"].Counters(); w.origin.count() != 2 || n.BodiesTakenOver != 1 {
-			t.Errorf("%d origin requests, %+v", w.origin.count(), n)
+		if n := w.peers["a"].BodiesTakenOver.Load(); w.origin.count() != 2 || n != 1 {
+			t.Errorf("%d origin requests, %d bodies taken over", w.origin.count(), n)
 		}
 	})
 }
@@ -50,7 +49,7 @@ func TestStalledOriginNotStored(t *testing.T) {
 	for _, method := range []string{"GET", "POST"} {
 		for fault, want := range map[string]int{"stall": http.StatusGatewayTimeout, "break": http.StatusBadGateway} {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, false, func(rw http.ResponseWriter, r *http.Request, n int) {
+				w := newCluster(t, func(rw http.ResponseWriter, r *http.Request, n int) {
 					rw.Header().Set("Cache-Control", "no-store")
 					rw.Header().Set("Content-Length", "1000")
 					rw.(http.Flusher).Flush()
@@ -75,7 +74,7 @@ func TestStalledOriginNotStored(t *testing.T) {
 func TestEventsBeginAtOnce(t *testing.T) {
 	for _, fails := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			w := newWorld(t, false, func(rw http.ResponseWriter, r *http.Request, n int) {
+			w := newCluster(t, func(rw http.ResponseWriter, r *http.Request, n int) {
 				rw.Header().Set("Content-Type", "text/event-stream")
 				rw.Header().Set("Trailer", "X-End")
 				rw.(http.Flusher).Flush()
@@ -88,14 +87,12 @@ func TestEventsBeginAtOnce(t *testing.T) {
 				rw.Header().Set("X-End", "yes")
 			}, "a")
 			defer w.close()
-			conn := w.dial("a")
-			defer conn.Close()
 			start := time.Now()
-			fmt.Fprintf(conn, "GET http://%s/x HTTP/1.1\r\nHost: %s\r\nTE: trailers\r\n\r\n", originHost, originHost)
-			resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			conn, resp, err := w.open("a", "TE: trailers")
 			if err != nil {
 				t.Fatal(err)
 			}
+			defer conn.Close()
 			took := time.Since(start)
 			if fails {
 				if resp.StatusCode != http.StatusBadGateway {
@@ -114,7 +111,7 @@ func TestEventsBeginAtOnce(t *testing.T) {
 // The first bytes of a body that must not be stored are sent before the next ones arrive.
 func TestFirstBytesNotStored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, false, func(rw http.ResponseWriter, r *http.Request, n int) {
+		w := newCluster(t, func(rw http.ResponseWriter, r *http.Request, n int) {
 			rw.Header().Set("Cache-Control", "no-store")
 			rw.Header().Set("Content-Length", "200")
 			rw.Write(content(1, 100))
@@ -123,14 +120,12 @@ func TestFirstBytesNotStored(t *testing.T) {
 			rw.Write(content(2, 100))
 		}, "a")
 		defer w.close()
-		conn := w.dial("a")
-		defer conn.Close()
 		start := time.Now()
-		fmt.Fprintf(conn, "GET http://%s/x HTTP/1.1\r\nHost: %s\r\n\r\n", originHost, originHost)
-		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		conn, resp, err := w.open("a")
 		if err != nil {
 			t.Fatal(err)
 		}
+		defer conn.Close()
 		if _, err := io.ReadFull(resp.Body, make([]byte, 100)); err != nil || time.Since(start) > time.Second {
 			t.Errorf("the first 100 bytes came after %v, %v", time.Since(start), err)
 		}
@@ -148,7 +143,7 @@ func TestStalledOriginIsNotCrowded(t *testing.T) {
 			o := &faulty{body: content(1, 1000), fault: "stall", at: 100, times: 1000}
 			var mu sync.Mutex
 			now, most := 0, 0
-			w := newWorld(t, false, func(rw http.ResponseWriter, r *http.Request, n int) {
+			w := newCluster(t, func(rw http.ResponseWriter, r *http.Request, n int) {
 				mu.Lock()
 				now++
 				most = max(most, now)
@@ -203,7 +198,7 @@ func TestBetweenBytes(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			o := &faulty{body: content(1, 1000), fault: "stall", at: 100, tag: test.tag, ranges: true, fields: test.fields}
-			w := newWorld(t, false, o.serve, "a")
+			w := newCluster(t, o.serve, "a")
 			defer w.close()
 			start := time.Now()
 			r, err := w.try("a", test.method, "/x", "")
@@ -222,7 +217,7 @@ func TestStallOfReplaced(t *testing.T) {
 	body, other := content(1, size), content(2, size)
 	for _, stalls := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			w := newWorld(t, false, func(w http.ResponseWriter, r *http.Request, n int) {
+			w := newCluster(t, func(w http.ResponseWriter, r *http.Request, n int) {
 				w.Header().Set("Cache-Control", "max-age=600")
 				w.Header().Set("Content-Length", fmt.Sprint(size))
 				w.Header().Set("ETag", fmt.Sprintf(`"%d"`, min(n, 1)))

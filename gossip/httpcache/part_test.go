@@ -1,4 +1,4 @@
-package proxy
+package httpcache
 
 import (
 	"fmt"
@@ -36,7 +36,7 @@ func TestPartGoesOn(t *testing.T) {
 						synctest.Test(t, func(t *testing.T) {
 							good := &faulty{body: body, tag: tag, ranges: from == "origin" || at != first+1_000_000}
 							bad := &faulty{body: body, tag: tag, ranges: true, fault: fault, at: at, unsized: at == first+1} // chunked
-							w := newWorld(t, false, func(rw http.ResponseWriter, r *http.Request, n int) {
+							w := newCluster(t, func(rw http.ResponseWriter, r *http.Request, n int) {
 								if from == "origin" && n == 1 {
 									bad.serve(rw, r, 0)
 								} else {
@@ -75,7 +75,7 @@ func TestPartsAreNotMixed(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
 						// A part without a strong validator is not taken from a sibling.
 						now := &faulty{body: other, tag: tags[1], ranges: ranges}
-						w := newWorld(t, false, func(rw http.ResponseWriter, r *http.Request, n int) { now.serve(rw, r, 1) }, "a")
+						w := newCluster(t, func(rw http.ResponseWriter, r *http.Request, n int) { now.serve(rw, r, 1) }, "a")
 						defer w.close()
 						w.rogue("c", &faulty{body: old, tag: tags[0], ranges: true, fault: "cut", at: at})
 						r, err := w.try("a", "GET", "/x", "", fmt.Sprintf("Range: bytes=%d-%d", first, last))
@@ -108,7 +108,7 @@ func TestPartFromStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stalled := &faulty{body: body, tag: `"a"`, ranges: true, fault: "stall", at: first + 100_000}
 		good := &faulty{body: body, tag: `"a"`, ranges: true}
-		w := newWorld(t, false, func(rw http.ResponseWriter, r *http.Request, n int) {
+		w := newCluster(t, func(rw http.ResponseWriter, r *http.Request, n int) {
 			if r.Header.Get("Range") != "" {
 				stalled.serve(rw, r, 0)
 			} else {
@@ -137,7 +137,7 @@ func TestUnstoredGoesOn(t *testing.T) {
 			t.Run(fault+", tag="+tag, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					bad, good := &faulty{body: body, tag: tag, fault: fault, at: at}, &faulty{body: body, tag: tag}
-					w := newWorld(t, false, func(rw http.ResponseWriter, r *http.Request, n int) {
+					w := newCluster(t, func(rw http.ResponseWriter, r *http.Request, n int) {
 						switch {
 						case r.Method == http.MethodPost:
 						case n == 0:

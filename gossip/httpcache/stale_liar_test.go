@@ -1,12 +1,10 @@
-package proxy
+package httpcache
 
 import (
 	"net/http"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
 // TestStaleFromSiblings checks that, while the origin is down, a sibling's stale answer is served
@@ -27,16 +25,16 @@ func TestStaleFromSiblings(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				down := true
-				w := newWorld(t, false, func(w http.ResponseWriter, r *http.Request, n int) {
+				w := newCluster(t, func(w http.ResponseWriter, r *http.Request, n int) {
 					if down {
 						w.WriteHeader(http.StatusBadGateway)
 						return
 					}
 					validated("true")(w, r, n)
 				})
-				w.tune = func(c *Config) {
+				w.tune = func(c *peerConfig) {
 					c.SiblingMaxAge = time.Hour
-					c.Others = func() []sibling.Peer { return []sibling.Peer{{Name: "c", Addr: "peer-c:3128"}} }
+					c.Others = w.others("c")
 				}
 				w.start("a", t.TempDir())
 				defer w.close()
@@ -44,7 +42,7 @@ func TestStaleFromSiblings(t *testing.T) {
 				if tt.statement != "" {
 					fields = append(fields, "Summarycache-Body: "+tt.statement)
 				}
-				w.fakePeer("c", hitBy("c", "", fields...))
+				w.fakePeer("c", holds("", fields...))
 				want := http.StatusBadGateway
 				if tt.served {
 					want = http.StatusOK

@@ -1,4 +1,4 @@
-package proxy
+package httpcache
 
 import (
 	"fmt"
@@ -8,8 +8,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
 // unconditional is an origin that sends its first answer whole, with another freshness for the
@@ -45,7 +43,7 @@ func TestStaleCopyGoesOn(t *testing.T) {
 					}
 					synctest.Test(t, func(t *testing.T) {
 						o := &faulty{body: body, fault: fault, at: at, times: 1000, tag: `"a"`}
-						w := newWorld(t, false, unconditional(o, ""), "a")
+						w := newCluster(t, unconditional(o, ""), "a")
 						defer w.close()
 						w.get("a", "/x")
 						time.Sleep(5 * time.Second)
@@ -78,12 +76,10 @@ func TestStaleCopyGoesOn(t *testing.T) {
 }
 
 // withOthers starts the peers a and b, which may send each other lookups for stale copies.
-func withOthers(t *testing.T, serve func(http.ResponseWriter, *http.Request, int)) *world {
-	w := newWorld(t, false, serve)
+func withOthers(t *testing.T, serve func(http.ResponseWriter, *http.Request, int)) *cluster {
+	w := newCluster(t, serve)
 	for name, other := range map[string]string{"a": "b", "b": "a"} {
-		w.tune = func(c *Config) {
-			c.Others = func() []sibling.Peer { return []sibling.Peer{{Name: other, Addr: "peer-" + other + ":3128"}} }
-		}
+		w.tune = func(c *peerConfig) { c.Others = w.others(other) }
 		w.start(name, t.TempDir())
 	}
 	return w
@@ -125,7 +121,7 @@ func TestCrawlingIsLeftForTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		body := content(1, 200_000)
 		o := &faulty{body: body, fault: "crawl", at: 1000, tag: `"a"`}
-		w := newWorld(t, false, o.serve, "a")
+		w := newCluster(t, o.serve, "a")
 		defer w.close()
 		var all sync.WaitGroup
 		start := time.Now()
@@ -139,8 +135,8 @@ func TestCrawlingIsLeftForTheStore(t *testing.T) {
 			t.Errorf("another: %d bytes, %v", len(r.body), r.err)
 		}
 		all.Wait()
-		if n := w.peers["a"].Counters(); n.BodiesTakenOver != 1 {
-			t.Errorf("%d bodies were taken over, want 1", n.BodiesTakenOver)
+		if n := w.peers["a"].BodiesTakenOver.Load(); n != 1 {
+			t.Errorf("%d bodies were taken over, want 1", n)
 		}
 	})
 }
@@ -189,7 +185,7 @@ func TestReplacedWhenWhole(t *testing.T) {
 			t.Run(fmt.Sprint(status, " ", breaks), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					down := false
-					w := newWorld(t, false, func(rw http.ResponseWriter, r *http.Request, n int) {
+					w := newCluster(t, func(rw http.ResponseWriter, r *http.Request, n int) {
 						h := rw.Header()
 						if n == 0 {
 							h.Set("Cache-Control", "max-age=1, stale-if-error=600")

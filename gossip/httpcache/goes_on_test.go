@@ -1,7 +1,6 @@
-package proxy
+package httpcache
 
 import (
-	"bufio"
 	"bytes"
 	"flag"
 	"fmt"
@@ -16,7 +15,7 @@ import (
 	"time"
 )
 
-var allFaults = flag.Bool("faults", false, "run every combination of faults, and the long runs")
+var allFaults = flag.Bool("faults", false, "run every combination of faults")
 
 // content returns a body that differs from that of any other seed at every place.
 func content(seed uint64, n int) []byte {
@@ -152,7 +151,7 @@ func TestResume(t *testing.T) {
 }
 
 func resume(t *testing.T, name string, o *faulty, clients int, sibling bool) {
-	w := newWorld(t, false, o.serve, "a", "b")
+	w := newCluster(t, o.serve, "a", "b")
 	defer w.close()
 	changed := o.next != nil
 	together := clients // at a
@@ -210,7 +209,7 @@ func TestHeaderAndBodyBelongTogether(t *testing.T) {
 		for _, fault := range []string{"cut", "stall"} {
 			for _, clients := range []int{1, 3} {
 				synctest.Test(t, func(t *testing.T) {
-					w := newWorld(t, false, func(w http.ResponseWriter, r *http.Request, n int) {
+					w := newCluster(t, func(w http.ResponseWriter, r *http.Request, n int) {
 						w.Header().Set("Cache-Control", control)
 						w.Header().Set("X-Version", fmt.Sprint(n))
 						w.Header().Set("Content-Length", fmt.Sprint(size))
@@ -246,17 +245,13 @@ func TestHeaderAndBodyBelongTogether(t *testing.T) {
 }
 
 // rogue starts a sibling that is not one of the peers, and advertises the objects of o.
-func (w *world) rogue(name string, o *faulty) {
-	addr := "rogue-" + name + ":80"
-	w.digests.mu.Lock()
-	w.digests.addr[name] = addr
-	w.digests.listed[name] = map[string]int{"GET http://" + originHost + "/x": 1}
-	w.digests.mu.Unlock()
-	w.serve(addr, http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+func (w *cluster) rogue(name string, o *faulty) {
+	w.claim(name, "/x")
+	w.fakePeer(name, func(rw http.ResponseWriter, r *http.Request) {
 		rw.Header().Set("Cache-Status", name+"; hit")
 		rw.Header().Set("Date", time.Now().UTC().Format(http.TimeFormat))
 		o.serve(rw, r, 0)
-	}))
+	})
 }
 
 // A sibling that stops, breaks off or crawls within a body delays clients by less than two seconds,
@@ -271,7 +266,7 @@ func TestFaultySibling(t *testing.T) {
 				}
 				synctest.Test(t, func(t *testing.T) {
 					o := &faulty{body: content(1, 1_000_000), fault: fault, at: at, tag: tag, ranges: true}
-					w := newWorld(t, false, func(rw http.ResponseWriter, r *http.Request, n int) { o.serve(rw, r, n+1) }, "a")
+					w := newCluster(t, func(rw http.ResponseWriter, r *http.Request, n int) { o.serve(rw, r, n+1) }, "a")
 					defer w.close()
 					if fault == "crawl" {
 						w.learnPace("a", "/other")
@@ -312,7 +307,7 @@ func TestCrawlingOrigin(t *testing.T) {
 							o.nextTag = `"b"`
 						}
 					}
-					w := newWorld(t, false, func(rw http.ResponseWriter, r *http.Request, n int) {
+					w := newCluster(t, func(rw http.ResponseWriter, r *http.Request, n int) {
 						if n == 1 {
 							o.serve(rw, r, 0)
 						} else {
@@ -326,14 +321,12 @@ func TestCrawlingOrigin(t *testing.T) {
 					for client := range 2 {
 						all.Go(func() {
 							start := time.Now()
-							conn := w.dial("a")
-							defer conn.Close()
-							fmt.Fprintf(conn, "GET http://%s/x HTTP/1.1\r\nHost: %s\r\n\r\n", originHost, originHost)
-							resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+							conn, resp, err := w.open("a")
 							if err != nil {
 								t.Errorf("tag %s, crawl at %d: client %d: %v", tag, at, client, err)
 								return
 							}
+							defer conn.Close()
 							conn.SetDeadline(start.Add(time.Minute))
 							got, err := io.ReadAll(resp.Body)
 							if replaced && client == 1 && bytes.Equal(got, other) {
@@ -368,7 +361,7 @@ func TestNothingSent(t *testing.T) {
 					const size = 200_000
 					body, other := content(1, size), content(2, size)
 					o := &faulty{body: other, tag: `"b"`, ranges: true}
-					w := newWorld(t, false, func(rw http.ResponseWriter, r *http.Request, n int) {
+					w := newCluster(t, func(rw http.ResponseWriter, r *http.Request, n int) {
 						if fails {
 							panic(http.ErrAbortHandler)
 						}
@@ -404,44 +397,16 @@ func TestNothingSent(t *testing.T) {
 func TestDeadSibling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := &faulty{body: content(1, 1_000_000), fault: "stall", at: 500_000, tag: `"a"`, ranges: true}
-		w := newWorld(t, false, func(rw http.ResponseWriter, r *http.Request, n int) { o.serve(rw, r, n+1) }, "a")
+		w := newCluster(t, func(rw http.ResponseWriter, r *http.Request, n int) { o.serve(rw, r, n+1) }, "a")
 		defer w.close()
 		w.rogue("c", o)
 		start := time.Now()
-		time.AfterFunc(300*time.Millisecond, func() { w.peers["a"].SiblingGone("c") })
+		time.AfterFunc(300*time.Millisecond, func() { w.peers["a"].siblings.Gone("c") })
 		if r := w.get("a", "/x"); r.body != string(o.body) || time.Since(start) > 400*time.Millisecond {
 			t.Errorf("%d bytes, %v after %v", len(r.body), r.err, time.Since(start))
 		}
-		if n := w.peers["a"].Counters(); n.BodiesResumed != 1 || n.SiblingErrors != 1 {
-			t.Errorf("%+v", n)
-		}
-	})
-}
-
-// A client's fault is not counted against the origin.
-func TestBrokenUpload(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, true, func(rw http.ResponseWriter, r *http.Request, n int) { io.Copy(io.Discard, r.Body) }, "a")
-		defer w.close()
-		for _, body := range []string{"5\r\nhello\r\nzz\r\n", "5\r\nhel"} {
-			conn, err := w.net.dial(t.Context(), "tcp", "peer-a:3128")
-			if err != nil {
-				t.Fatal(err)
-			}
-			fmt.Fprintf(conn, "POST /x HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n%s", body)
-			if strings.HasSuffix(body, "hel") {
-				conn.Close()
-			} else {
-				line := make([]byte, 12)
-				if _, err := io.ReadFull(conn, line); err != nil || string(line) != "HTTP/1.1 400" {
-					t.Errorf("%q, %v", line, err)
-				}
-				conn.Close()
-			}
-			synctest.Wait()
-		}
-		if n := w.peers["a"].Counters(); n.OriginErrors != 0 || n.ClientErrors+n.ClientsGone != 2 {
-			t.Errorf("%+v", n)
+		if a := w.peers["a"]; a.BodiesResumed.Load() != 1 || a.siblings.Stats().Errors != 1 {
+			t.Errorf("%d bodies resumed, %+v", a.BodiesResumed.Load(), a.siblings.Stats())
 		}
 	})
 }

@@ -1,7 +1,6 @@
-package proxy
+package httpcache
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"fmt"
@@ -13,8 +12,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
 // A form is how a response names its body.
@@ -57,15 +54,12 @@ func (f form) give(w http.ResponseWriter, r *http.Request, body []byte, fast int
 }
 
 // within requests /x from a peer and reads the answer, for a minute at most.
-func (w *world) within(peer string, limit time.Duration) (got []byte, took time.Duration, err error) {
+func (w *cluster) within(peer string, limit time.Duration) (got []byte, took time.Duration, err error) {
 	start := time.Now()
 	conn := w.dial(peer)
 	defer conn.Close()
 	conn.SetDeadline(start.Add(limit))
-	if _, err = fmt.Fprintf(conn, "GET http://%s/x HTTP/1.1\r\nHost: %[1]s\r\n\r\n", originHost); err != nil {
-		return nil, 0, err
-	}
-	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	resp, err := ask(conn, http.MethodGet, "http://"+originHost+"/x", "")
 	if err == nil {
 		got, err = io.ReadAll(resp.Body)
 	}
@@ -74,7 +68,7 @@ func (w *world) within(peer string, limit time.Duration) (got []byte, took time.
 
 // slowPeer starts a sibling that has /x, and counts its requests. of is what its Cache-Status says
 // besides.
-func (w *world) slowPeer(name, of string, f form, body []byte, fast int) *atomic.Int64 {
+func (w *cluster) slowPeer(name, of string, f form, body []byte, fast int) *atomic.Int64 {
 	asked := new(atomic.Int64)
 	w.fakePeer(name, func(rw http.ResponseWriter, r *http.Request) {
 		asked.Add(1)
@@ -121,7 +115,7 @@ func crawlingSibling(t *testing.T, lie string, known bool, f form, size, fast in
 		theirForm = form{}
 	}
 	ranges := !strings.Contains(lie, "no ranges")
-	w := newWorld(t, false, func(rw http.ResponseWriter, r *http.Request, n int) {
+	w := newCluster(t, func(rw http.ResponseWriter, r *http.Request, n int) {
 		if r.URL.Path != "/x" {
 			rw.Write(make([]byte, 100_000))
 			return
@@ -187,7 +181,7 @@ func TestFloorOfSiblings(t *testing.T) {
 	} {
 		for _, f := range forms {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, false, func(rw http.ResponseWriter, r *http.Request, n int) { f.give(rw, r, body, len(body), true) }, "a")
+				w := newCluster(t, func(rw http.ResponseWriter, r *http.Request, n int) { f.give(rw, r, body, len(body), true) }, "a")
 				defer w.close()
 				slow := f
 				slow.pace = test.pace / 5
@@ -210,7 +204,7 @@ func TestSlowSiblingIsTheBest(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					name := fmt.Sprintf("%d bytes, %s, the origin %s", size, f.name, origin)
 					body := content(1, size)
-					w := newWorld(t, false, func(rw http.ResponseWriter, r *http.Request, n int) {
+					w := newCluster(t, func(rw http.ResponseWriter, r *http.Request, n int) {
 						switch {
 						case origin == "fails":
 							panic(http.ErrAbortHandler)
@@ -225,16 +219,14 @@ func TestSlowSiblingIsTheBest(t *testing.T) {
 						}
 					})
 					defer w.close()
-					w.tune = func(c *Config) {
-						c.Others = func() []sibling.Peer { return []sibling.Peer{{Name: "c", Addr: w.digests.addr["c"]}} }
-					}
+					w.tune = func(c *peerConfig) { c.Others = w.others("c") }
 					w.start("a", t.TempDir())
 					slow := f
 					slow.pace = 4000 // 20 kB/s
 					asked := w.slowPeer("c", "", slow, body, 0)
 					alone := time.Duration(size/4000) * 200 * time.Millisecond
 					got, took, err := w.within("a", time.Hour)
-					requests, more := w.origin.count(), w.peers["a"].Counters().BytesFromOrigins
+					requests, more := w.origin.count(), w.peers["a"].BytesFromOrigins.Load()
 					if err != nil || !bytes.Equal(got, body) || took > alone+time.Second || requests > 16 || asked.Load() > 1 || more > uint64(max(100_000, size/3)) {
 						t.Errorf("%s: %d bytes in %v instead of %v, %d requests, %d further bytes, %v", name, len(got), took, alone, requests, more, err)
 					}
@@ -249,7 +241,7 @@ func TestSlowSiblingIsTheBest(t *testing.T) {
 func TestSlowSiblingBreaksOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		body := content(1, 50_000)
-		w := newWorld(t, false, func(rw http.ResponseWriter, r *http.Request, n int) {
+		w := newCluster(t, func(rw http.ResponseWriter, r *http.Request, n int) {
 			time.Sleep(time.Second)
 			forms[2].give(rw, r, body, len(body), false)
 		}, "a")
@@ -278,7 +270,7 @@ func TestSlowOriginIsNotCut(t *testing.T) {
 		for clients, most := range []int{1, 8} {
 			synctest.Test(t, func(t *testing.T) {
 				body := content(1, 3000)
-				w := newWorld(t, false, func(rw http.ResponseWriter, r *http.Request, n int) { f.give(rw, r, body, 0, true) }, "a")
+				w := newCluster(t, func(rw http.ResponseWriter, r *http.Request, n int) { f.give(rw, r, body, 0, true) }, "a")
 				defer w.close()
 				var all sync.WaitGroup
 				for range clients + 1 {
@@ -308,24 +300,22 @@ func TestPausedPlayer(t *testing.T) {
 			for _, others := range []int{0, 2} {
 				synctest.Test(t, func(t *testing.T) {
 					name := fmt.Sprintf("%s, %d others, a store of %d", control, others, store)
-					w := newWorld(t, false, func(rw http.ResponseWriter, r *http.Request, n int) {
+					w := newCluster(t, func(rw http.ResponseWriter, r *http.Request, n int) {
 						rw.Header().Set("Cache-Control", control)
 						rw.Header().Set("Etag", `"a"`)
 						http.ServeContent(rw, r, "", time.Time{}, bytes.NewReader(body))
 					})
 					defer w.close()
-					w.tune = func(c *Config) { c.Store.MaxBytes = store }
+					w.tune = func(c *peerConfig) { c.Store.MaxBytes = store }
 					w.start("a", t.TempDir())
 					var all sync.WaitGroup
 					all.Go(func() {
-						conn := w.dial("a")
-						defer conn.Close()
-						fmt.Fprintf(conn, "GET http://%s/x HTTP/1.1\r\nHost: %[1]s\r\n\r\n", originHost)
-						resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+						conn, resp, err := w.open("a")
 						if err != nil {
 							t.Error(name, err)
 							return
 						}
+						defer conn.Close()
 						first := make([]byte, 100_000)
 						io.ReadFull(resp.Body, first)
 						time.Sleep(time.Hour)
@@ -354,7 +344,7 @@ func TestEventStreamLives(t *testing.T) {
 	for _, method := range []string{"GET", "POST"} {
 		for _, of := range []string{"text/event-stream; charset=utf-8", "application/grpc", "application/grpc+proto"} {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, false, func(rw http.ResponseWriter, r *http.Request, n int) {
+				w := newCluster(t, func(rw http.ResponseWriter, r *http.Request, n int) {
 					rw.Header().Set("Content-Type", of)
 					rw.Header().Set("Cache-Control", "no-store")
 					rw.Header().Set("Etag", `"a"`)

@@ -1,4 +1,4 @@
-package proxy
+package httpcache
 
 import (
 	"net/http"
@@ -23,7 +23,7 @@ func TestNothingOfUnstoredAnswerCame(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, false, func(rw http.ResponseWriter, r *http.Request, n int) {
+				w := newCluster(t, func(rw http.ResponseWriter, r *http.Request, n int) {
 					rw.Header().Set("Cache-Control", "max-age=60")
 					rw.Write([]byte(body))
 				}, "a")

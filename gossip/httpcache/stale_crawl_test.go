@@ -1,4 +1,4 @@
-package proxy
+package httpcache
 
 import (
 	"bytes"
@@ -9,8 +9,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
 // A body breaks off, and the origin has another representation by now, or is down. Then only a stale copy may
@@ -39,7 +37,7 @@ func TestStaleCopyCrawls(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				before, now := content(1, size), content(2, size)
-				w := newWorld(t, false, func(rw http.ResponseWriter, r *http.Request, n int) {
+				w := newCluster(t, func(rw http.ResponseWriter, r *http.Request, n int) {
 					switch {
 					case n == 0 && tt.begins == "origin":
 						breakOff(rw, before[:tt.part], size)
@@ -53,9 +51,7 @@ func TestStaleCopyCrawls(t *testing.T) {
 					rw.Write(now)
 				})
 				defer w.close()
-				w.tune = func(c *Config) {
-					c.Others = func() []sibling.Peer { return []sibling.Peer{{Name: "c", Addr: "peer-c:3128"}} }
-				}
+				w.tune = func(c *peerConfig) { c.Others = w.others("c") }
 				w.start("a", t.TempDir())
 				var asked atomic.Int64
 				w.fakePeer("c", func(rw http.ResponseWriter, r *http.Request) {

@@ -1,10 +1,7 @@
-package proxy
+package httpcache
 
 import (
-	"bufio"
 	"bytes"
-	"context"
-	"fmt"
 	"io"
 	"net/http"
 	"sync"
@@ -22,7 +19,7 @@ func TestSlowClientAmongOthers(t *testing.T) {
 	for _, tag := range []string{"", `"a"`} {
 		for _, pause := range []time.Duration{400 * time.Millisecond, 20 * time.Second} {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, false, func(w http.ResponseWriter, r *http.Request, n int) {
+				w := newCluster(t, func(w http.ResponseWriter, r *http.Request, n int) {
 					w.Header().Set("Cache-Control", "max-age=600")
 					if tag != "" {
 						w.Header().Set("ETag", tag)
@@ -34,22 +31,16 @@ func TestSlowClientAmongOthers(t *testing.T) {
 					w.Write(body[1000:])
 				})
 				defer w.close()
-				w.tune = func(c *Config) { c.Store.MaxBytes = 4 << 20 }
+				w.tune = func(c *peerConfig) { c.Store.MaxBytes = 4 << 20 }
 				w.start("a", t.TempDir())
 				var clients sync.WaitGroup
 				clients.Go(func() {
-					conn, err := w.net.dial(context.Background(), "tcp", "peer-a:3128")
+					conn, resp, err := w.open("a")
 					if err != nil {
 						t.Error(err)
 						return
 					}
 					defer conn.Close()
-					fmt.Fprintf(conn, "GET http://%s/x HTTP/1.1\r\nHost: %[1]s\r\n\r\n", originHost)
-					resp, err := http.ReadResponse(bufio.NewReaderSize(conn, 1000), nil)
-					if err != nil {
-						t.Error(err)
-						return
-					}
 					var got []byte
 					for err == nil {
 						var n int

@@ -1,4 +1,4 @@
-package proxy
+package httpcache
 
 import (
 	"bytes"
@@ -28,7 +28,7 @@ func TestDiskFailsWithinAnswer(t *testing.T) {
 					}
 					name := fmt.Sprintf("flip=%v, tag %q, %d good reads, %v", flip, tag, good, fields)
 					synctest.Test(t, func(t *testing.T) {
-						w := newWorld(t, false, func(w http.ResponseWriter, r *http.Request, n int) {
+						w := newCluster(t, func(w http.ResponseWriter, r *http.Request, n int) {
 							w.Header().Set("Cache-Control", "max-age=600")
 							w.Header().Set("Content-Length", strconv.Itoa(size))
 							if tag != "" {
@@ -50,7 +50,7 @@ func TestDiskFailsWithinAnswer(t *testing.T) {
 							}
 							return 0, nil
 						})
-						w.tune = func(c *Config) { c.Store.FS = disk }
+						w.tune = func(c *peerConfig) { c.Store.FS = disk }
 						h := w.start("a", "/store")
 						w.get("a", "/x")
 						synctest.Wait()
@@ -70,7 +70,7 @@ func TestDiskFailsWithinAnswer(t *testing.T) {
 							t.Errorf("%s: a body that arrives: %d bytes, %v", name, len(r.body), r.err)
 						}
 						synctest.Wait()
-						if n := h.Store().Stats(); n.WritingBytes != 0 {
+						if n := h.store.Stats(); n.WritingBytes != 0 {
 							t.Errorf("%s: %d bytes are still being written", name, n.WritingBytes)
 						}
 						if n := w.origin.count(); n > 7 {
@@ -89,14 +89,14 @@ func TestDiskFailsWithinAnswer(t *testing.T) {
 func TestDiskGivesNothingOfAnOlderBody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const size = 700_000
-		w := newWorld(t, false, func(w http.ResponseWriter, r *http.Request, n int) {
+		w := newCluster(t, func(w http.ResponseWriter, r *http.Request, n int) {
 			w.Header().Set("Cache-Control", "max-age=600")
 			w.Header().Set("Content-Length", strconv.Itoa(size))
 			w.Write(content(uint64(n), size))
 		})
 		defer w.close()
 		w.start("b", t.TempDir())
-		w.tune = func(c *Config) {
+		w.tune = func(c *peerConfig) {
 			disk := disktest.New()
 			disk.Inject(func(op disktest.Op, _ string, b []byte) (int, error) {
 				if op == disktest.Read && len(b) >= 10_000 {
@@ -131,7 +131,7 @@ func TestDiskAndSiblingFailWithinAnswer(t *testing.T) {
 				t.Run(fmt.Sprintf("%s at %d, tag %q", fault, at, tag), func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
 						good := &faulty{body: body, tag: tag, ranges: true}
-						w := newWorld(t, false, func(w http.ResponseWriter, r *http.Request, n int) { good.serve(w, r, 1) })
+						w := newCluster(t, func(w http.ResponseWriter, r *http.Request, n int) { good.serve(w, r, 1) })
 						defer w.close()
 						var fails atomic.Bool
 						disk := disktest.New()
@@ -142,7 +142,7 @@ func TestDiskAndSiblingFailWithinAnswer(t *testing.T) {
 							}
 							return 0, nil
 						})
-						w.tune = func(c *Config) { c.Store.FS = disk }
+						w.tune = func(c *peerConfig) { c.Store.FS = disk }
 						w.start("a", "/store")
 						w.get("a", "/x")
 						synctest.Wait()

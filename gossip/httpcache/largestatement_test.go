@@ -1,4 +1,4 @@
-package proxy
+package httpcache
 
 import (
 	"bufio"
@@ -17,12 +17,12 @@ func TestLargeStatement(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const size = 40 << 20
 		body := content(1, size)
-		w := newWorld(t, false, func(rw http.ResponseWriter, r *http.Request, n int) {
+		w := newCluster(t, func(rw http.ResponseWriter, r *http.Request, n int) {
 			rw.Header().Set("Cache-Control", "max-age=1000")
 			rw.Header().Set("Content-Length", strconv.Itoa(size))
 			rw.Write(body)
 		})
-		w.tune = func(c *Config) { c.Store.MaxBytes = 1 << 30 }
+		w.tune = func(c *peerConfig) { c.Store.MaxBytes = 1 << 30 }
 		w.start("a", t.TempDir())
 		defer w.close()
 		c := w.dial("a")

@@ -1,4 +1,4 @@
-package proxy
+package httpcache
 
 import (
 	"net/http"
@@ -15,7 +15,7 @@ func TestSecondSourceDiffers(t *testing.T) {
 		const size = 200_000
 		body, other := content(1, size), content(2, size)
 		o := &faulty{body: body}
-		w := newWorld(t, false, func(rw http.ResponseWriter, r *http.Request, n int) { o.serve(rw, r, n+1) }, "a")
+		w := newCluster(t, func(rw http.ResponseWriter, r *http.Request, n int) { o.serve(rw, r, n+1) }, "a")
 		defer w.close()
 		w.rogue("c", &faulty{body: body, fault: "cut", at: 100_000})
 		w.rogue("d", &faulty{body: other, fault: "cut", at: 150_000})
@@ -35,7 +35,7 @@ func TestResumeNotStored(t *testing.T) {
 				for _, next := range []string{"", `"b"`} {
 					synctest.Test(t, func(t *testing.T) {
 						o := &faulty{body: body, tag: tag, nextTag: next, ranges: ranges, fault: "cut", at: at, fields: "Cache-Control: no-store"}
-						w := newWorld(t, false, o.serve, "a")
+						w := newCluster(t, o.serve, "a")
 						defer w.close()
 						r := w.get("a", "/x")
 						if goesOn := tag == `"a"` && next == ""; goesOn != (r.err == nil) || r.body != string(body[:len(r.body)]) || goesOn && len(r.body) != len(body) {
@@ -61,7 +61,7 @@ func TestSecondSourceCrawls(t *testing.T) {
 					}
 					synctest.Test(t, func(t *testing.T) {
 						o := &faulty{body: body, tag: tag, ranges: true}
-						w := newWorld(t, false, func(rw http.ResponseWriter, r *http.Request, n int) { o.serve(rw, r, n+1) }, "a")
+						w := newCluster(t, func(rw http.ResponseWriter, r *http.Request, n int) { o.serve(rw, r, n+1) }, "a")
 						defer w.close()
 						w.learnPace("a", "/other")
 						w.rogue(names[0], &faulty{body: body, tag: tag, ranges: true, fault: "cut", at: 300_000})
