@@ -90,10 +90,12 @@ func (c *CountingFilter) Geometry() Geometry { return c.now().geometry }
 
 // now returns the present counters.
 func (c *CountingFilter) now() *counters {
-	if now := c.counters.Load(); now != nil {
-		return now
+	if c != nil {
+		if now := c.counters.Load(); now != nil {
+			return now
+		}
 	}
-	panic("digest: a zero CountingFilter: use NewCountingFilter")
+	panic("digest: a nil or zero CountingFilter: use NewCountingFilter")
 }
 
 // Add says that the cache now holds k. A frozen filter contains every key whose

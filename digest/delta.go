@@ -40,7 +40,7 @@ func (d *Delta) bytes() int { return 176 + 8*cap(d.flips) }
 // Diff returns what turns base into target: two filters of one epoch and
 // geometry, the target of a later sequence than the base or equal to it.
 func Diff(base, target *Filter) (*Delta, error) {
-	if base.version.Epoch != target.version.Epoch || !base.geometry.matches(target.geometry) ||
+	if base.made().version.Epoch != target.made().version.Epoch || !base.geometry.matches(target.geometry) ||
 		base.version.Sequence > target.version.Sequence ||
 		base.version.Sequence == target.version.Sequence && base.version != target.version {
 		return nil, fmt.Errorf("digest: diff of %v (%v) and %v (%v): %w",
@@ -87,6 +87,9 @@ func (d *Delta) Apply(base *Filter) (*Filter, error) {
 }
 
 func (d *Delta) checkBase(base *Filter) error {
+	if base == nil {
+		return fmt.Errorf("%w: none given", ErrBase)
+	}
 	if base.version != d.base || !base.geometry.matches(d.geometry) || base.ones != d.baseOnes {
 		return fmt.Errorf("%w: it starts from %v (%v, %d positions), not from %v (%v, %d positions)", ErrBase,
 			d.base, d.geometry, d.baseOnes, base.version, base.geometry, base.ones)

@@ -131,7 +131,7 @@ func DecodeBare(b []byte, base *Filter, sequence, keys uint64, lim Limits) (*Del
 	if len(b) > lim.Bytes {
 		return nil, nil, r.tooLong(lim)
 	}
-	sets, clears := r.changes(base, lim)
+	sets, clears := r.changes(base.made(), lim)
 	switch {
 	case r.err != nil:
 		return nil, nil, r.err

@@ -19,7 +19,7 @@ func (f *Filter) header(k Kind) Header {
 }
 
 func (f *Filter) positionSet() positionSet {
-	set := positionSet{m: f.geometry.Bits, x: f.ones}
+	set := positionSet{m: f.made().geometry.Bits, x: f.ones}
 	if f.bitmap {
 		set.words = f.whole()
 	} else {

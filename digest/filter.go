@@ -39,11 +39,8 @@ func (f *Filter) Keys() uint64 { return f.keys }
 // MayContain reports whether every position of k is set. False means that the
 // cache did not hold k when the filter was frozen.
 func (f *Filter) MayContain(k Key) bool {
-	if f.geometry.Hashes == 1 {
+	if f.made().geometry.Hashes == 1 {
 		return f.contains(f.geometry.single(k))
-	}
-	if f.geometry.Hashes == 0 {
-		panic("digest: a zero Filter: use FilterOf, DecodeFilter or CountingFilter.Advance")
 	}
 	var buf [MaxHashes]uint64
 	positions := f.geometry.draws(&buf, k)
@@ -53,6 +50,14 @@ func (f *Filter) MayContain(k Key) bool {
 		}
 	}
 	return true
+}
+
+// made returns f, unless it is nil or zero.
+func (f *Filter) made() *Filter {
+	if f == nil || f.geometry.Hashes == 0 {
+		panic("digest: a nil or zero Filter: use FilterOf, DecodeFilter or CountingFilter.Advance")
+	}
+	return f
 }
 
 // Positions yields the set positions in ascending order.

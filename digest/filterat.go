@@ -69,6 +69,9 @@ func (f *FilterAt) PieceBytes() int { return f.head.length }
 // until one is clear: with one hash, one piece. Each piece is checked and decoded anew,
 // so for many lookups the whole filter is better.
 func (f *FilterAt) MayContain(k Key) (bool, error) {
+	if f == nil || f.r == nil {
+		panic("digest: a nil or zero FilterAt: use OpenFilter")
+	}
 	var buf [MaxHashes]uint64
 	for _, p := range f.head.Geometry.positions(&buf, k) {
 		if yes, err := f.contains(p); !yes || err != nil {

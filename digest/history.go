@@ -24,6 +24,7 @@ func NewHistory(maxBytes int) *History { return &History{max: max(0, maxBytes)} 
 // the same epoch and geometry, the change is kept; otherwise the log starts anew.
 // An older version of the same epoch is ignored.
 func (h *History) Advance(f *Filter) {
+	f.made()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.current != nil && h.current.version == f.version {
@@ -45,12 +46,13 @@ func (h *History) Advance(f *Filter) {
 // AdvanceDelta is [History.Advance] for a caller that has the delta already, and
 // saves the comparison of the two filters.
 func (h *History) AdvanceDelta(f *Filter, d *Delta) {
+	f.made()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.current != nil && h.current.version == f.version {
 		return
 	}
-	if h.current == nil || d.base != h.current.version || d.target != f.version {
+	if h.current == nil || d == nil || d.base != h.current.version || d.target != f.version {
 		h.reset(f)
 		return
 	}
