@@ -32,32 +32,21 @@ type scrubber struct {
 
 func newScrubber(s *Store, pass time.Duration) *scrubber {
 	c := &scrubber{store: s, stop: make(chan struct{}), other: make(chan struct{}, 1)}
-	c.pass.Store(int64(atLeast(pass)))
+	c.pass.Store(int64(pass))
 	c.done.Go(c.run)
 	return c
 }
 
-// set changes the time of a pass; 0 = nothing is read.
-func (c *scrubber) set(pass time.Duration) {
-	if c.pass.Swap(int64(atLeast(pass))) == int64(atLeast(pass)) {
+// Scrub changes the time in which the whole store is read; see [Options].
+func (s *Store) Scrub(pass time.Duration) {
+	if s.scrub.pass.Swap(int64(pass)) == int64(pass) {
 		return
 	}
 	select {
-	case c.other <- struct{}{}: // ends a pause
+	case s.scrub.other <- struct{}{}: // ends a pause
 	default:
 	}
 }
-
-// atLeast returns a second, or the time of a pass if that is longer or 0.
-func atLeast(pass time.Duration) time.Duration {
-	if pass == 0 {
-		return 0
-	}
-	return max(pass, time.Second)
-}
-
-// Scrub changes the time in which the whole store is read; see [Options].
-func (s *Store) Scrub(pass time.Duration) { s.scrub.set(pass) }
 
 func (c *scrubber) close() {
 	close(c.stop)
@@ -75,7 +64,7 @@ func (c *scrubber) run() {
 					return
 				}
 			}
-			end := time.Now().Add(time.Duration(c.pass.Load()) / scrubParts)
+			end := time.Now().Add(max(time.Duration(c.pass.Load()), time.Second) / scrubParts)
 			if !c.segments(part) || !c.files(part) || !c.sleep(time.Until(end)) {
 				return
 			}

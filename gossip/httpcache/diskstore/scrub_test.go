@@ -86,6 +86,36 @@ func TestScrub(t *testing.T) {
 	})
 }
 
+// TestScrubChanges: the time of a pass can change, within a pause as well, and so can whether there is one.
+func TestScrubChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := openForScrub(t, 0)
+		put(t, s, "x", make([]byte, 1<<20), bodies.Meta{})
+		read := func(during time.Duration) uint64 {
+			before := s.Stats().ScrubPasses
+			time.Sleep(during)
+			return s.Stats().ScrubPasses - before
+		}
+		if n := read(1000 * time.Hour); n != 0 {
+			t.Errorf("%d passes without a time", n)
+		}
+		s.Scrub(1000 * time.Hour)
+		time.Sleep(time.Hour)
+		s.Scrub(time.Hour)
+		if n := read(10*time.Hour + time.Minute); n < 9 || n > 10 {
+			t.Errorf("%d passes in 10 hours, each of an hour", n)
+		}
+		s.Scrub(0)
+		time.Sleep(time.Hour)
+		if n := read(1000 * time.Hour); n != 0 {
+			t.Errorf("%d passes after they ended", n)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // TestScrubIsSlow: a pass takes longer than its time if the limit of bytes per second demands it.
 func TestScrubIsSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

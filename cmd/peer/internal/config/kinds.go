@@ -145,7 +145,7 @@ func readCount(s string, t tag) (any, error) {
 		most = math.MaxUint64
 	}
 	n, err := strconv.ParseUint(s, 10, 64)
-	if f, fault := strconv.ParseFloat(s, 64); err != nil && fault == nil && f == math.Trunc(f) && f >= 0 && f < 1<<53 { // such as 1e6
+	if f, fault := strconv.ParseFloat(s, 64); err != nil && fault == nil && strings.Trim(s, "0123456789.e") == "" && f == math.Trunc(f) && f < 1<<53 { // such as 1e6
 		n, err = uint64(f), nil
 	}
 	if err != nil || n < least || n > most {
