@@ -43,7 +43,12 @@ type peer struct {
 	*Cache
 	store    *diskstore.Store
 	siblings *sibling.Client
+	health   *sibling.Health
 	idle     []*http.Transport
+
+	mu       sync.Mutex
+	outcomes [Outcomes]int
+	broken   int
 }
 
 // peerConfig says what a peer works with.
@@ -91,12 +96,12 @@ func (w *cluster) connect(ctx context.Context, network, name string) (net.Conn, 
 // start starts a peer over the store in dir.
 func (w *cluster) start(name, dir string) *peer {
 	w.t.Helper()
-	p := new(peer)
+	p := &peer{health: new(sibling.Health)}
 	origins := &http.Transport{DialContext: w.connect, DisableCompression: true, ResponseHeaderTimeout: time.Minute}
 	siblings := sibling.NewHTTPTransport(w.connect)
 	p.idle = []*http.Transport{origins, siblings}
 	var err error
-	p.siblings, err = sibling.New(sibling.Config{Name: name, Locator: locator{&w.digests, name}, HTTP: siblings})
+	p.siblings, err = sibling.New(sibling.Config{Name: name, Locator: locator{&w.digests, name}, HTTP: siblings, Health: p.health})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -123,9 +128,30 @@ func (w *cluster) start(name, dir string) *peer {
 func (p *peer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r.Header = r.Header.Clone()
 	rfc9111.RemoveHopByHop(r.Header)
-	if res := p.Serve(w, r); res.Broken {
+	res := p.Serve(w, r)
+	p.mu.Lock()
+	p.outcomes[res.Outcome]++
+	if res.Broken {
+		p.broken++
+	}
+	p.mu.Unlock()
+	if res.Broken {
 		panic(http.ErrAbortHandler)
 	}
+}
+
+// outcome returns how many requests were answered in this way.
+func (p *peer) outcome(o Outcome) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.outcomes[o]
+}
+
+// brokenBodies returns how many answers were cut short.
+func (p *peer) brokenBodies() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.broken
 }
 
 // close ends all goroutines, as a test in a bubble must.
@@ -141,6 +167,23 @@ func (w *cluster) close() {
 			t.CloseIdleConnections()
 		}
 	}
+}
+
+// recorded returns what the peers have counted about each other: "b:hit" for each hit at b, and so on.
+func (w *cluster) recorded() string {
+	var all []string
+	for _, name := range peerNames {
+		for _, p := range w.peers {
+			r := p.health.Of(name)
+			counts := map[string]uint64{":hit": uint64(r.Hits), ":false-hit": uint64(r.FalseHits), ":failed": uint64(r.Failures)}
+			for what, n := range counts {
+				for range n {
+					all = append(all, name+what)
+				}
+			}
+		}
+	}
+	return strings.Join(all, " ")
 }
 
 // fakePeer starts a sibling with a handler of the test.
@@ -215,6 +258,12 @@ func (d *digests) hooks(peer string) (advertise, withdraw func(string)) {
 		}
 	}
 	return add(1), add(-1)
+}
+
+func (d *digests) lists(peer, id string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.listed[peer][id] > 0
 }
 
 // A locator is one peer's view of the digests of all others.
@@ -317,4 +366,16 @@ func (w *cluster) learnPace(peer, path string) {
 // cached writes a response that stays fresh for a minute.
 func cached(body string) func(http.ResponseWriter, *http.Request, int) {
 	return func(w http.ResponseWriter, r *http.Request, n int) { holds(body)(w, r) }
+}
+
+// answers answers each request after a time, with these fields and a body that tells how many came before it.
+func answers(delay time.Duration, fields ...string) func(http.ResponseWriter, *http.Request, int) {
+	return func(w http.ResponseWriter, r *http.Request, n int) {
+		time.Sleep(delay)
+		for _, f := range fields {
+			name, value, _ := strings.Cut(f, ": ")
+			w.Header().Set(name, value)
+		}
+		fmt.Fprint(w, "n=", n)
+	}
 }

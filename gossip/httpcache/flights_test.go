@@ -1,8 +1,6 @@
-package proxy
+package httpcache
 
 import (
-	"bufio"
-	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -17,7 +15,7 @@ import (
 // body while it arrives.
 func TestCollapse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, false, func(w http.ResponseWriter, r *http.Request, n int) {
+		w := newCluster(t, func(w http.ResponseWriter, r *http.Request, n int) {
 			time.Sleep(time.Second)
 			w.Header().Set("Cache-Control", "max-age=60")
 			for range 10 {
@@ -38,8 +36,8 @@ func TestCollapse(t *testing.T) {
 		}
 		wg.Wait()
 		synctest.Wait()
-		if n := w.peers["a"].Counters(); w.origin.count() != 1 || n.OriginFetches != 1 || n.Collapsed+n.LocalHits != 19 || n.Collapsed == 0 {
-			t.Errorf("%d origin requests, %+v", w.origin.count(), n)
+		if a := w.peers["a"]; w.origin.count() != 1 || a.outcome(OriginFetch) != 1 || a.outcome(Collapsed)+a.outcome(LocalHit) != 19 || a.outcome(Collapsed) == 0 {
+			t.Errorf("%d origin requests, %v", w.origin.count(), a.outcomes)
 		}
 	})
 }
@@ -49,7 +47,7 @@ func TestCollapse(t *testing.T) {
 func TestCollapseNotShared(t *testing.T) {
 	for _, fields := range []string{"Cache-Control: private", "Cache-Control: no-cache | ETag: \"a\"", "Cache-Control: max-age=0 | ETag: \"a\""} {
 		synctest.Test(t, func(t *testing.T) {
-			w := newWorld(t, false, row{origin: []scripted{{fields: fields, delay: time.Second}}}.serve, "a")
+			w := newCluster(t, answers(time.Second, strings.Split(fields, " | ")...), "a")
 			defer w.close()
 			var wg sync.WaitGroup
 			start := time.Now()
@@ -76,7 +74,7 @@ func TestCollapseNotShared(t *testing.T) {
 // different variants, continue separately, with one fetch for each variant.
 func TestCollapseVariants(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, false, func(w http.ResponseWriter, r *http.Request, n int) {
+		w := newCluster(t, func(w http.ResponseWriter, r *http.Request, n int) {
 			time.Sleep(time.Second)
 			w.Header().Set("Cache-Control", "max-age=60")
 			w.Header().Set("Vary", "X-V")
@@ -102,7 +100,7 @@ func TestCollapseVariants(t *testing.T) {
 // TestLeaderLeaves checks that a fetch continues when the client that caused it has left.
 func TestLeaderLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, false, func(w http.ResponseWriter, r *http.Request, n int) {
+		w := newCluster(t, func(w http.ResponseWriter, r *http.Request, n int) {
 			w.Header().Set("Cache-Control", "max-age=60")
 			io.WriteString(w, strings.Repeat("x", 100_000))
 			w.(http.Flusher).Flush()
@@ -110,10 +108,7 @@ func TestLeaderLeaves(t *testing.T) {
 			io.WriteString(w, strings.Repeat("x", 100_000))
 		}, "a")
 		defer w.close()
-		conn, err := w.net.dial(context.Background(), "tcp", "peer-a:3128")
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn := w.dial("a")
 		fmt.Fprintf(conn, "GET http://%s/x HTTP/1.1\r\nHost: x\r\n\r\n", originHost)
 		io.ReadFull(conn, make([]byte, 1000))
 		conn.Close()
@@ -123,8 +118,8 @@ func TestLeaderLeaves(t *testing.T) {
 			t.Errorf("%d bytes, %d origin requests", len(r.body), w.origin.count())
 		}
 		time.Sleep(10 * time.Second)
-		if n := w.peers["a"].Counters(); n.BrokenBodies != 1 || n.Stored != 1 {
-			t.Errorf("%+v", n)
+		if a := w.peers["a"]; a.brokenBodies() != 1 || a.Stored.Load() != 1 {
+			t.Errorf("%d answers were cut short, %d stored", a.brokenBodies(), a.Stored.Load())
 		}
 	})
 }
@@ -133,7 +128,7 @@ func TestLeaderLeaves(t *testing.T) {
 // it was being fetched, since it may be older.
 func TestInvalidatedInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, false, func(w http.ResponseWriter, r *http.Request, n int) {
+		w := newCluster(t, func(w http.ResponseWriter, r *http.Request, n int) {
 			w.Header().Set("Cache-Control", "max-age=60")
 			if r.Method == http.MethodGet {
 				time.Sleep(10 * time.Second)
@@ -159,7 +154,7 @@ func TestInvalidatedInFlight(t *testing.T) {
 // TestOriginFails checks the answers to clients when the origin cannot be reached.
 func TestOriginFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, false, func(w http.ResponseWriter, r *http.Request, n int) { time.Sleep(time.Hour) }, "a")
+		w := newCluster(t, func(w http.ResponseWriter, r *http.Request, n int) { time.Sleep(time.Hour) }, "a")
 		defer w.close()
 		for _, tt := range []struct {
 			url    string
@@ -178,8 +173,8 @@ func TestOriginFails(t *testing.T) {
 			}
 		}
 		synctest.Wait()
-		if n := w.peers["a"].Counters(); n.GatewayErrors != 4 || n.OriginErrors != 4 {
-			t.Errorf("%+v", n)
+		if a := w.peers["a"]; a.outcome(GatewayError) != 4 || a.OriginErrors.Load() != 4 {
+			t.Errorf("%v, %d errors of origins", a.outcomes, a.OriginErrors.Load())
 		}
 		time.Sleep(2 * time.Hour)
 	})
@@ -188,7 +183,7 @@ func TestOriginFails(t *testing.T) {
 // TestCloseInFlight checks that Close ends the requests under way.
 func TestCloseInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, false, func(w http.ResponseWriter, r *http.Request, n int) {
+		w := newCluster(t, func(w http.ResponseWriter, r *http.Request, n int) {
 			w.Header().Set("Cache-Control", "max-age=60")
 			w.Write(make([]byte, 100_000))
 			w.(http.Flusher).Flush()
@@ -206,72 +201,13 @@ func TestCloseInFlight(t *testing.T) {
 	})
 }
 
-// TestInterim checks that 1xx responses are passed to the client that sent the request, and not
-// stored.
-func TestInterim(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, true, func(w http.ResponseWriter, r *http.Request, n int) {
-			w.Header().Set("Link", "</style.css>; rel=preload")
-			w.WriteHeader(http.StatusEarlyHints)
-			w.Header().Del("Link")
-			w.Header().Set("Cache-Control", "max-age=60")
-			io.WriteString(w, "final")
-		}, "a")
-		defer w.close()
-		for i, method := range []string{"GET", "GET", "POST"} {
-			hints := 0
-			tr := &http.Transport{DialContext: w.net.dial, DisableKeepAlives: true}
-			ctx := traceHints(t.Context(), &hints)
-			req, _ := http.NewRequestWithContext(ctx, method, "http://peer-a:3128/x", nil)
-			resp, err := tr.RoundTrip(req)
-			if err != nil {
-				t.Fatal(err)
-			}
-			b, _ := io.ReadAll(resp.Body)
-			resp.Body.Close()
-			if want := []int{1, 0, 1}[i]; hints != want || string(b) != "final" || resp.Header.Get("Link") != "" {
-				t.Errorf("request %d: %d hints, %q, Link %q", i, hints, b, resp.Header.Get("Link"))
-			}
-			synctest.Wait()
-		}
-	})
-}
-
-// TestInterimLeavesOurFields checks that a 1xx response does not remove the proxy's own fields from
-// the final response.
-func TestInterimLeavesOurFields(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, true, func(w http.ResponseWriter, r *http.Request, n int) {
-			w.WriteHeader(http.StatusEarlyHints)
-			io.WriteString(w, "final")
-		}, "a")
-		defer w.close()
-		conn := w.dial("a")
-		defer conn.Close()
-		fmt.Fprint(conn, "POST /x HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n")
-		from := bufio.NewReader(conn)
-		for { // ends with the answer
-			resp, err := http.ReadResponse(from, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if resp.StatusCode == http.StatusOK {
-				if !resp.Close {
-					t.Error("the connection stays open after a request whose end is not certain")
-				}
-				return
-			}
-		}
-	})
-}
-
 // TestTooLong checks that a body that exceeds the limit of the store is delivered whole and not
 // stored, whether or not its length was announced.
 func TestTooLong(t *testing.T) {
 	for _, announced := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			const size = 3 << 20
-			w := newWorld(t, true, func(w http.ResponseWriter, r *http.Request, n int) {
+			w := newCluster(t, func(w http.ResponseWriter, r *http.Request, n int) {
 				w.Header().Set("Cache-Control", "max-age=60")
 				if announced {
 					w.Header().Set("Content-Length", fmt.Sprint(size))
@@ -281,7 +217,7 @@ func TestTooLong(t *testing.T) {
 				}
 				w.Write(make([]byte, size-size/30*30))
 			})
-			w.tune = func(c *Config) { c.Store.MaxBytes = 4 << 20 }
+			w.tune = func(c *peerConfig) { c.Store.MaxBytes = 4 << 20 }
 			h := w.start("a", t.TempDir())
 			defer w.close()
 			for range 2 {
@@ -290,7 +226,7 @@ func TestTooLong(t *testing.T) {
 				}
 				synctest.Wait()
 			}
-			if st := h.Store().Stats(); st.Objects != 0 || st.WritingBytes != 0 || w.origin.count() != 2 {
+			if st := h.store.Stats(); st.Objects != 0 || st.WritingBytes != 0 || w.origin.count() != 2 {
 				t.Errorf("announced=%v: %+v, %d origin requests", announced, st, w.origin.count())
 			}
 		})

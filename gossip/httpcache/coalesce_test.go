@@ -1,4 +1,4 @@
-package proxy
+package httpcache
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 
 // first is a coalescer that names one peer as the fetcher to all other peers.
 type first struct {
-	*world
+	*cluster
 	self, peer string
 }
 
@@ -28,7 +28,7 @@ func (f first) InFlight(context.Context, string, time.Duration) (sibling.Peer, b
 	if f.self == f.peer {
 		return sibling.Peer{}, false
 	}
-	return sibling.Peer{Name: f.peer, Addr: f.digests.addr[f.peer]}, true
+	return sibling.Peer{Name: f.peer, Addr: f.digests.address(f.peer)}, true
 }
 
 // A peer waits for another peer that is fetching the object.
@@ -44,14 +44,14 @@ func TestWaitForFetcher(t *testing.T) {
 		recorded string
 	}{
 		"handed over":      {after(cached("x")), 1, think - 90*time.Millisecond, "a:hit"},
-		"not to be shared": {after(row{origin: []scripted{{fields: "Cache-Control: private"}}}.serve), 2, 2*think - 90*time.Millisecond, ""},
+		"not to be shared": {after(answers(0, "Cache-Control: private")), 2, 2*think - 90*time.Millisecond, ""},
 		"longer than that": {func(w http.ResponseWriter, r *http.Request, n int) { time.Sleep(5 * time.Second); cached("x")(w, r, n) }, 2, 7700 * time.Millisecond, ""},
 		"the fetcher fails": {after(func(w http.ResponseWriter, r *http.Request, n int) {
-			if n < 2 { // the first time it is asked once more
+			if n < 1 {
 				panic(http.ErrAbortHandler)
 			}
 			cached("x")(w, r, n)
-		}), 3, 3*think - 90*time.Millisecond, ""},
+		}), 2, 2*think - 90*time.Millisecond, ""},
 		"while it arrives": {func(w http.ResponseWriter, r *http.Request, n int) {
 			w.Header().Set("Cache-Control", "max-age=60")
 			for range 3 {
@@ -63,10 +63,10 @@ func TestWaitForFetcher(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, false, tt.origin)
+				w := newCluster(t, tt.origin)
 				defer w.close()
 				for _, peer := range []string{"a", "b"} {
-					w.tune = func(c *Config) { c.Coalescer = first{w, peer, "a"} }
+					w.tune = func(c *peerConfig) { c.Coalescer = first{w, peer, "a"} }
 					w.start(peer, t.TempDir())
 				}
 				var all sync.WaitGroup
@@ -85,8 +85,9 @@ func TestWaitForFetcher(t *testing.T) {
 					t.Errorf("%d origin fetches, want %d; recorded %q", w.origin.count(), tt.fetches, got)
 				}
 				shared := uint64(max(0, 2-tt.fetches)) // one that brought nothing is not counted: that is the fetch's doing
-				if n := w.peers["b"].Counters(); n.SiblingRequests != shared || n.SiblingsUseful != shared || n.SiblingHits != shared || n.FetchersShared != shared {
-					t.Errorf("%+v", n)
+				if b := w.peers["b"]; b.siblings.Stats().Asked != shared || b.siblings.Stats().Hits != shared || b.siblings.Stats().FetchesShared != shared ||
+					b.outcome(SiblingHit) != int(shared) {
+					t.Errorf("%+v, %d sibling hits", b.siblings.Stats(), b.outcome(SiblingHit))
 				}
 			})
 		})

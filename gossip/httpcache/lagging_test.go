@@ -1,4 +1,4 @@
-package proxy
+package httpcache
 
 import (
 	"context"
@@ -26,12 +26,12 @@ func (c lagging) Applied(...invalidation.ID) bool { return c.applied }
 func TestLaggingSibling(t *testing.T) {
 	for _, applied := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
-			w := newWorld(t, false, func(w http.ResponseWriter, _ *http.Request, n int) {
+			w := newCluster(t, func(w http.ResponseWriter, _ *http.Request, n int) {
 				w.Header().Set("Cache-Control", "max-age=60")
 				io.WriteString(w, fmt.Sprint("version ", n))
 			})
 			defer w.close()
-			w.tune = func(c *Config) { c.Cluster = lagging{applied} }
+			w.tune = func(c *peerConfig) { c.Cluster = lagging{applied} }
 			for _, peer := range []string{"a", "b"} {
 				w.start(peer, t.TempDir())
 			}

@@ -1,4 +1,4 @@
-package proxy
+package httpcache
 
 import (
 	"net/http"
@@ -21,7 +21,7 @@ func TestFirstVariant(t *testing.T) {
 		{"Cookie", "Cookie: a=b", "Cookie: a=b", false},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			w := newWorld(t, false, func(w http.ResponseWriter, r *http.Request, n int) {
+			w := newCluster(t, func(w http.ResponseWriter, r *http.Request, n int) {
 				w.Header().Set("Vary", c.vary)
 				cached("x")(w, r, n)
 			}, "a", "b")
@@ -34,7 +34,7 @@ func TestFirstVariant(t *testing.T) {
 				t.Errorf("%+v: %s", c, r.status())
 			}
 			for _, id := range []string{"a", "b"} {
-				purge(w.peers[id], "http://"+originHost+"/x", false)
+				w.peers[id].Purge(TargetOf("http://" + originHost + "/x"))
 			}
 			w.digests.mu.Lock()
 			for peer, ids := range w.digests.listed {
