@@ -55,6 +55,7 @@ func (c *Cache) advertiseArriving(f *fetch) {
 // Advertised yields the identities of all responses that are advertised to siblings, at
 // least once each: the stored ones and the arriving ones.
 func (c *Cache) Advertised() iter.Seq[string] {
+	c.made()
 	return func(yield func(string) bool) {
 		all := func(id string) bool {
 			more := true

@@ -142,8 +142,8 @@ type Cache struct {
 
 // New opens the store and returns a Cache over it.
 func New(cfg Config) (*Cache, error) {
-	if cfg.Transport == nil {
-		return nil, errors.New("cache: no transport to origins")
+	if cfg.Transport == nil || cfg.Open == nil {
+		return nil, errors.New("cache: a Cache needs a transport to origins and a function that opens its store")
 	}
 	if cfg.Recode == nil {
 		cfg.Recode = func(*http.Request, http.Header) func(*http.Response) bool { return nil }
@@ -157,7 +157,7 @@ func New(cfg Config) (*Cache, error) {
 	c := &Cache{cfg: cfg, log: cfg.Logger, variants: rfc9111.NewVariants(),
 		fetches: make(map[string]*fetch), arriving: make(map[string]*fetch), comparing: make(chan struct{}, maxComparisons), unasked: make(chan struct{}, maxUnasked),
 		opened: time.Now(), clock: 1 + rand.Int64N(math.MaxInt64), via: []string{"1.1 " + cfg.Name}}
-	c.Tune(cfg.Tuning)
+	c.tuning.Store(&cfg.Tuning)
 	c.buffers.New = func() any { return new([bufferSize]byte) }
 	c.texts.New = func() any { return new(bytes.Buffer) }
 	c.large.limit, c.unsliced.limit = maxLarge, maxUnsliced
@@ -186,17 +186,25 @@ func New(cfg Config) (*Cache, error) {
 	return c, nil
 }
 
+// made returns c, and panics if New has not made it.
+func (c *Cache) made() *Cache {
+	if c == nil || c.store == nil {
+		panic("cache: this Cache is nil or the zero value: make one with New")
+	}
+	return c
+}
+
 // Tune changes the settings that can change. Answers that are being sent may keep the former ones.
-func (c *Cache) Tune(t Tuning) { c.tuning.Store(&t) }
+func (c *Cache) Tune(t Tuning) { c.made().tuning.Store(&t) }
 
 // Tuning returns what Tune has set.
-func (c *Cache) Tuning() Tuning { return *c.tuning.Load() }
+func (c *Cache) Tuning() Tuning { return *c.made().tuning.Load() }
 
 var errStopped = errors.New("cache: closed")
 
 // Close ends fetches under way and closes the store.
 func (c *Cache) Close() error {
-	c.stop(errStopped)
+	c.made().stop(errStopped)
 	c.background.Wait()
 	return c.store.Close()
 }

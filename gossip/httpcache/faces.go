@@ -15,7 +15,7 @@ import (
 
 // Wrap is [Member.Serve] as middleware around a handler, which must not be nil.
 func (m *Member) Wrap(next http.Handler) http.Handler {
-	if next == nil {
+	if m.made(); next == nil {
 		panic("cache: Wrap needs the handler that answers what is not cached")
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -28,6 +28,7 @@ func (m *Member) Wrap(next http.Handler) http.Handler {
 
 // ServeHTTP answers the requests of siblings, and all others with 403.
 func (m *Member) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	m.made()
 	if !isFromSibling(r) { // so no request can remove anything here
 		http.Error(w, "only requests from siblings (only-if-cached) are answered here", http.StatusForbidden)
 		return
@@ -53,6 +54,9 @@ func isFromSibling(r *http.Request) bool {
 // The URL of the object has the host that the request names. Its scheme is https if the request
 // came by TLS. A request of a sibling is answered from the store or with 504.
 func (m *Member) Serve(w http.ResponseWriter, r *http.Request, next func(http.ResponseWriter, *http.Request) error) error {
+	if m.made(); next == nil {
+		panic("cache: Serve needs the function that answers what is not cached")
+	}
 	if isFromSibling(r) {
 		m.answer(w, r)
 		return nil
@@ -256,7 +260,7 @@ func (m *Member) Transport(origin http.RoundTripper) http.RoundTripper {
 	if origin == nil {
 		origin = http.DefaultTransport
 	}
-	return &transport{m, origin}
+	return &transport{m.made(), origin}
 }
 
 type transport struct {

@@ -121,9 +121,17 @@ func newMember(cfg MemberConfig, of Config) (m *Member, err error) {
 	return m, err
 }
 
+// made returns m, and panics if NewMember has not made it.
+func (m *Member) made() *Member {
+	if m == nil || m.Cache == nil {
+		panic("cache: this Member is nil or the zero value: make one with NewMember")
+	}
+	return m
+}
+
 // Close ends loads under way and closes the store. The node must be closed before.
 func (m *Member) Close() error {
-	m.Siblings.CloseIdleConnections()
+	m.made().Siblings.CloseIdleConnections()
 	return m.Cache.Close()
 }
 
@@ -144,7 +152,7 @@ type MemberStats struct {
 
 // Stats returns the current counters.
 func (m *Member) Stats() (s MemberStats) {
-	for i := range m.outcomes {
+	for i := range m.made().outcomes {
 		s.Gets += m.outcomes[i].Load()
 	}
 	s.Hits, s.Joined, s.Siblings = m.outcomes[LocalHit].Load(), m.outcomes[Collapsed].Load(), m.outcomes[SiblingHit].Load()

@@ -14,6 +14,7 @@ import (
 // fields. The response is written to w; a Result with Broken set asks the caller
 // to close the client's connection, since the answer was cut short.
 func (c *Cache) Serve(w http.ResponseWriter, r *http.Request) Result {
+	c.made()
 	switch {
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		return c.pass(w, r, "method", nil)

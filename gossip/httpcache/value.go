@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -27,6 +28,11 @@ func ValueURL(name string) string { return valueURL + url.QueryEscape(name) }
 // A LoadFunc makes a value that is good until it expires; the zero Time = for ever.
 type LoadFunc func(context.Context) (value []byte, expires time.Time, err error)
 
+var (
+	errNoLoad  = errors.New("cache: a value needs the function that loads it")
+	errNoValue = errors.New("cache: Put needs a value")
+)
+
 // Get returns the value of a name, any string, from the store, from a sibling, or from load. It returns load's error
 // as it is; any other error is ctx's, or says that the cache is closed. The value is stored until it expires or the
 // store needs the room. Times are cut to whole seconds: a value that expires within one is not stored. The caller must
@@ -38,6 +44,9 @@ type LoadFunc func(context.Context) (value []byte, expires time.Time, err error)
 // and is canceled when no caller waits any more. load is also called if siblings that should have the value take far
 // longer than usual. If it panics, so does Get.
 func (m *Member) Get(ctx context.Context, name string, load LoadFunc) ([]byte, error) {
+	if m.made(); load == nil {
+		return nil, errNoLoad
+	}
 	identity := rfc9111.Identity(ValueURL(name), nil, nil)
 	if value, ok := m.stored(identity); ok {
 		m.outcomes[LocalHit].Add(1)
@@ -58,6 +67,9 @@ func (m *Member) Get(ctx context.Context, name string, load LoadFunc) ([]byte, e
 // Open is [Member.Get] for values that may not fit into memory. It returns a value as it arrives, also to callers that
 // come later; each must close it. If what load returned breaks off, load may be called again for the rest.
 func (m *Member) Open(ctx context.Context, name string, load func(context.Context) (value io.ReadCloser, expires time.Time, err error)) (io.ReadCloser, error) {
+	if m.made(); load == nil {
+		return nil, errNoLoad
+	}
 	q := m.ask(ctx, name, func(ctx context.Context) (io.ReadCloser, int64, time.Time, error) {
 		value, expires, err := load(ctx)
 		return value, -1, expires, err
@@ -77,6 +89,7 @@ func (m *Member) Open(ctx context.Context, name string, load func(context.Contex
 // Stat reports whether a value is in the store or at a sibling, which is asked and confirms it, and returns its length
 // in bytes, -1 = unknown. Nothing is transferred or stored. The error is ctx's.
 func (m *Member) Stat(ctx context.Context, name string) (size int64, found bool, err error) {
+	m.made()
 	absent := &source{wanted: true, RoundTripper: roundTripFunc(func(*http.Request) (*http.Response, error) {
 		return &http.Response{StatusCode: http.StatusNotFound, Header: http.Header{}, Body: http.NoBody}, nil
 	})}
@@ -206,6 +219,9 @@ func (m *Member) Set(ctx context.Context, name string, value []byte, expires tim
 // asked or told, other than by the digest; so what it replaces, here or elsewhere, must be the same. The error is
 // value's, or says why it is not stored, such as [bodies.ErrTooLarge].
 func (m *Member) Put(ctx context.Context, name string, value io.Reader) error {
+	if m.made(); value == nil {
+		return errNoValue
+	}
 	return m.put(ctx, name, value, -1, time.Time{})
 }
 
@@ -262,7 +278,7 @@ func (m *Member) Remove(ctx context.Context, names ...string) error {
 // Invalidate is [Member.Remove] for all that targets select: responses by URL, values by name, or either by a prefix
 // ([TargetOf]), or responses by a tag.
 func (m *Member) Invalidate(ctx context.Context, targets ...invalidation.Target) error {
-	return m.cluster.Invalidate(ctx, targets...)
+	return m.made().cluster.Invalidate(ctx, targets...)
 }
 
 // A Codec encodes and decodes values of a type. Both functions are needed; the zero Codec is JSON's.
@@ -285,6 +301,9 @@ func (c *Codec[T]) orJSON() {
 
 // Get is [Member.Get] for values of any type. Each caller gets its own copy.
 func Get[T any](ctx context.Context, m *Member, name string, codec Codec[T], load func(context.Context) (value T, expires time.Time, err error)) (value T, err error) {
+	if load == nil {
+		return value, errNoLoad
+	}
 	codec.orJSON()
 	b, err := m.Get(ctx, name, func(ctx context.Context) ([]byte, time.Time, error) {
 		v, expires, err := load(ctx)

@@ -1,0 +1,108 @@
+package httpcache
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/summarycache/summarycache/gossip/httpcache/memstore"
+)
+
+// says returns what a function panics with; "" = it does not.
+func says(f func()) (text string) {
+	defer func() {
+		if p := recover(); p != nil {
+			text = fmt.Sprint(p)
+		}
+	}()
+	f()
+	return ""
+}
+
+// TestZeroValues: each method of a Member or a Cache that nothing has made says how to make one.
+func TestZeroValues(t *testing.T) {
+	request, _ := http.NewRequest(http.MethodGet, "http://o.test/x", nil)
+	for _, c := range []struct {
+		values []any
+		want   string
+	}{
+		{[]any{(*Member)(nil), new(Member)}, "make one with NewMember"},
+		{[]any{(*Cache)(nil), new(Cache)}, "make one with New"},
+	} {
+		for _, value := range c.values {
+			v := reflect.ValueOf(value)
+			for i := range v.NumMethod() {
+				method := v.Method(i)
+				var args []reflect.Value
+				for a := range method.Type().NumIn() {
+					switch of := method.Type().In(a); of {
+					case reflect.TypeFor[context.Context]():
+						args = append(args, reflect.ValueOf(t.Context()))
+					case reflect.TypeFor[*http.Request]():
+						args = append(args, reflect.ValueOf(request))
+					default:
+						args = append(args, reflect.Zero(of))
+					}
+				}
+				call := method.Call
+				if method.Type().IsVariadic() {
+					call = method.CallSlice
+				}
+				if got := says(func() { call(args) }); !strings.HasSuffix(got, c.want) {
+					t.Errorf("%s of a %T, nil %v: %q", v.Type().Method(i).Name, value, v.IsNil(), got)
+				}
+			}
+		}
+	}
+}
+
+// TestNilArguments: a nil that means nothing is an error, or a panic that says what to pass.
+func TestNilArguments(t *testing.T) {
+	for name, cfg := range map[string]Config{
+		"nothing":   {},
+		"no origin": {Open: memstore.Open(1 << 20)},
+		"no store":  {Transport: http.DefaultTransport},
+	} {
+		if _, err := New(cfg); err == nil || !strings.Contains(err.Error(), "needs") {
+			t.Errorf("New with %s: %v", name, err)
+		}
+	}
+	if _, err := NewMember(MemberConfig{}); err == nil || !strings.Contains(err.Error(), "needs") {
+		t.Errorf("NewMember with nothing: %v", err)
+	}
+	m := newTestMember(t, "m", nil, nil)
+	for name, call := range map[string]func() error{
+		"Get":  func() error { _, err := m.Get(t.Context(), "x", nil); return err },
+		"Open": func() error { _, err := m.Open(t.Context(), "x", nil); return err },
+		"the typed Get": func() error {
+			_, err := Get[int](t.Context(), m, "x", Codec[int]{}, nil)
+			return err
+		},
+		"Put":   func() error { return m.Put(t.Context(), "x", io.Reader(nil)) },
+		"Wrap":  func() error { m.Wrap(nil); return nil },
+		"Serve": func() error { return m.Serve(nil, nil, nil) },
+	} {
+		var err error
+		if got := says(func() { err = call() }); got == "" && (err == nil || !strings.Contains(err.Error(), "needs")) ||
+			got != "" && !strings.Contains(got, "needs") {
+			t.Errorf("%s of nil: %v, %q", name, err, got)
+		}
+	}
+	for name, call := range map[string]func() error{ // the zero Codec, and a time that means for ever
+		"Set": func() error { return Set(t.Context(), m, "x", Codec[int]{}, 1, time.Time{}) },
+		"Get": func() error {
+			load := func(context.Context) (int, time.Time, error) { return 1, time.Time{}, nil }
+			_, err := Get(t.Context(), m, "x", Codec[int]{}, load)
+			return err
+		},
+	} {
+		if err := call(); err != nil {
+			t.Errorf("%s with the zero Codec: %v", name, err)
+		}
+	}
+}
