@@ -72,7 +72,7 @@ func newCluster(t *testing.T, serve func(http.ResponseWriter, *http.Request, int
 func (w *cluster) serve(name string, h http.Handler) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	host := w.net.Host(fmt.Sprintf("10.0.0.%d", len(w.hosts)+1))
+	host := w.net.Host(fmt.Sprintf("10.0.0.%d", len(w.servers)+1))
 	l, err := host.Listen(host.IP() + ":80")
 	if err != nil {
 		w.t.Fatal(err)

@@ -60,7 +60,7 @@ var faults = []fault{
 	{name: "bad-block-cuts", kind: "missed step", what: "an answer is cut at a bad block", from: history, found: seed(4, "cut")},
 	{name: "clock-put-right", kind: "wrong clock", what: "a response stored while the clock was ahead stays fresh", places: 2, from: history, found: seed(20, "age")},
 	{name: "wall-clock-ages", kind: "wrong clock", what: "ages go by a clock that jumps", from: history, found: seed(20, "age")},
-	{name: "age-of-arrival", kind: "wrong clock", what: "Age leaves out what the request waited for", places: 2, from: history, found: test("TestAgeAfterWaiting").of("cmd/peer/internal/proxy")},
+	{name: "age-of-arrival", kind: "wrong clock", what: "Age leaves out what the request waited for", places: 2, from: history, found: test("TestAgeAfterWaiting")},
 	{name: "slow-sender", kind: "no deadline", what: "a client that stops sending is never given up", from: history, found: seed(1, "held")},
 	{name: "older-confirms", kind: "skipped check", what: "an older copy of a sibling confirms a newer one", from: history, found: seed(5, "body")},
 	{name: "late-private-commit", kind: "skipped check", what: "what nobody could join is stored after a write", from: history, found: seed(13, "stale")},

@@ -1,4 +1,4 @@
-package proxy
+package httpcache
 
 import (
 	"fmt"
@@ -34,12 +34,12 @@ func TestClockJumps(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var ahead atomic.Int64
 			now := func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
-			w := newWorld(t, false, func(w http.ResponseWriter, r *http.Request, n int) {
+			w := newCluster(t, func(w http.ResponseWriter, r *http.Request, n int) {
 				w.Header().Set("Cache-Control", "max-age=3")
 				w.Header().Set("Date", now().UTC().Format(http.TimeFormat)) // its clock is off as ours is
 				w.Write([]byte("x"))
 			})
-			w.tune = func(c *Config) { c.Now = now }
+			w.tune = func(c *peerConfig) { c.Now = now }
 			dir := t.TempDir()
 			ahead.Store(tt.stored)
 			h := w.start("a", dir)
@@ -51,7 +51,6 @@ func TestClockJumps(t *testing.T) {
 				if err := h.Close(); err != nil {
 					t.Fatal(err)
 				}
-				delete(w.peers, "a")
 				w.start("a", dir)
 			}
 			time.Sleep(tt.after)
@@ -67,7 +66,7 @@ func TestClockJumps(t *testing.T) {
 func TestAgeAfterWaiting(t *testing.T) {
 	t.Run("for an origin that fails", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			w := newWorld(t, false, func(w http.ResponseWriter, r *http.Request, n int) {
+			w := newCluster(t, func(w http.ResponseWriter, r *http.Request, n int) {
 				w.Header().Set("Cache-Control", "max-age=1, stale-if-error=600")
 				if n > 0 {
 					time.Sleep(20 * time.Second)
@@ -86,7 +85,7 @@ func TestAgeAfterWaiting(t *testing.T) {
 	for _, age := range []int{6, 11} { // of what another request stored meanwhile
 		t.Run(fmt.Sprintf("for a response that is %d s old then", age), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, false, func(w http.ResponseWriter, r *http.Request, n int) {
+				w := newCluster(t, func(w http.ResponseWriter, r *http.Request, n int) {
 					w.Header().Set("Cache-Control", "max-age=10")
 					if n == 1 {
 						time.Sleep(12 * time.Second) // stale when it comes
