@@ -306,7 +306,7 @@ func (c *Cache) handOver(f *fetch, src *sources, a *answer) {
 		}
 	}
 	res := newResult(src)
-	res.fwdStatus = a.status
+	res.fwdStatus, res.stale = a.status, f.stale
 	res.from(a)
 	if a.sibling == nil && a.status != http.StatusPartialContent {
 		if res.obstacle = f.r.obstacle(a.response()); res.obstacle != 0 {

@@ -2,6 +2,7 @@ package httpcache
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -60,4 +61,20 @@ func TestStaleFromSiblings(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestStaleHandedOver checks that a sibling's stale answer which is handed over without being stored says that it is stale
+// for an error.
+func TestStaleHandedOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newCluster(t, func(w http.ResponseWriter, r *http.Request, n int) { w.WriteHeader(http.StatusBadGateway) })
+		w.tune = func(c *peerConfig) { c.Others = w.others("c") }
+		w.start("a", t.TempDir())
+		defer w.close()
+		w.fakePeer("c", holds("", "Cache-Control: max-age=60, stale-if-error=3600", "Age: 61", `Etag: "v1"`, "Date: "+time.Now().Add(-61*time.Second).UTC().Format(http.TimeFormat)))
+		got := w.get("a", "/x", "Cache-Control: no-store")
+		if got.StatusCode != http.StatusOK || !strings.Contains(got.status(), "stale-if-error") {
+			t.Errorf("%d, %s", got.StatusCode, got.status())
+		}
+	})
 }
