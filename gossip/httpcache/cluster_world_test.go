@@ -46,9 +46,8 @@ type peer struct {
 	health   *sibling.Health
 	idle     []*http.Transport
 
-	mu       sync.Mutex
-	outcomes [Outcomes]int
-	broken   int
+	mu      sync.Mutex
+	results []Result // of all requests
 }
 
 // peerConfig says what a peer works with.
@@ -60,7 +59,8 @@ type peerConfig struct {
 // newCluster starts an origin and the named peers, which see each other's digests.
 func newCluster(t *testing.T, serve func(http.ResponseWriter, *http.Request, int), peers ...string) *cluster {
 	w := &cluster{t: t, net: memnet.New(1), origin: &scriptedOrigin{serve: serve}, peers: map[string]*peer{},
-		hosts: map[string]*memnet.Host{}, digests: digests{listed: map[string]map[string]int{}, addr: map[string]string{}}}
+		hosts:   map[string]*memnet.Host{},
+		digests: digests{listed: map[string]map[string]int{}, addr: map[string]string{}, dead: map[string]bool{}}}
 	w.serve(originHost+":80", w.origin)
 	for _, name := range peers {
 		w.start(name, t.TempDir())
@@ -101,7 +101,8 @@ func (w *cluster) start(name, dir string) *peer {
 	siblings := sibling.NewHTTPTransport(w.connect)
 	p.idle = []*http.Transport{origins, siblings}
 	var err error
-	p.siblings, err = sibling.New(sibling.Config{Name: name, Locator: locator{&w.digests, name}, HTTP: siblings, Health: p.health})
+	p.siblings, err = sibling.New(sibling.Config{Name: name, Locator: locator{&w.digests, name},
+		HTTP: siblings, Health: p.health})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -130,10 +131,7 @@ func (p *peer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	rfc9111.RemoveHopByHop(r.Header)
 	res := p.Serve(w, r)
 	p.mu.Lock()
-	p.outcomes[res.Outcome]++
-	if res.Broken {
-		p.broken++
-	}
+	p.results = append(p.results, res)
 	p.mu.Unlock()
 	if res.Broken {
 		panic(http.ErrAbortHandler)
@@ -142,16 +140,21 @@ func (p *peer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // outcome returns how many requests were answered in this way.
 func (p *peer) outcome(o Outcome) int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.outcomes[o]
+	return p.requests(func(r Result) bool { return r.Outcome == o })
 }
 
 // brokenBodies returns how many answers were cut short.
-func (p *peer) brokenBodies() int {
+func (p *peer) brokenBodies() int { return p.requests(func(r Result) bool { return r.Broken }) }
+
+func (p *peer) requests(are func(Result) bool) (n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.broken
+	for _, r := range p.results {
+		if are(r) {
+			n++
+		}
+	}
+	return n
 }
 
 // close ends all goroutines, as a test in a bubble must.
@@ -175,11 +178,14 @@ func (w *cluster) recorded() string {
 	for _, name := range peerNames {
 		for _, p := range w.peers {
 			r := p.health.Of(name)
-			counts := map[string]uint64{":hit": uint64(r.Hits), ":false-hit": uint64(r.FalseHits), ":failed": uint64(r.Failures)}
-			for what, n := range counts {
-				for range n {
-					all = append(all, name+what)
-				}
+			for range r.Hits {
+				all = append(all, name+":hit")
+			}
+			for range r.FalseHits {
+				all = append(all, name+":false-hit")
+			}
+			for range r.Failures {
+				all = append(all, name+":failed")
 			}
 		}
 	}
@@ -234,6 +240,7 @@ type digests struct {
 	mu     sync.Mutex
 	listed map[string]map[string]int // by peer, by identity
 	addr   map[string]string
+	dead   map[string]bool // the peers whose objects nobody finds
 }
 
 // address returns where a peer is or will be served.
@@ -276,8 +283,8 @@ func (l locator) Candidates(dst []sibling.Candidate, id string) []sibling.Candid
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, name := range peerNames {
-		if name != l.self && l.listed[name][id] > 0 {
-			dst = append(dst, sibling.Candidate{Peer: name, Service: l.addr[name]})
+		if name != l.self && l.listed[name][id] > 0 && !l.dead[name] {
+			dst = append(dst, sibling.Candidate{Peer: name, Service: cmp.Or(l.addr[name], "nowhere:80")})
 		}
 	}
 	return dst
@@ -365,7 +372,10 @@ func (w *cluster) learnPace(peer, path string) {
 
 // cached writes a response that stays fresh for a minute.
 func cached(body string) func(http.ResponseWriter, *http.Request, int) {
-	return func(w http.ResponseWriter, r *http.Request, n int) { holds(body)(w, r) }
+	return func(w http.ResponseWriter, r *http.Request, n int) {
+		w.Header().Set("Cache-Control", "max-age=60")
+		io.WriteString(w, body)
+	}
 }
 
 // answers answers each request after a time, with these fields and a body that tells how many came before it.

@@ -37,7 +37,7 @@ func TestCollapse(t *testing.T) {
 		wg.Wait()
 		synctest.Wait()
 		if a := w.peers["a"]; w.origin.count() != 1 || a.outcome(OriginFetch) != 1 || a.outcome(Collapsed)+a.outcome(LocalHit) != 19 || a.outcome(Collapsed) == 0 {
-			t.Errorf("%d origin requests, %v", w.origin.count(), a.outcomes)
+			t.Errorf("%d origin requests, %v", w.origin.count(), a.results)
 		}
 	})
 }
@@ -174,7 +174,7 @@ func TestOriginFails(t *testing.T) {
 		}
 		synctest.Wait()
 		if a := w.peers["a"]; a.outcome(GatewayError) != 4 || a.OriginErrors.Load() != 4 {
-			t.Errorf("%v, %d errors of origins", a.outcomes, a.OriginErrors.Load())
+			t.Errorf("%v, %d errors of origins", a.results, a.OriginErrors.Load())
 		}
 		time.Sleep(2 * time.Hour)
 	})

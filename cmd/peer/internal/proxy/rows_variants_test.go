@@ -48,7 +48,7 @@ var variants = []row{
 
 func varies(name, vary, first, second string, same bool) row {
 	// A peer that has never seen the rule doesn't find what a sibling holds under
-	// it; TestVariants shows what it does once it has.
+	// it; TestVariants of package httpcache shows what it does once it has.
 	guessed := strings.Contains(vary, "Accept-Encoding")
 	return row{section: "9111-4.1", name: name, local: same && !guessed, origin: []scripted{{fields: minute + " | " + vary}},
 		steps: []step{{fields: first, origin: true}, {after: time.Second, fields: second, origin: !same}}}
