@@ -20,11 +20,11 @@ func TestDeathIsNoticed(t *testing.T) {
 		{true, 2, 8, 8 * time.Second, 11 * time.Second},
 		{true, 3, 8, 7 * time.Second, 9 * time.Second},
 		{true, 10, 8, 8 * time.Second, 13 * time.Second},
-		{false, 2, 40, 8 * time.Second, 11 * time.Second},
-		{false, 3, 100, 8 * time.Second, 15 * time.Second},
-		{false, 5, 60, 8 * time.Second, 15 * time.Second},
-		{false, 10, 60, 9 * time.Second, 15 * time.Second},
-		{false, 40, 16, 12 * time.Second, 15 * time.Second},
+		{false, 2, 40, 9 * time.Second, 11 * time.Second},
+		{false, 3, 100, 9 * time.Second, 15 * time.Second},
+		{false, 5, 60, 9 * time.Second, 15 * time.Second},
+		{false, 10, 60, 11 * time.Second, 15 * time.Second},
+		{false, 40, 16, 13 * time.Second, 15 * time.Second},
 	} {
 		if testing.Short() {
 			tc.deaths = min(tc.deaths, 8)

@@ -127,7 +127,7 @@ func (n *Node) change(every time.Duration) {
 func TestDoubtIsProbed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var sum [2]time.Duration
-		for i := range 40 {
+		for i := range 80 {
 			c := newCluster(t)
 			for i := 1; i <= 2; i++ {
 				cfg := c.config(fmt.Sprintf("p%d", i), fmt.Sprintf("10.0.0.%d", i))
@@ -152,7 +152,7 @@ func TestDoubtIsProbed(t *testing.T) {
 			})
 			c.close()
 		}
-		t.Logf("a death is noticed after %v, after %v with a doubt", sum[0]/20, sum[1]/20)
+		t.Logf("a death is noticed after %v, after %v with a doubt", sum[0]/40, sum[1]/40)
 		if sum[1] > sum[0]-20*time.Second {
 			t.Error("doubts make no difference")
 		}
