@@ -75,7 +75,7 @@ func TestSquidPageWorks(t *testing.T) {
 	squidAddr, peerAddr := freeAddr(t), freeAddr(t)
 	command := strings.Fields(blocks(t, "sh")[0])
 	for i, word := range command {
-		command[i] = strings.NewReplacer("10.0.0.1:3128", peerAddr, "10.0.0.2:3128", squidAddr, "/var/cache/peer", t.TempDir()).Replace(word)
+		command[i] = strings.NewReplacer("10.0.0.1:3128", peerAddr, "10.0.0.2:3128", squidAddr, "10.0.0.0/24", "127.0.0.0/8", "/var/cache/peer", t.TempDir()).Replace(word)
 	}
 	p := spawn(t, append(command[1:], "--admin", "127.0.0.1:0", "--gossip", "127.0.0.1:0")...)
 	direct := &http.Client{Transport: &http.Transport{Proxy: by(p.listen)}}
