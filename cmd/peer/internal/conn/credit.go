@@ -9,7 +9,7 @@ import (
 )
 
 // The last part of the memory for connections and for requests is kept for addresses that have earned it: by
-// answers that they took whole. Who only takes places, from however many addresses, earns none, so clients that
+// answers that they took whole. Those who only take places, from however many addresses, earn none, so clients that
 // were there before find room at once, without a wait for a place that must first be cut.
 const (
 	perPlace = 16               // answers for each place
