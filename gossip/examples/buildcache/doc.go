@@ -1,7 +1,7 @@
 // Command buildcache is a build cache for a team: every machine that builds has one, finds what others have built, and
 // needs no server.
 //
-//	buildcache serve --secret-file team.secret --join 10.0.0.1:7946 --dir /var/cache/builds
+//	buildcache serve --address 10.0.0.2 --join 10.0.0.1:7946 --secret-file team.secret
 //	GOCACHEPROG="buildcache go" go build ./...
 //	CCACHE_REMOTE_STORAGE=http://127.0.0.1:8085 make
 //	bazel build --remote_cache=http://127.0.0.1:8085 //...
@@ -14,10 +14,10 @@
 //
 // Outputs are checked: whoever sends other bytes is found out by their SHA-256, and nothing of them is used. Entries
 // can't be checked, since only a build says what an action makes. They are signed by a key that follows from the secret
-// of the cluster, so those of strangers are refused, whatever way they came. What a member signs is believed by all: who
-// steals the secret, or may write to the port at 127.0.0.1 of one machine, can have all others use outputs of his
-// choice. Machines whose builds are not trusted, such as those that build changes of strangers, get --read-only: they
-// have no key to sign with, only the one to check with (--public-key, which "buildcache key" prints).
+// of the cluster, so those of strangers are refused, whatever way they came. What a member signs is believed by all:
+// whoever steals the secret, or may write to the port at 127.0.0.1 of one machine, can have all others use outputs of
+// his choice. Where some machines' builds are not trusted, such as those of strangers' changes, the others get a key of
+// their own (--key-file), and these only check with it (--public-key, which "buildcache key" prints).
 //
 // Outputs travel in clear, and everyone who reaches the port of --service can read what is stored.
 package main
