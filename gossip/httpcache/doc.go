@@ -13,7 +13,11 @@
 //
 // # A fetch
 //
-// A fetch (fetch.go) gets a response that is not in the store or must be validated. The request
+// A hit is [Cache.Serve], get and hit (serve.go), and serveStored (respond.go). A sibling's request is getHere in
+// place of get, a miss fetch in place of hit.
+//
+// A fetch (run, fetch.go) gets a response that is not in the store or must be validated. What it does with each kind of
+// answer is a function of its own (steps.go, receive.go). The request
 // that begins it is its leader. Requests for the same response that arrive while it is under way,
 // siblings' included, are its followers (coalesce.go, arriving.go): they get the same bytes as they
 // arrive. A response that can't be shared goes to the leader alone. Its URL is then remembered

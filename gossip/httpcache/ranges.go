@@ -57,6 +57,16 @@ func (c *Cache) betterInPart(f *fetch, a *answer) bool {
 	return true
 }
 
+// head answers a HEAD for a response that may not be served as it is: by a sibling, if none is stored, or by the origin.
+func (c *Cache) head(w http.ResponseWriter, r *request, stored *found, reason string) Result {
+	if stored == nil {
+		if res, ok := c.headElsewhere(w, r, reason); ok {
+			return res
+		}
+	}
+	return c.forwardHead(w, r, stored, reason)
+}
+
 // headElsewhere answers a HEAD for a response that is not stored, by a sibling that has it. It isn't
 // ok if there is no such sibling.
 func (c *Cache) headElsewhere(w http.ResponseWriter, r *request, reason string) (Result, bool) {

@@ -71,9 +71,6 @@ func (c *Cache) newBody(f *fetch, a *answer, w *bodies.Stream) *body {
 		b = new(body)
 	}
 	*b = body{c: c, f: f, repr: a.representation(), w: w, from: a, may: a.allowance(), helper: a.given}
-	if noBody(a.status) {
-		b.repr.length = 0
-	}
 	if a.status == http.StatusPartialContent {
 		first, end, size := a.span()
 		if planted.Fault != "part-cut" && size >= 0 && (a.length < 0 || a.length == end-first) {

@@ -39,84 +39,79 @@ type again struct {
 	first    *answer  // of the origin, which the fetch of the first slice uses; nil = none
 }
 
-// get answers a GET or HEAD.
+// get answers a GET or HEAD: from the store, or by fetches, of which most requests need one.
 func (c *Cache) get(w http.ResponseWriter, r *request) Result {
-	next := again{origin: r.origin}
+	if r.cc.OnlyIfCached {
+		return c.getHere(w, r)
+	}
+	how := again{origin: r.origin}
 	defer func() {
-		if next.first != nil {
-			next.first.close()
+		if how.first != nil {
+			how.first.close()
 		}
 	}()
-	if planted.Fault != "lagging-sibling" && r.cc.OnlyIfCached && !sibling.UpToDate(r.Header, c.cfg.Cluster) {
-		return c.notCached(w, r.Request)
-	}
-	waited, sure := false, false
-	for joins := 0; ; {
-		hit, reason := c.lookup(r)
-		if hit != nil && c.discredited(hit.entry) {
-			hit = nil
-		}
-		if hit != nil {
-			var use rfc9111.Use
-			if use, reason = hit.entry.reuse(r); use == rfc9111.ServeFresh || use != rfc9111.Validate && !atOnce(w) {
-				if res, ok := c.hit(w, r, hit, use); ok {
-					c.servedSibling(r)
-					return res
-				}
-				hit, reason = nil, "miss" // it left the store before it was opened
-			} else if hit.entry.overdue(r.now) {
-				next.origin = true
-			}
-		}
-		if atOnce(w) {
-			return Result{}
-		}
+	for joins := 1; ; joins++ {
+		res, stored, reason := c.hit(w, r)
 		switch {
-		case r.cc.OnlyIfCached:
-			if res, ok := c.attach(w, r); ok {
-				c.servedSibling(r)
-				return res
-			}
-			if !waited && c.await(r) {
-				waited, sure, r.now = true, false, c.now()
-				continue
-			}
-			if !sure { // an arriving response may have been stored after the lookup
-				sure = true
-				continue
-			}
-			return c.notCached(w, r.Request)
+		case res.Outcome == LocalHit || atOnce(w):
+			return res
 		case r.Method == http.MethodHead:
-			if hit == nil {
-				if res, ok := c.headElsewhere(w, r, reason); ok {
-					return res
-				}
-			}
-			return c.forwardHead(w, r, hit, reason)
-		case r.Header["Range"] != nil && hit == nil && r.slice == 0 && (next.part || c.asPart(r)):
-			next.part, next.alone, reason = true, true, "partial"
+			return c.head(w, r, stored, reason)
+		case stored != nil && stored.entry.overdue(r.now):
+			how.origin = true
+		case r.Header["Range"] != nil && stored == nil && r.slice == 0 && (how.part || c.asPart(r)):
+			how.part, how.alone, reason = true, true, "partial"
 		}
-		if next.pastDisk {
+		if how.pastDisk {
 			past := *r
 			past.cc.NoStore, past.cc.NoCache = true, true
 			past.slice = 0
-			r, hit = &past, nil
+			r, stored = &past, nil
 		}
-		res, more := c.fetch(w, r, hit, reason, next)
-		next.first = nil
+		res, more := c.fetch(w, r, stored, reason, how)
+		how.first = nil
 		if more == nil {
 			return res
 		}
-		more.origin = more.origin || next.origin
-		next = *more
+		more.origin = more.origin || how.origin
+		how = *more
 		if planted.Fault != "age-of-arrival" {
 			r.now = c.now()
 		}
-		switch joins++; {
+		switch {
 		case joins >= 2*maxJoins: // each time the origin has another representation, and then stalls
 			return c.insteadOf(w, r, Result{}, rfc9111.Status{Fwd: reason}, errSuperseded)
 		case joins >= maxJoins:
-			next.alone = true
+			how.alone = true
+		}
+	}
+}
+
+// getHere answers a request that is only-if-cached, as those of siblings are: from the store, or with a response that
+// is arriving, for which it may wait. The loop ends: each round but the last waits, or is the one after that.
+func (c *Cache) getHere(w http.ResponseWriter, r *request) Result {
+	if planted.Fault != "lagging-sibling" && !sibling.UpToDate(r.Header, c.cfg.Cluster) {
+		return c.notCached(w, r.Request)
+	}
+	for waited, sure := false, false; ; {
+		switch res, _, _ := c.hit(w, r); {
+		case res.Outcome == LocalHit:
+			c.servedSibling(r)
+			return res
+		case atOnce(w):
+			return res
+		}
+		if res, ok := c.attach(w, r); ok {
+			c.servedSibling(r)
+			return res
+		}
+		switch {
+		case !waited && c.await(r):
+			waited, sure, r.now = true, false, c.now()
+		case !sure: // an arriving response may have been stored after the lookup
+			sure = true
+		default:
+			return c.notCached(w, r.Request)
 		}
 	}
 }
@@ -127,9 +122,9 @@ func (c *Cache) notCached(w http.ResponseWriter, r *http.Request) Result {
 	return res
 }
 
-// servedSibling reports an answer to a sibling's request to the coalescer.
+// servedSibling reports the answer to a sibling's request to the coalescer.
 func (c *Cache) servedSibling(r *request) {
-	if c.cfg.Coalescer == nil || !r.cc.OnlyIfCached {
+	if c.cfg.Coalescer == nil {
 		return
 	}
 	for _, identity := range c.identities(r) {
@@ -137,15 +132,27 @@ func (c *Cache) servedSibling(r *request) {
 	}
 }
 
-// hit serves a stored response. It isn't ok if the response can't be read.
-func (c *Cache) hit(w http.ResponseWriter, r *request, hit *found, v rfc9111.Use) (Result, bool) {
-	if v == rfc9111.StaleWhileRevalidate {
-		c.fetchUnasked(r, hit.obj.Key(), hit)
+// hit answers r with a stored response, if one may be served as it is: then the outcome is LocalHit. Otherwise it
+// returns the response that is to be validated, nil = none, and why r is no hit.
+func (c *Cache) hit(w http.ResponseWriter, r *request) (res Result, stored *found, reason string) {
+	stored, reason = c.lookup(r)
+	if stored == nil || c.discredited(stored.entry) {
+		return res, nil, reason
 	}
-	st := rfc9111.Status{Hit: true, HasTTL: true, TTL: hit.entry.freshFor(r.now)}
-	res, ok := c.serveStored(w, r, hit, st, nil)
-	res.Outcome, res.Stale = LocalHit, v != rfc9111.ServeFresh
-	return res, ok
+	use, reason := stored.entry.reuse(r)
+	if use == rfc9111.Validate || use != rfc9111.ServeFresh && atOnce(w) {
+		return res, stored, reason
+	}
+	if use == rfc9111.StaleWhileRevalidate {
+		c.fetchUnasked(r, stored.obj.Key(), stored)
+	}
+	st := rfc9111.Status{Hit: true, HasTTL: true, TTL: stored.entry.freshFor(r.now)}
+	res, ok := c.serveStored(w, r, stored, st, nil)
+	if !ok { // it left the store before it was opened
+		return Result{}, nil, "miss"
+	}
+	res.Outcome, res.Stale = LocalHit, use != rfc9111.ServeFresh
+	return res, nil, ""
 }
 
 // fetch answers r by a fetch: one of its own, or one that is under way. If r can't use

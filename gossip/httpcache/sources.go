@@ -48,7 +48,17 @@ func (a *answer) response() *rfc9111.Response {
 	return a.described
 }
 
-func (a *answer) representation() representation { return representation{a.response(), a.length} }
+func (a *answer) representation() representation {
+	return representation{a.response(), a.bodyLength()}
+}
+
+// bodyLength returns the length of the body that an answer to GET has; -1 = unknown.
+func (a *answer) bodyLength() int64 {
+	if noBody(a.status) {
+		return 0
+	}
+	return a.length
+}
 
 // close ends the answer, even if its body was not read to the end.
 func (a *answer) close() {
