@@ -145,7 +145,7 @@ func (w *world) urlOf(url int) string {
 // churn requests N new URLs, one after another on one connection, and returns the result of the
 // first that fails.
 func (w *world) churn(r request) (res result) {
-	res = result{request: r, start: time.Now()}
+	res = result{request: r, life: w.peers[r.Node].lives(), refusals: w.peers[r.Node].refusals(), start: time.Now()}
 	defer func() { res.end = time.Now() }()
 	c, err := w.client(r).Dial(context.Background(), w.peers[r.Node].ip+":80")
 	if err != nil {
@@ -155,7 +155,8 @@ func (w *world) churn(r request) (res result) {
 	defer c.Close()
 	in := bufio.NewReader(c)
 	for i := range int(r.N) {
-		res.URL, res.bytes, res.complete = r.URL+i, 0, false
+		res = result{request: res.request, life: res.life, refusals: res.refusals, start: res.start}
+		res.URL = r.URL + i
 		c.SetDeadline(time.Now().Add(patience))
 		if _, res.err = fmt.Fprintf(c, "GET /o/%d HTTP/1.1\r\nHost: site\r\n\r\n", res.URL); res.err != nil {
 			return res

@@ -53,7 +53,8 @@
 //   - That an origin is asked for the first time, late in a run, and that a store is the
 //     smallest that can be set, makes no difference to any of this. Neither does a client by HTTP/2 that opens its window seconds late.
 //   - A process that has little memory, or less for a while, refuses what is new: a request gets status 503 or its
-//     connection ends, and a client that takes nothing makes room for another. What it answers is as right as ever. At
+//     connection ends, and a client that takes nothing makes room for another. Where the index of the objects lacks memory,
+//     the store shrinks, and its digest with it. What it answers is as right as ever. At
 //     rest requests hold nothing, and at the end connections do not either.
 //   - Bits that turn in what gossip sends, and saved digests that are damaged, cut off or another peer's when
 //     a peer starts, change no answer. At rest every replica is right.

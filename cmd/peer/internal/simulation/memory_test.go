@@ -23,10 +23,24 @@ func (s *schedule) shortOfMemory(rng *rand.Rand) {
 			s.Requests = append(s.Requests, request{At: at + 10*i, Node: node, URL: s.First, Kind: "idle", N: int64(i)})
 		}
 	}
+	if rng.IntN(2) == 0 {
+		s.manyObjects(rng)
+	}
 	for range 1 + rng.IntN(4) {
 		s.Faults = append(s.Faults, fault{Kind: "memory", At: rng.IntN(s.Seconds * 1000), For: 1000 + rng.IntN(s.Seconds*300), Node: rng.IntN(s.Peers),
 			To: theOrigin, P: []float64{0.3, 0.7, 1}[rng.IntN(3)]})
 	}
+}
+
+// manyObjects has clients ask for so many small pages that the index of the objects needs more than is reserved for it.
+func (s *schedule) manyObjects(rng *rand.Rand) {
+	const clients, each, pause = 6, 400, 10
+	s.Limit = 6 << 20
+	at, node := rng.IntN(s.Seconds*500), rng.IntN(s.Peers)
+	for i := range clients {
+		s.Requests = append(s.Requests, request{At: at, Node: node, Kind: "churn", URL: tinyURL + i*each, N: each, Pause: pause})
+	}
+	s.Faults = append(s.Faults, fault{Kind: "memory", At: at + 1000, For: 2000 + rng.IntN(5000), Node: node, To: theOrigin, P: 1})
 }
 
 // budget is that of a process which a peer's next node is; nil = it has no limit.
