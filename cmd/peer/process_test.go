@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -93,6 +94,15 @@ func (p *process) stop() int {
 	p.cmd.Process.Signal(syscall.SIGTERM)
 	p.wait()
 	return p.cmd.ProcessState.ExitCode()
+}
+
+// stored waits until the peer holds n objects: a request for one of them is then a hit, and joins no fetch.
+func (s started) stored(t *testing.T, n int) {
+	t.Helper()
+	eventually(t, time.Minute, fmt.Sprintf("%s holds %d objects", s.name, n), func() bool {
+		status, err := admin.Client(s.admin).Status(t.Context())
+		return err == nil && status.Store.Objects == n
+	})
 }
 
 // status returns p's status. On a busy machine a part of it may be outdated or missing: then it is

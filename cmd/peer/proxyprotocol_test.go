@@ -52,6 +52,7 @@ func TestProxyProtocol(t *testing.T) {
 			if err != nil || string(got) != body || resp.Header.Get("X-From") != "192.0.2.1" || strings.Contains(resp.Header.Get("Cache-Status"), "hit") != again {
 				t.Errorf("encrypted %v, again %v: %d bytes, %v, %v", encrypted, again, len(got), err, resp.Header)
 			}
+			p.stored(t, map[bool]int{false: 1, true: 2}[encrypted]) // http and https are two sites
 		}
 	}
 	if r, err := http.Get("http://" + p.listen + "/x"); err == nil {

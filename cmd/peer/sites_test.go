@@ -167,10 +167,7 @@ rules:
 			t.Errorf("%s with %s: the origin got %d requests, want %d", c.path, c.fields, n, c.times)
 		}
 	}
-	eventually(t, time.Minute, "both answers are stored", func() bool {
-		s, err := admin.Client(a.admin).Status(t.Context())
-		return err == nil && s.Store.Objects == 2
-	})
+	a.stored(t, 2)
 	holds(t, words(t, 0, "why", "/static/x?b=1&utm_source=y&a=2", "--header", "Cookie: session=1", "--admin", a.admin),
 		"Rule 1 ("+file+":4): bypass", "Rule 2 ("+file+":6): query a=2&b=1", "by rule 2", "a rule says so")
 	holds(t, words(t, 0, "validate", "--config", file), "rules 1 cookie: session, bypass: true "+file, "rules 3 status: 5xx, ttl: 10s")
@@ -221,7 +218,7 @@ func TestCompressing(t *testing.T) {
 	if r, body := ask(t, p.listen, "/raw/x", "", "Accept-Encoding: gzip"); body != page || r.Header.Get("Vary") != "" {
 		t.Errorf("the exception: %v", r.Header)
 	}
-	eventually(t, time.Minute, "three codings and the exception are stored", func() bool { return p.status().Store.Objects == 4 })
+	p.stored(t, 4) // three codings and the exception
 	holds(t, words(t, 0, "why", "/x", "--header", "Accept-Encoding: br, gzip", "--admin", p.admin), "A hit", "Rule compress: compress gzip")
 	if s := p.status(); s.Traffic.BytesFromOrigins != 2*uint64(len(page)) {
 		t.Errorf("%d bytes of the origin are counted, want those of two pages of %d", s.Traffic.BytesFromOrigins, len(page))
@@ -269,12 +266,13 @@ sites:
 	}
 	a := inProcess(t, local(t, "a", "--config", file(one.URL)))
 	b := inProcess(t, local(t, "b", "--config", file(again.URL), "--join", a.gossip))
-	for _, host := range []string{"one", "two"} {
+	for i, host := range []string{"one", "two"} {
 		for _, cached := range []bool{false, true} {
 			r, body := ask(t, a.listen, "/x", host+".example")
 			if body != host+" for "+host+".example" || strings.Contains(r.Header.Get("Cache-Status"), "a; hit") != cached {
 				t.Errorf("%s: %s, %v", host, body, r.Header)
 			}
+			a.stored(t, i+1)
 		}
 	}
 	if r, body := ask(t, a.listen, "/x", "three.example"); r.StatusCode != 502 || !strings.Contains(r.Header.Get("Cache-Status"), "detail=origin-certificate") {
@@ -312,6 +310,7 @@ func TestAccessLog(t *testing.T) {
 		return string(text)
 	}
 	ask(t, p.listen, "/x?a", "", "X-Forwarded-For: 192.0.2.7", "User-Agent: test", "Traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
+	p.stored(t, 1)
 	ask(t, p.listen, "/x?a", "")
 	if err := os.Rename(path, path+".1"); err != nil {
 		t.Fatal(err)

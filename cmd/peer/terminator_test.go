@@ -58,6 +58,7 @@ func TestSitesTerminator(t *testing.T) {
 	if body, status := get(); body != "127.0.0.1, 127.0.0.1 https www.example.com " || !strings.HasSuffix(status, "stored") {
 		t.Errorf("the origin got %q (%s)", body, status)
 	}
+	p.stored(t, 1)
 	holds(t, words(t, 0, "purge", "--prefix", "/", "--admin", p.admin), app.URL+"/ PEER", "a 0 done") // it says which URLs those are
 	holds(t, words(t, 0, "why", "/page", "--admin", p.admin), "A miss", "give the client's URL")
 	holds(t, words(t, 1, "purge", "page", "--admin", p.admin), `"page" is neither an absolute URL, such as http://example.com/a, nor a path`)

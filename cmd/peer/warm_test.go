@@ -24,7 +24,7 @@ func TestComesBackWarm(t *testing.T) {
 	p := s.peer(t, "a", dir)
 	began := time.Now()
 	s.fill(t, p.listen, 0, objects)
-	eventually(t, time.Minute, "all is stored", func() bool { return p.status().Store.Objects == objects })
+	p.stored(t, objects)
 	t.Logf("filled in %v", time.Since(began).Round(time.Millisecond))
 	p.kill()
 
@@ -83,6 +83,7 @@ func TestBodyOfAGigabyte(t *testing.T) {
 			t.Fatalf("%s: %q, %v, want %s", step.p.name, status, err, step.want)
 		}
 		took := time.Since(began)
+		step.p.stored(t, 1)
 		size := resident(t, step.p.cmd.Process.Pid)
 		t.Logf("%s, %s: 1 GiB in %v, %d MiB resident", step.p.name, step.want, took.Round(time.Millisecond), size>>20)
 		if size > 160<<20 { // the program itself, and the runtime's 64 MiB

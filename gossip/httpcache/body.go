@@ -170,6 +170,13 @@ func (u *upload) known(p []byte, attempt int) (_ int, _ error, ok bool) {
 	return 0, u.ended, u.ended != nil
 }
 
+// complete reports whether the body was read to its end.
+func (u *upload) complete() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.ended == io.EOF
+}
+
 // charge starts the origin's clock, or stops it.
 func (u *upload) charge(origin bool) {
 	u.mu.Lock()

@@ -35,6 +35,7 @@ func (c *Cache) pass(w http.ResponseWriter, r *http.Request, reason string, see 
 	out.RequestURI = ""
 	out.Close = false
 	c.addVia(out.Header, r.ProtoMajor, r.ProtoMinor)
+	var up *upload
 	if r.ContentLength == 0 {
 		out.Body, out.Trailer = nil, nil
 	} else {
@@ -44,7 +45,7 @@ func (c *Cache) pass(w http.ResponseWriter, r *http.Request, reason string, see 
 			out.Trailer = trailing(r.Trailer)
 			body = &trailed{body, r.Trailer, out.Trailer}
 		}
-		up := &upload{body: body}
+		up = &upload{body: body}
 		if r.ProtoMajor > 1 && (r.ContentLength < 0 || r.ContentLength > keptOfUpload) {
 			up.interrupt = body // a stream may last for hours; by HTTP/1, closing waits for the reader
 		}
@@ -56,8 +57,11 @@ func (c *Cache) pass(w http.ResponseWriter, r *http.Request, reason string, see 
 	st := rfc9111.Status{Fwd: reason}
 	fail := func(err error) Result {
 		err = Blame(out, err)
-		if r.Context().Err() != nil && !IsClients(err) { // a broken body ends the request's context, too
-			return Result{Outcome: ClientGone, Err: err}
+		if r.Context().Err() != nil && !IsClients(err) {
+			if up == nil || up.complete() {
+				return Result{Outcome: ClientGone, Err: err}
+			}
+			err = bodyError(err) // a broken body ends the request's context, and perhaps before its reader has the error
 		}
 		if out.Body != nil && IsClients(err) {
 			w.Header().Set("Connection", "close") // the next request can't be located

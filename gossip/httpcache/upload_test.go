@@ -2,10 +2,16 @@ package httpcache
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 	"testing/iotest"
+	"time"
+
+	"github.com/summarycache/summarycache/gossip/httpcache/memstore"
 )
 
 // Attempts to send a body are ended at random, some while they read. The next one gets the whole body
@@ -66,5 +72,48 @@ func TestUploadAgain(t *testing.T) {
 		if err := iotest.TestReader(io.MultiReader(body), want); err != nil {
 			t.Fatalf("seed %d: %d bytes: %v", seed, size, err)
 		}
+	}
+}
+
+// brokenOff is the body of a client that closes its side of the connection too early: as with net/http, the
+// request's context ends before the reader has the error.
+type brokenOff struct {
+	cancel   context.CancelFunc
+	answered <-chan struct{}
+}
+
+func (b brokenOff) Read([]byte) (int, error) {
+	b.cancel()
+	<-b.answered
+	return 0, io.ErrUnexpectedEOF
+}
+
+func (brokenOff) Close() error { return nil }
+
+// uploads is an origin that reads a request's body. It gives up when nobody waits for its answer.
+type uploads struct{}
+
+func (uploads) RoundTrip(r *http.Request) (*http.Response, error) {
+	go io.Copy(io.Discard, r.Body)
+	<-r.Context().Done()
+	return nil, r.Context().Err()
+}
+
+// A client whose body is too short is told so, whatever is noticed first.
+func TestBodyBrokenOff(t *testing.T) {
+	c, err := New(Config{Name: "a", Open: memstore.Open(1 << 20), Transport: uploads{}, SendTimeout: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	answered := make(chan struct{})
+	r := httptest.NewRequestWithContext(ctx, http.MethodPost, "http://o.test/x", brokenOff{cancel, answered})
+	r.ContentLength = 9
+	w := httptest.NewRecorder()
+	res := c.Serve(w, r)
+	close(answered)
+	if w.Code != http.StatusBadRequest || res.Outcome == ClientGone {
+		t.Errorf("status %d, outcome %v; want 400", w.Code, res.Outcome)
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/config"
 )
 
-// pause is the limit of the peers in these tests, which take several times as long.
+// shortly is the limit of the peers in these tests, which take several times as long.
 const shortly = 300 * time.Millisecond
 
 // impatient starts a peer with short deadlines before an origin.
@@ -88,10 +88,13 @@ func TestClientBodyTimeout(t *testing.T) {
 		t.Errorf("clients' faults are the origin's: %+v, %+v", s.Traffic, s.Origins)
 	}
 
-	const pieces = 10
+	const pieces, longer = 12, 2 * time.Second // which a starved process does not miss between two pieces
+	cfg := *n.config()
+	cfg.ClientBodyTimeout = longer
+	n.configure(cfg)
 	c, r := say(t, n, fmt.Sprintf("POST /upload HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", pieces))
 	for range pieces {
-		<-time.After(shortly / 3)
+		<-time.After(longer / 10)
 		io.WriteString(c, "a")
 	}
 	resp, err := http.ReadResponse(r, nil)
@@ -99,7 +102,7 @@ func TestClientBodyTimeout(t *testing.T) {
 		t.Fatalf("a slow body: %v, %v", resp, err)
 	}
 	io.Copy(io.Discard, resp.Body)
-	<-time.After(2 * shortly) // the deadline is that of the body, not of the connection
+	<-time.After(longer + shortly) // the deadline is that of the body, not of the connection
 	io.WriteString(c, "GET /again HTTP/1.1\r\nHost: x\r\n\r\n")
 	if resp, err := http.ReadResponse(r, nil); err != nil || resp.StatusCode != http.StatusOK {
 		t.Errorf("the next request on the connection: %v, %v", resp, err)
