@@ -45,7 +45,7 @@ func TestFindings(t *testing.T) {
 			t.Errorf("no source, or one in another form: %q", item)
 		}
 	}
-	if len(items) != 13 {
+	if len(items) != 7 {
 		t.Errorf("%d findings", len(items))
 	}
 }

@@ -1,5 +1,4 @@
-// Command sim reproduces the papers' tables and figures, measures the other packages, and
-// simulates whole systems. It opens no socket.
+// Command sim reproduces the papers' tables and figures, and simulates whole systems. It opens no socket.
 //
 //	go run ./sim                  lists the experiments
 //	go run ./sim NAME [flags]     runs one and prints its tables
@@ -19,14 +18,10 @@ import (
 
 	"github.com/summarycache/summarycache/sim/lab"
 	"github.com/summarycache/summarycache/sim/papers"
-	"github.com/summarycache/summarycache/sim/rivals"
 	"github.com/summarycache/summarycache/sim/systems"
 )
 
-var (
-	rooms       = []lab.Room{papers.Room, rivals.Room, systems.Room}
-	experiments = lab.Registry{}.Add(papers.Room.Experiments...).Add(rivals.Room.Experiments...).Add(systems.Room.Experiments...)
-)
+var experiments = lab.Registry{}.Add(papers.Experiments...).Add(systems.Experiments...)
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -30,33 +30,33 @@ func call(args ...string) (code int, stdout, stderr string) {
 // intervals.
 func TestOwnValues(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
-		{"memory --f 0.1", "flag provided but not defined: -f (sim help memory lists the flags)"},
-		{"delta --f 1", "want more than 0 and less than 1"},
-		{"delta --n 99", "want 100 to 10000000"},
-		{"delta --n 1e3x", "1e3x: want 100 to 10000000"},
-		{"delta --n 100.5", "100.5: want 100 to 10000000"},
-		{"delta --f NaN", "NaN: want 0 to 1"},
-		{"delta --geometry 92", "want 1 to 32"},
-		{"delta --geometry 0.5:1", "m/n and k, as in 92:1: 0.5: want 1 to"},
-		{"delta --geometry 92:33", "33: want 1 to 32"},
-		{"delta --n 100 --c 0.001", "is no key"},
+		{"trials --f 0.1", "flag provided but not defined: -f (sim help trials lists the flags)"},
+		{"trials --c 1.5", "want 1e-06 to 1"},
+		{"trials --n 99", "want 100 to 10000000"},
+		{"trials --n 1e3x", "1e3x: want 100 to 10000000"},
+		{"trials --n 100.5", "100.5: want 100 to 10000000"},
+		{"trials --c NaN", "NaN: want 1e-06 to 1"},
+		{"trials --geometry 92", "want 1 to 32"},
+		{"trials --geometry 0.5:1", "0.5: want 1 to"},
+		{"trials --geometry 92:33", "33: want 1 to 32"},
+		{"trials --n 1000", "want --n and --geometry"},
 	} {
 		if code, _, errs := call(strings.Fields(c.args)...); code != 2 || !strings.Contains(errs, c.want) {
 			t.Errorf("%s: %d, %q", c.args, code, errs)
 		}
 	}
-	args := strings.Fields("delta --n 1000,2000 --geometry 92:1,14:2 --c 0.05 --seeds 3")
+	args := strings.Fields("trials --n 1000 --geometry 92:1 --c 0.05 --trials 20 --seeds 3")
 	code, text, errs := call(append(args, "--csv")...)
 	lines := strings.Split(text, "\n")
-	if code != 0 || len(lines) != 10 || !strings.HasPrefix(lines[0], "# go run ./sim delta --n 1000,2000 ") || !strings.HasSuffix(lines[0], "; seed 1; commit unknown") ||
-		!strings.Contains(lines[2], ",context,context_ci95,") || !strings.HasPrefix(lines[3], "0.01081,0.05,one's own,92,1,") {
+	if code != 0 || len(lines) != 5 || !strings.HasPrefix(lines[0], "# go run ./sim trials --n 1000 ") || !strings.HasSuffix(lines[0], "; seed 1; commit unknown") ||
+		!strings.Contains(lines[2], ",context,context_ci95") || !strings.HasPrefix(lines[3], "n=1000 m=92000 k=1 c=5 %,") {
 		t.Errorf("%d, %s, %s", code, text, errs)
 	}
 	if code, text, _ := call(args...); code != 0 || !strings.Contains(text, " ±") {
 		t.Errorf("%d, %s", code, text)
 	}
-	if code, text, _ := call("help", "delta"); code != 0 || !strings.Contains(text, "--geometry LIST") || !strings.Contains(text, "s of CPU") {
-		t.Errorf("help delta: %d, %s", code, text)
+	if code, text, _ := call("help", "trials"); code != 0 || !strings.Contains(text, "--geometry M/N:K") || !strings.Contains(text, "of CPU") {
+		t.Errorf("help trials: %d, %s", code, text)
 	}
 }
 
@@ -92,7 +92,7 @@ func TestSeeds(t *testing.T) {
 	if code, _, errs := call("many", "--seeds", "3", "--seed", "8"); code != 1 || !strings.Contains(errs, "1 rows with one seed, 2 with another") {
 		t.Errorf("seeds with different rows: %d, %q", code, errs)
 	}
-	for _, args := range []string{"many --seeds 0", "figures --seeds 2"} {
+	for _, args := range []string{"many --seeds 0", "results --seeds 2"} {
 		if code, _, errs := call(strings.Fields(args)...); code != 2 || errs == "" {
 			t.Errorf("%s: %d, %q", args, code, errs)
 		}
@@ -164,8 +164,8 @@ func TestRun(t *testing.T) {
 		if code, out, _ := call("help", "dice"); code != 0 || out != "usage: sim dice [flags]\n\nthrows a die\n\nIt took less than a second of CPU time, on one core of a server of 2026.\n" {
 			t.Errorf("run(help dice) = %d, %q", code, out)
 		}
-		if code, out, _ := call("help", "counters"); code != 0 || !strings.Contains(out, `RESULTS.md shows it under "Counters"`) {
-			t.Errorf("run(help counters) = %d, %q", code, out)
+		if code, out, _ := call("help", "figures"); code != 0 || !strings.Contains(out, `RESULTS.md shows it under "Figures"`) {
+			t.Errorf("run(help figures) = %d, %q", code, out)
 		}
 	})
 	for _, c := range []struct {

@@ -17,7 +17,7 @@ import (
 var _ = experiments.Add(lab.Experiment{
 	Name:    "results",
 	Args:    "[CHAPTER...]",
-	Summary: "runs the experiments of RESULTS.md, or some of them, and writes it and its figures below --out",
+	Summary: "runs the experiments of RESULTS.md, or some of them, and writes it below --out",
 	Writes:  true,
 	Seconds: -1,
 	Run:     runResults,
@@ -34,26 +34,16 @@ var resultsText string
 type chapter struct {
 	experiment string
 	title      string
-	pictures   []string
 	shortTrial int // --trials of the short version
 }
 
 var chapters = []chapter{
-	{"tables", "The tables of the documents", nil, 4000},
-	{"trials", "The simulations of Compressed Bloom Filters", nil, 40},
-	{"limits", "Limits and conjectures, and counting filters as messages", nil, 0},
-	{"codec", "The coders beside others", nil, 0},
-	{"figures", "Figures", []string{"mitzenmacher-1", "mitzenmacher-2", "summary-cache-4", "sizes", "deltas", "structures"}, 0},
-	{"rivals", "Other structures at equal false positives", nil, 0},
-	{"hashing", "Hash schemes", nil, 4000},
-	{"counters", "Counters", nil, 60},
-	{"delta", "Deltas", nil, 0},
-	{"memory", "Memory and times of replicas and publishers", nil, 0},
-	{"systems", "Ways of cooperating", nil, 0},
-	{"ages", "Deltas that know ages, and keys that come back", nil, 0},
-	{"neighbours", "Snapshots that know other peers' digests", nil, 0},
-	{"lookup", "Which of many peers has it", nil, 0},
-	{"exchange", "Keeping digests in step", nil, 0},
+	{"tables", "The tables of the documents", 4000},
+	{"trials", "The simulations of Compressed Bloom Filters", 40},
+	{"limits", "Limits and conjectures, and counting filters as messages", 0},
+	{"figures", "Figures", 0},
+	{"systems", "Ways of cooperating", 0},
+	{"exchange", "Keeping digests in step", 0},
 }
 
 func runResults(ctx context.Context, job *lab.Job) error {
@@ -137,12 +127,10 @@ func chapterOf(experiment string) string {
 	return ""
 }
 
-// words returns the text between the chapter's command and its pictures and tables.
+// words returns the text between the chapter's command and its tables.
 func (c chapter) words() string {
 	_, text, _ := strings.Cut(c.from(resultsText), "    go run ./sim "+c.experiment+"\n")
-	for _, after := range []string{"\n![", "\n### "} {
-		text, _, _ = strings.Cut(text, after)
-	}
+	text, _, _ = strings.Cut(text, "\n### ")
 	return strings.TrimSpace(text)
 }
 
@@ -161,9 +149,6 @@ func (c chapter) run(ctx context.Context, job *lab.Job) (*lab.Job, error) {
 
 func (c chapter) write(w io.Writer, part *lab.Job) {
 	fmt.Fprintf(w, "## %s\n\n    go run ./sim %s\n\n%s\n\n", c.title, c.experiment, c.words())
-	for _, name := range c.pictures {
-		fmt.Fprintf(w, "![%s](figures/%s.svg)\n\n", strings.ReplaceAll(name, "-", " "), name)
-	}
 	for _, t := range part.Tables {
 		t.WriteMarkdown(w)
 	}

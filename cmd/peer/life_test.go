@@ -26,7 +26,7 @@ import (
 var (
 	lifeFor   = flag.Duration("life", 0, "how long TestLife lasts; 0 = it is skipped. A release takes 2h")
 	lifeStore = flag.String("life-store", "1GiB", "the --store-size of its peers, which is turned over twenty times")
-	lifeOut   = flag.String("life-out", "", "directory for its samples and its picture; default: none are kept")
+	lifeOut   = flag.String("life-out", "", "directory for its samples; default: none are kept")
 )
 
 const (

@@ -7,7 +7,7 @@ import "sync/atomic"
 // exactly. A line has codes for the positions of all peers that the line's keys can have. If the keys
 // of a position belong to several lines, its code is in each.
 //
-// Two other layouts were measured (go run ./sim lookup). Rows of bits, one bit per peer and position,
+// Two other layouts were measured (sim/HISTORY.md). Rows of bits, one bit per peer and position,
 // take as much memory with many peers, and several times as long; dense filters get them. A hash table
 // from positions to peers takes twice the memory, and positions of many peers slow down their
 // neighbours.

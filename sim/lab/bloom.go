@@ -2,7 +2,6 @@ package lab
 
 import (
 	"math"
-	"math/big"
 	"strconv"
 )
 
@@ -65,66 +64,6 @@ func BestInteger(mn float64) int {
 func OnesSD(m, load float64) float64 {
 	p := math.Exp(-load)
 	return math.Sqrt(m * p * (1 - (1+load)*p))
-}
-
-// ExactFalsePositives is the probability that k independent uniform positions are all set after
-// kn independent uniform draws in [0, m), which (1-p)^k approximates. It does not assume that
-// positions are set independently of each other: it sums over the number j of distinct
-// positions that are looked up, by inclusion and exclusion over their 2^j subsets.
-func ExactFalsePositives(m, n uint64, k int) float64 {
-	const precision = 1024 // bits: the alternating sum cancels all but f of itself, which is 2^-480 or more for all values of the flags
-	number := func(x float64) *big.Float { return new(big.Float).SetPrec(precision).SetFloat64(x) }
-	size := number(float64(m))
-
-	// untouched[i] is the probability that i given positions all stay zero.
-	untouched := make([]*big.Float, k+1)
-	for i := range untouched {
-		share := number(max(0, float64(m)-float64(i)))
-		untouched[i] = power(share.Quo(share, size), uint64(k)*n)
-	}
-	// distinct[j] is the probability that k draws hit exactly j positions.
-	distinct := make([]*big.Float, k+1)
-	for j := range distinct {
-		distinct[j] = number(0)
-	}
-	distinct[0] = number(1)
-	for range k {
-		for j := k; j >= 0; j-- {
-			stay := number(float64(j))
-			distinct[j].Mul(distinct[j], stay.Quo(stay, size))
-			if j > 0 {
-				fresh := number(max(0, float64(m)-float64(j-1)))
-				fresh.Quo(fresh, size)
-				distinct[j].Add(distinct[j], fresh.Mul(fresh, distinct[j-1]))
-			}
-		}
-	}
-	sum := number(0)
-	for j := range distinct {
-		binomial := new(big.Int)
-		for i := 0; i <= j; i++ {
-			term := new(big.Float).SetPrec(precision).SetInt(binomial.Binomial(int64(j), int64(i)))
-			term.Mul(term, untouched[i])
-			term.Mul(term, distinct[j])
-			if i%2 == 1 {
-				term.Neg(term)
-			}
-			sum.Add(sum, term)
-		}
-	}
-	f, _ := sum.Float64()
-	return f
-}
-
-func power(x *big.Float, n uint64) *big.Float {
-	result := new(big.Float).SetPrec(x.Prec()).SetInt64(1)
-	for ; n > 0; n >>= 1 {
-		if n&1 == 1 {
-			result.Mul(result, x)
-		}
-		x = new(big.Float).Mul(x, x)
-	}
-	return result
 }
 
 // Round rounds to so many significant figures, so that printed numbers do not depend on the

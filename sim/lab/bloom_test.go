@@ -7,46 +7,6 @@ import (
 	"github.com/summarycache/summarycache/digest"
 )
 
-// TestExactFalsePositives enumerates every outcome of small filters.
-func TestExactFalsePositives(t *testing.T) {
-	for _, c := range []struct {
-		m, n uint64
-		k    int
-	}{{2, 1, 1}, {2, 1, 2}, {3, 2, 2}, {4, 2, 2}, {3, 1, 3}, {5, 3, 2}, {2, 3, 2}} {
-		draws := int(c.n)*c.k + c.k
-		outcomes, positive := 1, 0
-		for range draws {
-			outcomes *= int(c.m)
-		}
-		for o := range outcomes {
-			set, hit, rest := 0, true, o
-			for d := range draws {
-				p := rest % int(c.m)
-				rest /= int(c.m)
-				if d < int(c.n)*c.k {
-					set |= 1 << p
-				} else if set>>p&1 == 0 {
-					hit = false
-				}
-			}
-			if hit {
-				positive++
-			}
-		}
-		want := float64(positive) / float64(outcomes)
-		if got := ExactFalsePositives(c.m, c.n, c.k); math.Abs(got-want) > 1e-14 {
-			t.Errorf("exactFalsePositives(%d, %d, %d) = %v, want %v", c.m, c.n, c.k, got, want)
-		}
-	}
-	// At 10,000 keys the documents' approximation is within 0.1 %.
-	for _, k := range []int{1, 6, 11} {
-		got, approximate := ExactFalsePositives(160_000, 10_000, k), FalsePositives(16, float64(k))
-		if off := got/approximate - 1; off < 0 || off > 1e-3 {
-			t.Errorf("exactFalsePositives(160000, 10000, %d) = %v, %v above (1-p)^k", k, got, off)
-		}
-	}
-}
-
 func TestBestInteger(t *testing.T) {
 	for mn := 0.5; mn < 60; mn += 0.03 {
 		best := BestInteger(mn)
@@ -76,16 +36,6 @@ func TestDeltaBits(t *testing.T) {
 	}
 	if got := DeltaBits(8, 5, 1e-12); got > 1e-8 {
 		t.Errorf("deltaBits without changes = %v", got)
-	}
-}
-
-// TestExactTiny checks that the least f that the flags allow survives the cancellation. So few
-// of the positions are set there that (1-p)^k is nearly exact.
-func TestExactTiny(t *testing.T) {
-	const n, mn, k = 100, 1e6, 32
-	got, want := ExactFalsePositives(n*mn, n, k), FalsePositives(mn, k)
-	if math.Abs(got/want-1) > 1e-3 {
-		t.Errorf("exactFalsePositives(%g, %d, %d) = %g, want about %g", n*mn, n, k, got, want)
 	}
 }
 

@@ -3,7 +3,6 @@ package lab
 import (
 	"math/bits"
 	"math/rand/v2"
-	"slices"
 
 	"github.com/summarycache/summarycache/digest"
 )
@@ -37,11 +36,6 @@ func ReplaceKeys(held *digest.CountingFilter, rng rand.Source, keys []digest.Key
 	}
 }
 
-// FilterOf makes a peer's filter.
-func FilterOf(g digest.Geometry, keys []digest.Key) (*digest.Filter, error) {
-	return digest.FilterOf(g, digest.Version{Epoch: 1, Sequence: 1}, slices.Values(keys))
-}
-
 // A Bitmap is an array of bits, rounded up to whole words.
 type Bitmap []uint64
 
@@ -54,10 +48,6 @@ func (b Bitmap) Set(positions ...uint64) {
 }
 
 func (b Bitmap) Has(p uint64) bool { return b[p/64]>>(p%64)&1 != 0 }
-
-func (b Bitmap) HasAll(positions []uint64) bool {
-	return !slices.ContainsFunc(positions, func(p uint64) bool { return !b.Has(p) })
-}
 
 // Ones returns how many bits are set.
 func (b Bitmap) Ones() uint32 {

@@ -1,4 +1,4 @@
-// Package lab is the workbench of the rooms of sim: jobs, tables, figures, flags and the command line
+// Package lab is the workbench of the rooms of sim: jobs, tables, flags and the command line
 // of experiments, the formulas of the documents, and what is filled with random keys.
 package lab
 
@@ -20,7 +20,6 @@ type Job struct {
 	Trials int      // how many filters or lookups; 0: the experiment's default
 	Args   []string // after the name, if the experiment takes arguments
 	Out    string   // directory for the files that an experiment writes
-	JSON   any      // what --json prints beside the tables, if not nil
 	Short  bool     // do only as much as a test needs to compare the tables
 
 	Failed error // the experiment's verdict, which is returned when its tables are printed
@@ -153,8 +152,7 @@ func (j *Job) writeJSON(w io.Writer) error {
 		Seed       uint64  `json:"seed"`
 		Commit     string  `json:"commit"`
 		Tables     []table `json:"tables"`
-		Data       any     `json:"data,omitempty"`
-	}{j.name, j.command, j.Seed, commit(), []table{}, j.JSON}
+	}{j.name, j.command, j.Seed, commit(), []table{}}
 	for _, t := range j.Tables {
 		rows := []map[string]any{}
 		for _, row := range t.Rows {
@@ -201,7 +199,7 @@ func (j *Job) repeat(ctx context.Context, run Runner, seeds int) error {
 		if err := run(ctx, &part); err != nil {
 			return err
 		}
-		runs, j.JSON, j.Failed = append(runs, part.Tables), part.JSON, part.Failed
+		runs, j.Failed = append(runs, part.Tables), part.Failed
 		if len(part.Tables) != len(runs[0]) {
 			return fmt.Errorf("seed %d has %d tables, seed %d has %d", part.Seed, len(part.Tables), j.Seed, len(runs[0]))
 		}

@@ -1,12 +1,6 @@
 package lab
 
-import (
-	"cmp"
-	"math"
-	"slices"
-
-	"github.com/summarycache/summarycache/sim/cputime"
-)
+import "math"
 
 // A Measure is a measured number with half of its confidence interval of 95 %, which is
 // zero if it is unknown.
@@ -42,16 +36,4 @@ func MeanAndError(values []float64) (mean, sd float64) {
 		squares += (v - mean) * (v - mean)
 	}
 	return mean, math.Sqrt(squares / max(1, n-1) / n)
-}
-
-// Nanoseconds is the processor time of work, for each of n. Other programs hardly change it.
-func Nanoseconds(n int, work func()) float64 {
-	begin := cputime.Used()
-	work()
-	return float64((cputime.Used() - begin).Nanoseconds()) / float64(max(n, 1))
-}
-
-func Median[T cmp.Ordered](x []T) T {
-	slices.Sort(x)
-	return x[len(x)/2]
 }

@@ -92,7 +92,7 @@ func (o *options) define(job *Job) *flag.FlagSet {
 	flags.Uint64Var(&job.Seed, "seed", 1, "`N`, the seed of all random numbers (default 1)")
 	o.seeds = 1
 	NumberFlag(flags, &o.seeds, "seeds", "run with `N` seeds, from --seed on, and print means with confidence intervals", 1, 1000)
-	NumberFlag(flags, &job.Trials, "trials", "number of filters or lookups in counters, hashing, tables and trials", 1, 1_000_000_000)
+	NumberFlag(flags, &job.Trials, "trials", "number of filters or lookups in tables and trials", 1, 1_000_000_000)
 	flags.StringVar(&job.Out, "out", "sim", "`DIR` in which experiments write files (default sim)")
 	return flags
 }
@@ -128,9 +128,9 @@ func (p Program) help(args []string) (string, error) {
 	}
 	var b strings.Builder
 	b.WriteString(strings.TrimRight(fmt.Sprintf("usage: sim %s [flags] %s", e.Name, e.Args), " ") + "\n\n")
-	paragraph(&b, "", "", e.Summary)
+	b.WriteString(e.Summary + "\n")
 	if title := p.Chapter(e.Name); title != "" {
-		paragraph(&b, "\n", "", fmt.Sprintf("RESULTS.md shows it under %q.", title))
+		fmt.Fprintf(&b, "\nRESULTS.md shows it under %q.\n", title)
 	}
 	took := "less than a second"
 	if e.Seconds > 0 {
@@ -140,7 +140,7 @@ func (p Program) help(args []string) (string, error) {
 	}
 	fmt.Fprintf(&b, "\nIt took %s of CPU time, on one core of a server of 2026.\n", took)
 	if strings.Contains(e.Args, "TRACE") {
-		paragraph(&b, "\n", "", "TRACE is plain or gzip: lines of SECONDS CLIENT KEY SIZE, or an access log, Squid's or in Common Log Format.")
+		b.WriteString("\nTRACE is plain or gzip: lines of SECONDS CLIENT KEY SIZE, or an access log, Squid's or in Common Log Format.\n")
 	}
 	own := flag.NewFlagSet(e.Name, flag.ContinueOnError)
 	e.Prepare(own)

@@ -1,7 +1,6 @@
 package lab
 
 import (
-	"context"
 	"flag"
 	"fmt"
 	"maps"
@@ -11,14 +10,8 @@ import (
 	"strings"
 )
 
-// A Room has the experiments of one package, and the figures that it draws.
-type Room struct {
-	Experiments []Experiment
-	Figures     []func(ctx context.Context, job *Job) (Figure, error)
-}
-
 // Experiment is one thing that sim can run. A file of its own declares it, and its package's
-// Room lists it.
+// Experiments list it.
 type Experiment struct {
 	Name    string // one word, lower case
 	Summary string // one line, no full stop
@@ -62,7 +55,7 @@ func (r Registry) list(w *strings.Builder) {
 		width = max(width, len(name))
 	}
 	for _, name := range r.Names() {
-		paragraph(w, fmt.Sprintf("  %-*s  ", width, name), strings.Repeat(" ", width+4), r[name].Summary)
+		fmt.Fprintf(w, "  %-*s  %s\n", width, name, r[name].Summary)
 	}
 }
 

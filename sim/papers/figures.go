@@ -9,35 +9,44 @@ import (
 	"github.com/summarycache/summarycache/sim/lab"
 )
 
-// hashesFigure is Mitzenmacher's Figure 1 (z/n = 8) or 2 (z/n = 16): f against a continuous k,
-// for a filter that is sent uncompressed, and for one whose larger array compresses to as many
-// bits.
-func hashesFigure(number int, z float64) lab.Figure {
-	x := lab.Axis{Label: "hash functions k", Min: 0, Max: 10}
-	y := lab.Axis{Label: "false-positive probability f", Min: 0.004, Max: 0.2, Log: true, Percent: true}
-	if z > 8 {
-		x.Max, y.Min, y.Max = 20, 1e-5, 0.1
-	}
-	compressed := func(k float64) float64 { return lab.FalsePositives(arrayFor(z, k), k) }
-	standard := func(k float64) float64 { return lab.FalsePositives(z, k) }
-	var whole []lab.Point
-	for k := 1.0; k <= x.Max; k++ {
-		if f := compressed(k); f >= y.Min {
-			whole = append(whole, lab.Point{X: k, Y: lab.Round(f, 7)})
+// figuresExperiment prints the points of the documents' figures, and of two of our own, as tables. With
+// --csv any plotting program draws them.
+var figuresExperiment = lab.Experiment{
+	Name:    "figures",
+	Summary: "the documents' figures as tables: false positives by hashes and by bits; what a set and a delta take on the wire",
+	Seconds: 5,
+	Run: func(ctx context.Context, job *lab.Job) error {
+		hashesFigure(job, 1, 8)
+		hashesFigure(job, 2, 16)
+		if err := ratioFigure(job); err != nil {
+			return err
 		}
+		if err := sizesFigure(ctx, job); err != nil {
+			return err
+		}
+		return deltasFigure(ctx, job)
+	},
+}
+
+// hashesFigure is Mitzenmacher's Figure 1 (z/n = 8) or 2 (z/n = 16): f by k, for a filter that is sent
+// uncompressed, and for one whose larger array compresses to as many bits.
+func hashesFigure(job *lab.Job, number int, z float64) {
+	table := job.Table(fmt.Sprintf("Mitzenmacher, Figure %d: f by hash functions, %g bits sent per key", number, z),
+		lab.Column{Name: "hashes", Head: "k", Format: "%.5g"},
+		lab.Column{Name: "standard", Head: "standard, f", Format: "%.4g"},
+		lab.Column{Name: "compressed", Head: "compressed, f", Format: "%.4g"},
+		lab.Column{Name: "bits_per_key", Head: "its m/n", Format: "%.5g"})
+	row := func(k float64) {
+		mn := arrayFor(z, k)
+		table.Row(lab.Round(k, 6), lab.Round(lab.FalsePositives(z, k), 6), lab.Round(lab.FalsePositives(mn, k), 6), lab.Round(mn, 6))
 	}
 	best := lab.BestHashes(z)
-	return lab.Figure{
-		File:  fmt.Sprintf("mitzenmacher-%d", number),
-		Title: fmt.Sprintf("False positives against hash functions, %g bits sent per key", z),
-		X:     x.Every(x.Max / 10), Y: y.Decades(),
-		Curves: []lab.Curve{
-			{Name: fmt.Sprintf("standard Bloom filter, m/n = %g", z), Points: x.Sample(400, 0.2, x.Max, standard)},
-			{Name: fmt.Sprintf("compressed, z/n = %g", z), Points: x.Sample(400, 0.2, x.Max, compressed)},
-			{Name: "compressed, whole k", Points: whole, Marks: true, With: 2},
-			{Name: "best standard, worst compressed", Points: []lab.Point{{X: lab.Round(best, 7), Y: lab.Round(standard(best), 7)}}, Marks: true, With: 7},
-		},
+	for k := 1.0; k <= 1.25*z; k++ {
+		if row(k); k < best && best < k+1 {
+			row(best)
+		}
 	}
+	table.Note("At k = %.5g the standard filter is at its best, and the compressed one is the same filter, at its worst.", best)
 }
 
 // arrayFor solves m·H(p) = z for m/n >= z/n, at k hashes.
@@ -59,41 +68,34 @@ func largestArray(z, k float64, bits func(mn, k float64) float64) float64 {
 	return high
 }
 
-// ratioFigure is Figure 4 of Summary Cache: f against m/n, for four hash
-// functions and for the best number of them.
-func ratioFigure() lab.Figure {
-	x := lab.Axis{Label: "bits per key m/n", Min: 0, Max: 32}
-	y := lab.Axis{Label: "false-positive probability f", Min: 1e-7, Max: 1, Log: true, Percent: true}
-	cells, _ := parseSummaryCache(summaryCacheText)
-	least := map[float64]float64{}
-	var four []lab.Point
+// ratioFigure is Figure 4 of Summary Cache: f by m/n, for four hash functions and for the best number of
+// them, beside the values that its table prints.
+func ratioFigure(job *lab.Job) error {
+	cells, err := parseSummaryCache(summaryCacheText)
+	if err != nil {
+		return err
+	}
+	four, least := map[float64]any{}, map[float64]float64{}
 	for _, c := range cells {
 		f, _ := c.Value.Float64()
 		switch {
 		case c.K == 0:
 			continue
 		case c.K == 4:
-			four = append(four, lab.Point{X: c.MN, Y: f})
+			four[c.MN] = f
 		}
 		if best, seen := least[c.MN]; !seen || f < best {
 			least[c.MN] = f
 		}
 	}
-	var best []lab.Point
+	table := job.Table("Summary Cache, Figure 4: f by bits per key",
+		lab.Column{Name: "bits_per_key", Head: "m/n"},
+		lab.Column{Name: "four", Head: "k = 4, f", Format: "%.3g"}, lab.Column{Name: "four_printed", Head: "printed", Format: "%.3g"},
+		lab.Column{Name: "best", Head: "best k, continuous, f", Format: "%.3g"}, lab.Column{Name: "best_printed", Head: "least printed", Format: "%.3g"})
 	for mn := 2.0; mn <= 32; mn++ {
-		best = append(best, lab.Point{X: mn, Y: least[mn]})
+		table.Row(mn, lab.Round(lab.FalsePositives(mn, 4), 5), four[mn], lab.Round(math.Pow(0.5, lab.BestHashes(mn)), 5), least[mn])
 	}
-	return lab.Figure{
-		File:  "summary-cache-4",
-		Title: "False positives against bits per key",
-		X:     x.Every(4), Y: y.Decades(),
-		Curves: []lab.Curve{
-			{Name: "four hash functions", Points: x.Sample(300, 0.5, 32, func(mn float64) float64 { return lab.FalsePositives(mn, 4) })},
-			{Name: "the best number, continuous", Points: x.Sample(300, 0.5, 32, func(mn float64) float64 { return math.Pow(0.5, lab.BestHashes(mn)) })},
-			{Name: "printed in the table, k = 4", Points: four, Marks: true, With: 1},
-			{Name: "the least printed in each row", Points: best, Marks: true, With: 2},
-		},
-	}
+	return nil
 }
 
 // riceBits is the size per key of a one-hash filter that is sent as gaps in the best Rice code:
@@ -113,42 +115,32 @@ func riceBits(f float64) float64 {
 // compares eight fingerprints.
 func cuckooBits(f float64) float64 { return (math.Log2(1/f) + 3) / 0.95 }
 
-// sizesFigure compares representations of a set with a false-positive rate, and marks the
-// sizes that the packages reach with real keys.
-func sizesFigure(ctx context.Context, job *lab.Job) (lab.Figure, error) {
-	x := lab.Axis{Label: "false-positive probability f", Min: 1e-5, Max: 0.1, Log: true, Percent: true}
-	y := lab.Axis{Label: "bits sent per key, z/n", Min: 0, Max: 26}
-	compressed := func(k float64) func(f float64) float64 {
-		return func(f float64) float64 { return lab.SentBits(lab.ArrayAt(f, k), k) }
-	}
+// sizesFigure compares representations of a set with a false-positive rate, and has the sizes that the
+// packages reach with real keys.
+func sizesFigure(ctx context.Context, job *lab.Job) error {
 	rates := []float64{0.1, 0.03, 0.01, 0.003, 0.001, 0.0003, 0.0001, 0.00003, 0.00001}
-	one, three := make([]lab.Point, len(rates)), make([]lab.Point, len(rates))
-	err := job.Each(ctx, 2*len(rates), "filters coded", func(i int) error {
-		points, k, f := one, 1, rates[i/2]
-		if i%2 == 1 {
-			points, k = three, 3
-		}
-		kind := filterKind{mn: lab.ArrayAt(f, float64(k)), k: k}
-		m, err := kind.measure(job.Source(3, uint64(i)), 1, 0)
-		points[i/2] = lab.Point{X: f, Y: lab.Round(m.sent.Value, 6)}
+	coded := make([]float64, 2*len(rates)) // with one hash and with three
+	err := job.Each(ctx, len(coded), "filters coded", func(i int) error {
+		k := 1 + i%2*2
+		m, err := filterKind{mn: lab.ArrayAt(rates[i/2], float64(k)), k: k}.measure(job.Source(3, uint64(i)), 1, 0)
+		coded[i] = lab.Round(m.sent.Value, 6)
 		return err
 	})
-	return lab.Figure{
-		File:  "sizes",
-		Title: "Bits sent per key against false positives",
-		X:     x.Decades(), Y: y.Every(2),
-		Curves: []lab.Curve{
-			{Name: "information bound, log2 1/f", Points: x.Sample(200, x.Min, x.Max, func(f float64) float64 { return math.Log2(1 / f) })},
-			{Name: "Bloom filter, best whole k, uncompressed", Points: x.Sample(400, x.Min, x.Max, lab.BloomBits)},
-			{Name: "one hash, m = n/f, compressed (ours)", Points: x.Sample(200, x.Min, x.Max, compressed(1))},
-			{Name: "three hashes, compressed", Points: x.Sample(200, x.Min, x.Max, compressed(3))},
-			{Name: "cuckoo filter, 4 slots, 95 % full", Points: x.Sample(200, x.Min, x.Max, cuckooBits)},
-			{Name: "one hash, gaps in Rice code", Points: x.Sample(400, x.Min, x.Max, riceBits)},
-			{Name: "coded by package arith, n = 10,000", Points: one, Marks: true, With: 3},
-			{Points: three, Marks: true, With: 4},
-			{Name: "Squid's digests, 5 bits, 4 hashes", Points: []lab.Point{{X: lab.Round(lab.FalsePositives(5, 4), 7), Y: 5}}, Marks: true, With: 7},
-		},
-	}, err
+	if err != nil {
+		return err
+	}
+	bits := func(name, head string) lab.Column { return lab.Column{Name: name, Head: head, Format: "%.2f"} }
+	table := job.Table("Bits sent per key, by false-positive rate",
+		lab.Column{Name: "f", Format: "%g"}, bits("bound", "log2 1/f"), bits("bloom", "Bloom filter, uncompressed"),
+		bits("one", "one hash, compressed (ours)"), bits("one_coded", "coded by package arith"),
+		bits("three", "three hashes, compressed"), bits("three_coded", "coded by package arith"),
+		bits("cuckoo", "cuckoo filter, 95 % full"), bits("rice", "one hash, gaps in Rice code"))
+	for i, f := range rates {
+		table.Row(f, lab.Round(math.Log2(1/f), 6), lab.Round(lab.BloomBits(f), 6), lab.Round(lab.SentBits(lab.ArrayAt(f, 1), 1), 6), coded[2*i],
+			lab.Round(lab.SentBits(lab.ArrayAt(f, 3), 3), 6), coded[2*i+1], lab.Round(cuckooBits(f), 6), lab.Round(riceBits(f), 6))
+	}
+	table.Note("Coded: one filter of %d keys. Squid's digests take 5 bits a key at f = %.3g.", measuredKeys, lab.FalsePositives(5, 4))
+	return nil
 }
 
 // deltaBound is about the least size of a delta per replaced key: it must say which of the old
@@ -158,41 +150,33 @@ func deltaBound(f, c float64) float64 {
 }
 
 // deltasFigure compares the cost of updates per replaced key, at one false-positive rate.
-func deltasFigure(ctx context.Context, job *lab.Job) (lab.Figure, error) {
+func deltasFigure(ctx context.Context, job *lab.Job) error {
 	const f = 0.001
-	x := lab.Axis{Label: "share of the keys replaced since the last update, c", Min: 0.0005, Max: 0.5, Log: true, Percent: true}
-	y := lab.Axis{Label: "bits sent per replaced key, z/(cn)", Min: 10, Max: 1000, Log: true}
-	perReplaced := func(k float64, bits func(mn, k, c float64) float64) func(c float64) float64 {
-		return func(c float64) float64 { return bits(lab.ArrayAt(f, k), k, c) / c }
-	}
-	best := float64(lab.BestInteger(lab.ArrayAt(f, 10)))
 	shares := []float64{0.001, 0.003, 0.01, 0.03, 0.1, 0.3}
-	points := make([]lab.Point, len(shares))
-	err := job.Each(ctx, len(shares), "deltas coded", func(i int) error {
-		bits, err := deltaSize(job, i, f, shares[i])
-		points[i] = lab.Point{X: shares[i], Y: lab.Round(bits, 6)}
+	coded := make([]float64, len(shares))
+	err := job.Each(ctx, len(shares), "deltas coded", func(i int) (err error) {
+		coded[i], err = deltaSize(job, i, f, shares[i])
 		return err
 	})
-	y = y.Decades()
-	y.Ticks = []float64{10, 20, 50, 100, 200, 500, 1000}
-	return lab.Figure{
-		File:  "deltas",
-		Title: "Bits per replaced key against the share replaced, f = 0.1 %",
-		X:     x.Decades(), Y: y,
-		Curves: []lab.Curve{
-			{Name: "about the information bound", Points: x.Sample(200, x.Min, x.Max, func(c float64) float64 { return deltaBound(f, c) })},
-			{Name: "Bloom filter of least memory, 32-bit records", Points: x.Sample(200, x.Min, x.Max, func(c float64) float64 {
-				mn := lab.ArrayAt(f, best)
-				return -64 * mn * lab.Zeros(mn, best) * math.Expm1(-c*best/mn) / c
-			})},
-			{Name: "one hash, coded against the old set (ours)", Points: x.Sample(200, x.Min, x.Max, perReplaced(1, lab.GivenBits))},
-			{Name: "two hashes, m/n = 62, XOR coded", Points: x.Sample(200, x.Min, x.Max, perReplaced(2, lab.DeltaBits))},
-			{Name: "Bloom filter of least memory, XOR coded", Points: x.Sample(200, x.Min, x.Max, perReplaced(best, lab.DeltaBits))},
-			{Name: "one hash, XOR coded", Points: x.Sample(200, x.Min, x.Max, perReplaced(1, lab.DeltaBits))},
-			{Name: "one hash, the whole filter anew", Points: x.Sample(200, x.Min, x.Max, func(c float64) float64 { return lab.SentBits(lab.ArrayAt(f, 1), 1) / c })},
-			{Name: "coded by package digest, n = 1,000,000", Points: points, Marks: true, With: 3},
-		},
-	}, err
+	if err != nil {
+		return err
+	}
+	bits := func(name, head string) lab.Column { return lab.Column{Name: name, Head: head, Format: "%.2f"} }
+	table := job.Table("Bits sent per replaced key, by the share c of the keys replaced, f = 0.001",
+		lab.Column{Name: "c", Format: "%g"}, bits("bound", "about the bound"), bits("given", "one hash, given the old set (ours)"),
+		bits("coded", "coded by package digest"), bits("xor", "one hash, XOR coded"), bits("two", "two hashes, m/n = 62, XOR coded"),
+		bits("least", "Bloom filter of least memory, XOR coded"), bits("records", "the same, 32-bit records"), bits("anew", "one hash, the whole filter"))
+	best := float64(lab.BestInteger(lab.ArrayAt(f, 10)))
+	for i, c := range shares {
+		per := func(k float64, bits func(mn, k, c float64) float64) float64 {
+			return lab.Round(bits(lab.ArrayAt(f, k), k, c)/c, 6)
+		}
+		mn := lab.ArrayAt(f, best)
+		table.Row(c, lab.Round(deltaBound(f, c), 6), per(1, lab.GivenBits), lab.Round(coded[i], 6), per(1, lab.DeltaBits), per(2, lab.DeltaBits),
+			per(best, lab.DeltaBits), lab.Round(-64*mn*lab.Zeros(mn, best)*math.Expm1(-c*best/mn)/c, 6), lab.Round(lab.SentBits(lab.ArrayAt(f, 1), 1)/c, 6))
+	}
+	table.Note("Coded: a million keys, without header and checksum. The paper calls two hashes at 62 bits a key practical; records are Summary Cache's, one a flipped bit.")
+	return nil
 }
 
 // deltaSize replaces a share c of a million keys of a one-hash digest, and returns the

@@ -2,7 +2,6 @@ package papers
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"math"
 
@@ -13,14 +12,11 @@ import (
 var limitsExperiment = lab.Experiment{
 	Name:    "limits",
 	Summary: "limits of f for few hashes at a given size on the wire: filters, deltas and counting filters",
-	Flags: func(flags *flag.FlagSet) lab.Runner {
-		c := lab.SharesFlag(flags, 0.001, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.65, 0.69, 0.7, 0.8, 1)
-		return func(ctx context.Context, job *lab.Job) error {
-			filterLimit(job)
-			deltaLimit(job, *c)
-			deltaBudget(job)
-			return countingSizes(ctx, job)
-		}
+	Run: func(ctx context.Context, job *lab.Job) error {
+		filterLimit(job)
+		deltaLimit(job)
+		deltaBudget(job)
+		return countingSizes(ctx, job)
 	},
 }
 
@@ -53,7 +49,7 @@ func filterLimit(job *lab.Job) {
 }
 
 // deltaLimit checks the conjecture of section IV.
-func deltaLimit(job *lab.Job, shares []float64) {
+func deltaLimit(job *lab.Job) {
 	table := job.Table("Section IV: log2(1/f) for each bit a replaced key, by the share c of the keys replaced",
 		lab.Column{Name: "c", Format: "%g"},
 		lab.Column{Name: "half", Head: "p = 1/2", Format: "%.4f"},
@@ -63,7 +59,7 @@ func deltaLimit(job *lab.Job, shares []float64) {
 		lab.Column{Name: "holds", Head: "most as p → 1"},
 		lab.Column{Name: "given_inside", Head: "given the old, most, p <= 0.999", Format: "%.4f"},
 		lab.Column{Name: "given_limit", Head: "given the old, p → 1", Format: "%.4f"})
-	for _, c := range shares {
+	for _, c := range []float64{0.001, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.65, 0.69, 0.7, 0.8, 1} {
 		inside, at := mostExponent(xor(c))
 		given, _ := mostExponent(givenOld(c))
 		holds := "yes"

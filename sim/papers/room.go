@@ -2,21 +2,7 @@
 // say of filters and deltas, beside what package digest reaches.
 package papers
 
-import (
-	"context"
+import "github.com/summarycache/summarycache/sim/lab"
 
-	"github.com/summarycache/summarycache/sim/lab"
-)
-
-// Room is the door to the package.
-var Room = lab.Room{
-	Experiments: []lab.Experiment{
-		tablesExperiment, trialsExperiment, limitsExperiment, hashingExperiment, countersExperiment, deltaExperiment,
-	},
-	Figures: []func(context.Context, *lab.Job) (lab.Figure, error){
-		func(context.Context, *lab.Job) (lab.Figure, error) { return hashesFigure(1, 8), nil },
-		func(context.Context, *lab.Job) (lab.Figure, error) { return hashesFigure(2, 16), nil },
-		func(context.Context, *lab.Job) (lab.Figure, error) { return ratioFigure(), nil },
-		sizesFigure, deltasFigure,
-	},
-}
+// Experiments are those of the package.
+var Experiments = []lab.Experiment{tablesExperiment, trialsExperiment, limitsExperiment, figuresExperiment}

@@ -9,8 +9,10 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"slices"
+	"strings"
 
 	"github.com/summarycache/summarycache/arith"
+	"github.com/summarycache/summarycache/digest"
 	"github.com/summarycache/summarycache/sim/lab"
 )
 
@@ -19,13 +21,29 @@ var trialsExperiment = lab.Experiment{
 	Summary: "Mitzenmacher's simulations, or others: mean, deviation and maximum of the coded size",
 	Seconds: -1,
 	Flags: func(flags *flag.FlagSet) lab.Runner {
-		n, c, shapes := lab.KeysFlag(flags), lab.SharesFlag(flags), lab.ShapesFlag(flags)
+		own := simulation{}
+		n, mn := 0, 0.0
+		lab.NumberFlag(flags, &n, "n", "number of keys", 100, 10_000_000)
+		lab.NumberFlag(flags, &own.c, "c", "share of the keys that are replaced between two versions; with it a delta is coded", 1e-6, 1)
+		flags.Func("geometry", "`M/N:K`, positions and hashes per key, as in 92:1", func(text string) (err error) {
+			positions, hashes, _ := strings.Cut(text, ":")
+			if mn, err = lab.ParseNumber(positions, 1.0, 1e6); err == nil {
+				own.k, err = lab.ParseNumber(hashes, 1, digest.MaxHashes)
+			}
+			return err
+		})
 		return func(ctx context.Context, job *lab.Job) error {
-			simulations, err := ownSimulations(lab.OwnInputs(*n, *c, *shapes))
-			if err != nil {
+			if n == 0 && own.k == 0 && own.c == 0 {
+				return runTrials(ctx, job, paperSimulations)
+			}
+			if n == 0 || own.k == 0 {
+				return lab.Usagef("want --n and --geometry")
+			}
+			own.n, own.m = uint64(n), uint64(math.Round(mn*float64(n)))
+			if err := own.fits(); err != nil {
 				return err
 			}
-			return runTrials(ctx, job, lab.Or(simulations, paperSimulations))
+			return runTrials(ctx, job, []simulation{own})
 		}
 	},
 }
@@ -81,22 +99,18 @@ func runTrials(ctx context.Context, job *lab.Job, simulations []simulation) erro
 	return nil
 }
 
-// ownSimulations returns the simulations that the flags ask for.
-func ownSimulations(inputs []lab.Input) (all []simulation, err error) {
-	for _, in := range inputs {
-		s := simulation{n: uint64(in.N), m: uint64(math.Round(in.MN * float64(in.N))), k: in.K, c: in.C}
-		// Arrays of bits and, in the worst case, lists of 8 bytes for each bit set.
-		workers := float64(runtime.GOMAXPROCS(0))
-		need := workers * (3*float64(s.m)/8 + 24*min(float64(s.m), float64(s.n)*float64(s.k)))
-		if s.c > 0 {
-			need += workers * 8 * float64(s.n) * float64(s.k)
-		}
-		if need > trialsMemory {
-			return nil, lab.Usagef("%s needs %.3g GB for %.0f workers: more than the %.3g GB that trials may take", s.name(), need/1e9, workers, trialsMemory/1e9)
-		}
-		all = append(all, s)
+// fits refuses a simulation that would take too much memory: arrays of bits and, in the worst case, lists
+// of 8 bytes for each bit set.
+func (s simulation) fits() error {
+	workers := float64(runtime.GOMAXPROCS(0))
+	need := workers * (3*float64(s.m)/8 + 24*min(float64(s.m), float64(s.n)*float64(s.k)))
+	if s.c > 0 {
+		need += workers * 8 * float64(s.n) * float64(s.k)
 	}
-	return all, nil
+	if need > trialsMemory {
+		return lab.Usagef("%s needs %.3g GB for %.0f workers: more than the %.3g GB that trials may take", s.name(), need/1e9, workers, trialsMemory/1e9)
+	}
+	return nil
 }
 
 // name identifies the simulation in tables.

@@ -103,7 +103,7 @@ func TestTrialsReproducible(t *testing.T) {
 func TestTrialsRefuses(t *testing.T) {
 	for _, c := range []struct{ args, says string }{
 		{"trials 10", "one experiment at a time"},
-		{"trials --c NaN", "want 0 to 1"},
+		{"trials --c NaN", "want 1e-06 to 1"},
 		{"trials --n 10000000 --geometry 1000000:2", "GB for"},
 		{"trials --n 10000000 --geometry 10:32 --c 0.5", "GB for"},
 		{"trials --trials 1000000000", "GB for the results"},
