@@ -29,8 +29,7 @@
 // residency of all pages to be sent and the ctime are tested, up to 1 MiB at a time.
 //
 // A small body is read together with its description, and checked each time that it is read
-// from the disk. The kernel never sends one from there. The most requested of those of at least
-// 32 KiB are copied to files that exist in memory only, and sent from these: see sendable.go.
+// from the disk. The kernel never sends one.
 //
 // Some cases remain: a page that leaves memory unnoticed and is read back, damaged, by another
 // process within the minute after it was checked; one that leaves memory in the microseconds

@@ -19,19 +19,15 @@ type openFile struct {
 	trust trust
 }
 
+// openShared opens a file, with one reference, for the caller.
 func (s *Store) openShared(path string) (*openFile, error) {
 	f, err := s.opt.FS.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	return newOpenFile(f), nil
-}
-
-// newOpenFile returns f with one reference, for the caller.
-func newOpenFile(f File) *openFile {
 	o := &openFile{File: f}
 	o.n.Store(1)
-	return o
+	return o, nil
 }
 
 func (o *openFile) release() error {

@@ -32,9 +32,6 @@ type hotSet struct {
 
 	full atomic.Bool     // an object was evicted
 	once []atomic.Uint64 // numbers of objects that were loaded once; each slot has the last one
-
-	sendables atomic.Int32  // files that bodies are sent from, see useSendable
-	unsent    atomic.Uint32 // hits of long bodies without one
 }
 
 // A hotObject is what is in memory of an object. It is immutable.
@@ -44,20 +41,13 @@ type hotObject struct {
 	hasBody bool
 	sum     uint64 // of the body
 	size    int
-	sent    *openFile // a copy of the body that the kernel can send; nil = none
 }
 
 // Value returns the decoded description. It is shared and must not be changed.
 func (h *hotObject) Value() any { return h.value }
 
 // weight is what the object takes in memory.
-func (h *hotObject) weight() int {
-	n := h.size + hotOverhead
-	if h.sent != nil {
-		n += len(h.body)
-	}
-	return n
-}
+func (h *hotObject) weight() int { return h.size + hotOverhead }
 
 // hotOverhead is the memory in bytes that a hot object takes in addition to its description and body,
 // as measured: decoded header maps, index nodes.
@@ -89,10 +79,6 @@ func newHotSet(limit int64, index *atomic.Int64, memory *budget.Account) *hotSet
 				h.full.Store(true)
 			}
 			h.held.Add(-int64(e.Value.weight()))
-			if e.Value.sent != nil {
-				h.sendables.Add(-1)
-				e.Value.sent.release()
-			}
 		},
 		Logger: &otter.NoopLogger{},
 	})
@@ -163,11 +149,6 @@ func (h *hotSet) put(o *Object, v *hotObject) {
 	if h.full.Load() && h.once[o.seq%uint64(len(h.once))].Swap(o.seq) != o.seq {
 		return
 	}
-	h.set(o, v)
-}
-
-// set sets what is known of an object, and takes over its reference to the file.
-func (h *hotSet) set(o *Object, v *hotObject) {
 	w := v.weight()
 	h.fit(w)
 	h.held.Add(int64(w))

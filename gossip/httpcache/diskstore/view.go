@@ -22,7 +22,7 @@ type View struct {
 	store *Store
 	obj   *Object
 	hot   *hotObject    // the description and, if it is in memory, the body
-	f     *openFile     // of a large object, or from which the kernel can send a hot body
+	f     *openFile     // of a large object
 	mem   bodies.Memory // the last result of Source, for a body in memory
 	span  *span         // the same for one on disk
 	share bool
@@ -59,7 +59,6 @@ func (s *Store) Open(obj bodies.Object, about bodies.Described, a bodies.Access)
 	switch h := v.hot; {
 	case h == nil:
 	case h.hasBody && (!v.share || xxhash.Sum64(h.body) == h.sum):
-		v.useSendable(a)
 		return v, nil
 	case h.hasBody && hot == nil:
 		v.Close()
@@ -167,9 +166,8 @@ func (v *View) Value() any { return v.hot.value }
 func (v *View) Size() int64 { return v.obj.Size() }
 
 // Source returns a reader of n bytes of the body from offset off on. For connections of package
-// conn, the reader of a body in memory has a method Bytes, and that of one which is on disk, or has
-// a copy for the kernel to send, has those of conn.Spans. It is valid until the view is closed or
-// Source is called again.
+// conn, the reader of a body in memory has a method Bytes, and that of one which is on disk those of
+// conn.Spans. It is valid until the view is closed or Source is called again.
 //
 // Source checks the first block, or all of a short range, so that no answer begins whose
 // first bytes are bad. The rest is checked as it is read. An error, of Source or of the reader,
@@ -180,11 +178,7 @@ func (v *View) Source(off, n int64) (io.Reader, error) {
 	case off < 0 || n < 0 || off+n > v.Size():
 		return nil, fmt.Errorf("store: range %d+%d of %d bytes", off, n, v.Size())
 	case v.hot.hasBody:
-		b := v.hot.body[off : off+n]
-		if v.f != nil && n >= minSendable {
-			return &sendable{bodies.Memory{Rest: b}, v.f.File.(systemFile).File, off + n}, nil
-		}
-		v.mem.Rest = b
+		v.mem.Rest = v.hot.body[off : off+n]
 		return &v.mem, nil
 	case v.span != nil:
 		v.span.Park()
