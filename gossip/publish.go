@@ -51,6 +51,10 @@ func (h *host) publishLoop() {
 			first = nil
 			timer.Reset(h.beginWait())
 		case <-timer.C:
+			select {
+			case <-changed: // is among what is looked at now: it must not begin a wait without a change
+			default:
+			}
 			if wait := h.publish(filter); wait > 0 {
 				timer.Reset(wait)
 			} else {

@@ -61,7 +61,7 @@ func TestPublishingWithoutPolling(t *testing.T) {
 						next += max(row.apart, 1)
 					}
 				}
-				if sleeping.mean() > polled.mean()+2*step || float64(sleeping.times) > 1.2*float64(polled.times) {
+				if sleeping.mean() > polled.mean()+max(5*step, polled.mean()/50) || float64(sleeping.times) > 1.2*float64(polled.times) {
 					t.Errorf("%d changes: published after %v on average, %d times; polling: %v, %d times", made, sleeping.mean(), sleeping.times, polled.mean(), polled.times)
 				}
 				if row.burst == 1 && (longest < least/4-step || longest > least/4+step) {

@@ -41,7 +41,7 @@ type Publishing struct {
 	// many peers there are.
 	MinInterval time.Duration
 
-	// Interval is the longest time that up to nine changes wait for more. [Publishing.Wait] computes
+	// Interval is the longest time that fewer than 24 changes wait for more. [Publishing.Wait] computes
 	// the wait from its costs and savings. Zero means 5 s, or MinInterval if that is longer.
 	Interval time.Duration
 }
