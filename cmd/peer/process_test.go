@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"strings"
@@ -145,4 +146,24 @@ func eventually(t *testing.T, limit time.Duration, what string, holds func() boo
 		}
 	}
 	return 0
+}
+
+// freeAddr returns an address on loopback at which nothing listens.
+func freeAddr(t *testing.T) string {
+	t.Helper()
+	return freeAddrs(t, 1)[0]
+}
+
+// freeAddrs returns different addresses on loopback at which nothing listens.
+func freeAddrs(t *testing.T, n int) (addrs []string) {
+	t.Helper()
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close() // once there are all
+		addrs = append(addrs, l.Addr().String())
+	}
+	return addrs
 }

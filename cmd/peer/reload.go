@@ -49,6 +49,8 @@ type reloader struct {
 	name     string
 	settings []config.Effective // as last applied
 	drain    time.Duration
+
+	addresses map[string]string // of the listening sockets, by their settings
 }
 
 var errStarting = errors.New("the peer is starting: try again")

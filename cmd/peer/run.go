@@ -33,27 +33,28 @@ func (c *runCommand) Help() string {
     peer run --name cache-1 --listen :80 --gossip :7946 --origin http://10.0.0.9:8080 \
       --join cache-2:7946,cache-3:7946 --secret-file /etc/peer/secret --store /var/cache/peer --store-size 10GiB
 
-SIGHUP, or "peer reload", reads the configuration again, applies it, and reopens the access log; the log names the changes that wait for the next start. SIGTERM finishes the requests under way and leaves the cluster.
+SIGHUP, or "peer reload", reads the configuration again, applies it, and reopens the access log; the log names the changes that wait for the next start. SIGTERM finishes the requests under way and leaves the cluster. SIGUSR2 has the program file, which may be a new one, continue in this process with its listening sockets.
 
 Flags override PEER_* variables, which override the file of --config.`
 }
 
 func (c *runCommand) Run(e *environment, ctx *kong.Context, flags *config.Flags) error {
-	hangup := make(chan os.Signal, 1) // a signal during the start must not end the process; it is handled afterwards
-	signal.Notify(hangup, syscall.SIGHUP)
-	defer signal.Stop(hangup)
+	environ, signals := os.Environ(), make(chan os.Signal, 2) // a signal during the start must not end the process; it is handled afterwards
+	signal.Notify(signals, append(replacing, syscall.SIGHUP)...)
+	defer signal.Stop(signals)
 	settings, err := flags.Load(ctx, &c.Config)
 	if err != nil {
 		return misuse{err}
 	}
 	cfg := c.Config
-	for _, w := range config.Strays(os.Environ()) { // validate refuses them
+	for _, w := range config.Strays(environ) { // validate refuses them
 		fmt.Fprintln(e.stderr, "peer: warning:", w)
 	}
 	memory := newBudget(cfg.MemoryLimit)
 	tuneHeap(e.ctx, memory)
 	manager := sd.FromEnvironment()
-	sockets, err := sd.Sockets("listen", "admin", "https")
+	addresses := map[string]string{"listen": cfg.Listen, "admin": cfg.Admin, "https": cfg.HTTPSListen}
+	sockets, err := sd.Sockets(addresses)
 	if err != nil {
 		return err
 	}
@@ -67,7 +68,7 @@ func (c *runCommand) Run(e *environment, ctx *kong.Context, flags *config.Flags)
 	stdlog.SetOutput(slog.NewLogLogger(log.Handler(), slog.LevelDebug).Writer())
 	started, begin := context.WithCancel(context.Background())
 	defer begin()
-	r := &reloader{args: e.args, level: level, asJSON: asJSON, started: started, name: cfg.Name, drain: cfg.Drain, settings: settings}
+	r := &reloader{args: e.args, level: level, asJSON: asJSON, started: started, name: cfg.Name, drain: cfg.Drain, settings: settings, addresses: addresses}
 	n, err := node.Start(e.ctx, node.Options{Config: cfg, Budget: memory, Logger: log, Version: thisBuild().Version, Stdout: e.stdout, Reread: r.reread, Listeners: sockets})
 	switch {
 	case err != nil && e.ctx.Err() != nil: // stopped while starting
@@ -84,7 +85,11 @@ func (c *runCommand) Run(e *environment, ctx *kong.Context, flags *config.Flags)
 	fmt.Fprintf(e.stdout, "%s is up: listen %s, admin %s, gossip %s%s\n", cfg.Name, a.Listen, a.Admin, a.Gossip, https)
 	r.log, r.node = log, n
 	begin()
-	failure := watch(e.ctx, r, manager, hangup)
+	failure := watch(e.ctx, r, manager, signals)
+	if failure == errReplaced {
+		signal.Ignore(append(replacing, syscall.SIGHUP)...) // until the next program expects them
+		return r.handOver(environ)
+	}
 	if failure == nil {
 		log.Info("stopping", "drain", r.drain)
 	}
@@ -111,9 +116,9 @@ func within(limit time.Duration, f func() error) error {
 	}
 }
 
-// watch waits until ctx ends or a listener fails. Meanwhile it reloads on SIGHUP and reports to the
-// service manager.
-func watch(ctx context.Context, r *reloader, manager *sd.Notifier, hangup <-chan os.Signal) error {
+// watch waits until ctx ends, a listener fails, or another program is to continue. Meanwhile it reloads on SIGHUP and
+// reports to the service manager.
+func watch(ctx context.Context, r *reloader, manager *sd.Notifier, signals <-chan os.Signal) error {
 	var alive <-chan time.Time
 	if every := manager.Watchdog(); every > 0 {
 		ticker := time.NewTicker(every)
@@ -128,9 +133,13 @@ func watch(ctx context.Context, r *reloader, manager *sd.Notifier, hangup <-chan
 			return nil
 		case err := <-r.node.Failed():
 			return err
-		case <-hangup:
+		case s := <-signals:
 			tell(r.log, manager.Reloading())
-			r.node.Reload(admin.ReloadRequest{}) // which logs its error
+			if s == syscall.SIGHUP {
+				r.node.Reload(admin.ReloadRequest{}) // which logs its error
+			} else if r.replaceable(ctx) {
+				return errReplaced
+			}
 			ready()
 		case <-alive:
 			if r.node.Health().OK { // otherwise the service manager restarts the process

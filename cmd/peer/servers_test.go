@@ -27,26 +27,6 @@ func program(t *testing.T, name string) string {
 	return ""
 }
 
-// freeAddr returns an address on loopback at which nothing listens.
-func freeAddr(t *testing.T) string {
-	t.Helper()
-	return freeAddrs(t, 1)[0]
-}
-
-// freeAddrs returns different addresses on loopback at which nothing listens.
-func freeAddrs(t *testing.T, n int) (addrs []string) {
-	t.Helper()
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer l.Close() // once there are all
-		addrs = append(addrs, l.Addr().String())
-	}
-	return addrs
-}
-
 // startServer runs a program until the test ends, and waits until it listens.
 func startServer(t *testing.T, addr string, command ...string) {
 	t.Helper()

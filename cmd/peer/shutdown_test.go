@@ -127,8 +127,26 @@ func TestRestartRefusesNobody(t *testing.T) {
 	if p.listen != l.Addr().String() {
 		t.Fatalf("the peer listens at %s, and its socket is %s", p.listen, l.Addr())
 	}
+	requests, rest := longestWait(t, l.Addr().String())
+	for range restarts {
+		n := requests()
+		eventually(t, time.Minute, "requests are answered", func() bool { return requests() >= n+200 })
+		if code := p.stop(); code != 0 {
+			t.Errorf("the peer ended with %d\n%s", code, p.stderr.String())
+		}
+		p = start()
+	}
+	longest := rest()
+	t.Logf("%d requests over %d restarts, the longest took %v", requests(), restarts, longest)
+}
+
+const restarts = 5
+
+// longestWait sends requests, each on a connection of its own, until rest is called, which returns how long the longest
+// took. All must be answered.
+func longestWait(t *testing.T, addr string) (requests func() int64, rest func() time.Duration) {
 	var clients sync.WaitGroup
-	var requests, longest atomic.Int64
+	var count, longest atomic.Int64
 	done := make(chan struct{})
 	for range 4 {
 		clients.Go(func() {
@@ -140,7 +158,7 @@ func TestRestartRefusesNobody(t *testing.T) {
 				default:
 				}
 				since := time.Now()
-				resp, err := client.Get(fmt.Sprintf("http://%s/%d", l.Addr(), i%20))
+				resp, err := client.Get(fmt.Sprintf("http://%s/%d", addr, i%20))
 				if err != nil {
 					t.Errorf("request %d: %v", i, err)
 					continue
@@ -149,23 +167,15 @@ func TestRestartRefusesNobody(t *testing.T) {
 					t.Errorf("request %d: %s %q, %v", i, resp.Status, body, err)
 				}
 				resp.Body.Close()
-				requests.Add(1)
+				count.Add(1)
 				for was := longest.Load(); int64(time.Since(since)) > was && !longest.CompareAndSwap(was, int64(time.Since(since))); was = longest.Load() {
 				}
 			}
 		})
 	}
-	for range restarts {
-		n := requests.Load()
-		eventually(t, time.Minute, "requests are answered", func() bool { return requests.Load() >= n+200 })
-		if code := p.stop(); code != 0 {
-			t.Errorf("the peer ended with %d\n%s", code, p.stderr.String())
-		}
-		p = start()
+	return count.Load, func() time.Duration {
+		close(done)
+		clients.Wait()
+		return time.Duration(longest.Load())
 	}
-	close(done)
-	clients.Wait()
-	t.Logf("%d requests over %d restarts, the longest took %v", requests.Load(), restarts, time.Duration(longest.Load()))
 }
-
-const restarts = 5

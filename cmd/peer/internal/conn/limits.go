@@ -106,6 +106,48 @@ func (g *Gate) hold(f func(context.Context)) {
 	g.holds = append(g.holds, f)
 }
 
+// brief is how long a request may take that is not waited for before the server stops for a moment.
+const brief = time.Second / 10
+
+// Calm waits until no request has been under way for longer than that: then few are cut, and none that is long. It ends
+// with ctx at the latest.
+func (g *Gate) Calm(ctx context.Context) {
+	for before := g.turns(); ; {
+		select {
+		case <-time.After(brief):
+		case <-ctx.Done():
+			return
+		}
+		now, long := g.turns(), false
+		for q, turn := range now {
+			long = long || before[q] == turn
+		}
+		if !long {
+			return
+		}
+		before = now
+	}
+}
+
+// turns returns the requests under way, each with the number of its turn.
+func (g *Gate) turns() map[*request]uint64 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	turns := make(map[*request]uint64)
+	add := func(q *request) {
+		if turn := q.turn.Load(); turn%2 == 1 {
+			turns[q] = turn
+		}
+	}
+	for _, c := range g.conns.list {
+		add(&c.pass.request)
+	}
+	for e := g.apart.Front(); e != nil; e = e.Next() {
+		add(e.Value.(*request))
+	}
+	return turns
+}
+
 // Hold has the listeners accept no further connection, and waits a moment for the first requests of those
 // that there are: a client that has just connected is answered. It ends with ctx at the latest.
 func (g *Gate) Hold(ctx context.Context) {

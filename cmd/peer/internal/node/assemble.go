@@ -99,6 +99,7 @@ func (n *Node) listen(o Options) error {
 		if err != nil {
 			return nil, inUse("--"+setting, addr, err)
 		}
+		n.sockets[setting] = l
 		if setting != "admin" && len(n.config().ProxyProtocol) > 0 {
 			l = newTerminated(l, func() []netip.Prefix { return n.config().ProxyProtocol }, n.log)
 		}

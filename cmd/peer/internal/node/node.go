@@ -67,6 +67,7 @@ type Node struct {
 	started time.Time
 	state   atomic.Pointer[string]
 
+	sockets        map[string]net.Listener // by setting, as the system has them
 	traffic, admin net.Listener
 	gates          struct{ clients, admin *conn.Gate }
 	https          *frontDoor     // nil = none
@@ -101,6 +102,7 @@ type Node struct {
 	troubles    troubles
 	readings    readings
 	cluster     clusterView
+	lastTraces  time.Duration // how long sending them may take when the node stops
 	stopped     chan struct{} // closed when the node stops
 	stop        sync.Once
 }
@@ -116,9 +118,6 @@ const (
 	serving  = "serving"
 	draining = "draining"
 )
-
-// lastTraces is how long a peer that stops may take to send its last traces.
-const lastTraces = 5 * time.Second
 
 // Start assembles a peer, reloads its store, serves, and joins the cluster. If the system refuses
 // several things, such as ports and the store's directory, the error names them all. Start fails
@@ -147,8 +146,8 @@ func Start(ctx context.Context, o Options) (*Node, error) {
 func assemble(o Options) *Node {
 	n := &Node{
 		version: o.Version, log: o.Logger, budget: o.Budget, started: time.Now(),
-		failure: make(chan error, 2), durations: admin.NewDurations(), stopped: make(chan struct{}), joined: make(chan struct{}),
-		watchdog: health.NewWatchdog(cmp.Or(o.HangLimit, hangLimit)), lateness: health.NewLateness(),
+		failure: make(chan error, 2), sockets: make(map[string]net.Listener), durations: admin.NewDurations(), stopped: make(chan struct{}), joined: make(chan struct{}),
+		watchdog: health.NewWatchdog(cmp.Or(o.HangLimit, hangLimit)), lateness: health.NewLateness(), lastTraces: 5 * time.Second,
 	}
 	n.configure(o.Config)
 	n.reread, n.stdout = o.Reread, o.Stdout
@@ -299,6 +298,36 @@ func (n *Node) Addresses() admin.Addresses {
 func (n *Node) Shutdown(ctx context.Context) error {
 	n.enter(draining)
 	leave := n.gossip.Leave(ctx)
+	drain := n.drain(ctx)
+	if leave != nil {
+		n.log.Warn("leaving the cluster did not complete", "err", leave)
+	}
+	return errors.Join(drain, n.Close())
+}
+
+// handOverWait is how long requests under way may take while others wait for the next program.
+const handOverWait = time.Second / 5
+
+// Sockets returns the listening sockets, by their settings.
+func (n *Node) Sockets() map[string]net.Listener { return n.sockets }
+
+// HandOver stops the node for a program that continues with its name, store and sockets at once. New connections wait in
+// the sockets meanwhile, and the other peers are not told. It goes on to serve until no request takes long, or ctx ends,
+// and then waits for handOverWait at most.
+func (n *Node) HandOver(ctx context.Context) error {
+	n.gates.clients.Calm(ctx)
+	ctx, cancel := context.WithTimeout(context.Background(), handOverWait)
+	defer cancel()
+	n.enter(draining)
+	if err := n.drain(ctx); err != nil {
+		n.log.Warn(err.Error())
+	}
+	n.lastTraces = handOverWait
+	return n.Close()
+}
+
+// drain accepts no further connection, and waits for the requests under way.
+func (n *Node) drain(ctx context.Context) error {
 	n.gates.clients.Hold(ctx)
 	n.gates.clients.CloseUnused()
 	drain := n.servers[0].Shutdown(ctx)
@@ -307,12 +336,9 @@ func (n *Node) Shutdown(ctx context.Context) error {
 	}
 	n.gates.clients.Drain(ctx)
 	if drain != nil {
-		drain = fmt.Errorf("requests under way were cut off: %w", drain)
+		return fmt.Errorf("requests under way were cut off: %w", drain)
 	}
-	if leave != nil {
-		n.log.Warn("leaving the cluster did not complete", "err", leave)
-	}
-	return errors.Join(drain, n.Close())
+	return nil
 }
 
 // Close stops the node at once. To the other peers this looks like a crash.
@@ -357,7 +383,7 @@ func (n *Node) release() error {
 	if n.peers != nil {
 		n.peers.CloseIdleConnections()
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), lastTraces)
+	ctx, cancel := context.WithTimeout(context.Background(), n.lastTraces)
 	defer cancel()
 	if err := n.tracing.Close(ctx); err != nil {
 		n.log.Warn("the last traces are lost", "err", err)

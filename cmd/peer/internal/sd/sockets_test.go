@@ -24,7 +24,7 @@ func TestSocketsRefused(t *testing.T) {
 		t.Setenv("LISTEN_FDS", c.count)
 		t.Setenv("LISTEN_FDNAMES", c.names)
 		t.Setenv("LISTEN_PID", c.pid)
-		got, err := Sockets("listen", "admin")
+		got, err := Sockets(map[string]string{"listen": ":80", "admin": ":81"})
 		if (err != nil) != c.bad || got != nil {
 			t.Errorf("%s: %v, %v", c.name, got, err)
 		}
