@@ -1,11 +1,17 @@
 package conn
 
 import (
+	"context"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/summarycache/summarycache/gossip/httpcache/budget"
 )
 
 // from is a connection of an address.
@@ -143,4 +149,56 @@ func TestShares(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestCalm checks that a gate is calm when no request has been under way for long, by HTTP/1 and HTTP/2, however many
+// short ones there are, and that waiting for that has an end.
+func TestCalm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewGate(Limits{Requests: budget.New(64<<20).Open("requests", 0, 8*perRequest)})
+		handler := g.Requests(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			took, _ := time.ParseDuration(r.URL.Path[1:])
+			time.Sleep(took)
+		}))
+		_, short := admitted(t, g, "10.0.0.1:1")
+		short.URL.Path = "/30ms"
+		var all sync.WaitGroup
+		done := make(chan struct{})
+		all.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+					handler.ServeHTTP(httptest.NewRecorder(), short)
+				}
+			}
+		})
+		calm := func(limit time.Duration) time.Duration {
+			ctx, cancel := context.WithTimeout(t.Context(), limit)
+			defer cancel()
+			began := time.Now()
+			g.Calm(ctx)
+			return time.Since(began)
+		}
+		if took := calm(time.Minute); took > brief {
+			t.Errorf("calm after %v, with short requests only", took)
+		}
+		for _, version := range []int{1, 2} {
+			_, long := admitted(t, g, "10.0.0.2:1")
+			if long.URL.Path, long.ProtoMajor = "/2s", version; version == 2 {
+				long = long.WithContext(t.Context())
+			}
+			all.Go(func() { handler.ServeHTTP(httptest.NewRecorder(), long) })
+			synctest.Wait()
+			if took := calm(time.Second); took != time.Second {
+				t.Errorf("HTTP/%d: calm after %v, with a request of 2 s", version, took)
+			}
+			if took := calm(time.Minute); took < time.Second || took > time.Second+2*brief {
+				t.Errorf("HTTP/%d: calm after another %v, with a request of 1 s", version, took)
+			}
+		}
+		close(done)
+		all.Wait()
+	})
 }
