@@ -320,7 +320,7 @@ func (n *Node) HandOver(ctx context.Context) error {
 	defer cancel()
 	n.enter(draining)
 	if err := n.drain(ctx); err != nil {
-		n.log.Warn(err.Error())
+		n.log.Warn("the next program does not wait for all requests", "err", err)
 	}
 	n.lastTraces = handOverWait
 	return n.Close()
