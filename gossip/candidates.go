@@ -15,6 +15,8 @@ import (
 type Candidate struct {
 	Peer              string
 	Service           string        // host:port where it answers siblings
+	Zone              string        // where it runs; may be empty
+	Near              bool          // it runs in this peer's zone
 	Age               time.Duration // since its digest was last known to be current
 	FalsePositiveRate float64       // probability that its digest claims an object that it does not hold, 0 to 1
 	Incarnation       uint64        // of its present life
@@ -70,7 +72,7 @@ func (h *host) rank(dst []Candidate, start int, matches []index.Match, k digest.
 	}
 	table, now, others := *h.members.Load(), time.Now(), dst[start:]
 	for _, match := range matches {
-		c, ok := candidate(table, match, now, k)
+		c, ok := h.candidate(table, match, now, k)
 		if ok && !slices.ContainsFunc(others, func(o Candidate) bool { return o.Peer == c.Peer }) {
 			dst = append(dst, c)
 		}
@@ -81,7 +83,7 @@ func (h *host) rank(dst []Candidate, start int, matches []index.Match, k digest.
 
 // candidate returns the candidate for a match, ranked for a key, if the peer is live and answers
 // siblings.
-func candidate(table memberTable, match index.Match, now time.Time, k digest.Key) (Candidate, bool) {
+func (h *host) candidate(table memberTable, match index.Match, now time.Time, k digest.Key) (Candidate, bool) {
 	m := table[match.Peer]
 	if m == nil || !m.up.Load() || now.UnixNano() < m.doubtful.Load() {
 		return Candidate{}, false
@@ -90,6 +92,8 @@ func candidate(table memberTable, match index.Match, now time.Time, k digest.Key
 	return Candidate{
 		Peer:              m.name,
 		Service:           info.meta.Service,
+		Zone:              info.meta.Zone,
+		Near:              h.cfg.Zone != "" && info.meta.Zone == h.cfg.Zone,
 		Age:               max(0, now.Sub(time.Unix(0, m.fresh.Load()))),
 		FalsePositiveRate: match.FalsePositiveRate,
 		Incarnation:       info.meta.Incarnation,

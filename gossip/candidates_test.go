@@ -3,6 +3,7 @@ package gossip
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -164,4 +165,37 @@ func BenchmarkCandidates(b *testing.B) {
 			}
 		})
 	}
+}
+
+// Peers announce their zones, and candidates of a peer's own zone are near. A peer without a zone is near to nobody.
+func TestZones(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		defer c.close()
+		zones := map[string]string{"p1": "a", "p2": "a", "p3": "b", "p4": ""}
+		for i, name := range []string{"p1", "p2", "p3", "p4"} {
+			cfg := c.config(name, fmt.Sprint("10.0.0.", i+1))
+			if cfg.Zone = zones[name]; i > 0 {
+				cfg.Join = []string{"10.0.0.1:7946"}
+			}
+			c.start(cfg).cfg.Holdings.Keys().Add(key("x", 1))
+		}
+		within(t, settling, c.inStep)
+		for name, n := range c.nodes {
+			for _, got := range n.CandidatesByKey(nil, key("x", 1)) {
+				near := zones[name] != "" && zones[name] == zones[got.Peer]
+				if got.Zone != zones[got.Peer] || got.Near != near {
+					t.Errorf("to %s %s is in zone %q, near %v, want %q and %v", name, got.Peer, got.Zone, got.Near, zones[got.Peer], near)
+				}
+			}
+			for _, m := range n.Members() {
+				if m.Zone != zones[m.Name] {
+					t.Errorf("to %s the member %s is in zone %q, want %q", name, m.Name, m.Zone, zones[m.Name])
+				}
+			}
+		}
+		if _, err := New(Config{Name: "p9", Advanced: Advanced{Zone: "a zone"}}); err == nil || !strings.Contains(err.Error(), `zone "a zone"`) {
+			t.Errorf("a zone with a space: %v", err)
+		}
+	})
 }

@@ -92,6 +92,9 @@ type Advanced struct {
 	// all of these, it gets one of everything. The zero Time means that it begins without contents.
 	HeldSince time.Time
 
+	// Zone names where this peer runs, such as a data centre: 1 to 14 letters, digits and "._-:". A peer
+	// asks siblings of its own zone first, see package sibling. Empty means that it asks by round trips alone.
+	Zone string
 	// Publish determines when changes become a new version.
 	Publish exchange.Publishing
 
@@ -178,6 +181,9 @@ func (c Config) withDefaults() (Config, error) {
 		if err := checkHostPort(c.Service); err != nil {
 			bad("service %q: %w", c.Service, err)
 		}
+	}
+	if c.Zone != "" && !exchange.ValidZone(c.Zone) {
+		bad("zone %q: want 1 to %d letters, digits and \"._-:\"", c.Zone, exchange.MaxZone)
 	}
 	if err := c.hold(); err != nil {
 		bad("%w", err)
@@ -268,5 +274,6 @@ func (c Config) LogValue() slog.Value {
 		slog.Any("join", c.Join),
 		slog.Bool("secret", len(c.Secret) > 0),
 		slog.String("service", c.Service),
+		slog.String("zone", c.Zone),
 	)
 }

@@ -34,6 +34,7 @@ func (d delegate) NodeMeta(limit int) []byte {
 		Canary:      canaryOf(d.g.digestSeeds()[0]),
 		Service:     d.g.cfg.Service,
 		Secrets:     d.g.ring.Load().IDs(),
+		Zone:        d.g.cfg.Zone,
 	}
 	if d.g.signs != nil {
 		m.Key = d.g.signs.Public().(ed25519.PublicKey)

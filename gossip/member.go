@@ -19,6 +19,7 @@ type Member struct {
 	Name        string
 	Addr        string   // of gossip, ip:port
 	Service     string   // host:port where it answers siblings; may be empty
+	Zone        string   // where it runs; may be empty
 	Secrets     []string // names of the secrets that it accepts, the one that it uses first; nil if it has none
 	Incarnation uint64   // of its present life
 	Alive       bool
@@ -111,6 +112,7 @@ func (h *host) describe(m *member, now time.Time) Member {
 		Name:        m.name,
 		Addr:        info.addr.String(),
 		Service:     info.meta.Service,
+		Zone:        info.meta.Zone,
 		Incarnation: info.meta.Incarnation,
 		Alive:       m.up.Load(),
 		Since:       info.since,

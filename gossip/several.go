@@ -41,7 +41,7 @@ func (n *Node) CandidatesByPrefix(dst []PrefixCandidate, chain []digest.Key) []P
 	first := n.noted(chain)
 	table, now, start := *n.members.Load(), time.Now(), len(dst)
 	for _, p := range n.index.Prefixes(buf[:0], chain) {
-		if c, ok := candidate(table, p.Match, now, first); ok {
+		if c, ok := n.candidate(table, p.Match, now, first); ok {
 			dst = append(dst, PrefixCandidate{c, p.Keys})
 		}
 	}

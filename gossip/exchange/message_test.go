@@ -234,7 +234,7 @@ func TestLengths(t *testing.T) {
 	}
 	name := strings.Repeat("n", MaxName)
 	addr := strings.Repeat("a", MaxAddress)
-	m := Meta{1, 1, most, ^uint32(0), strings.Repeat("s", MaxService), make([]byte, 32), make([]uint32, MaxSecrets)}
+	m := Meta{1, 1, most, ^uint32(0), strings.Repeat("s", MaxService), make([]byte, 32), make([]uint32, MaxSecrets), strings.Repeat("z", MaxZone)}
 	if n := len(m.AppendTo(nil)); n > MaxMeta {
 		t.Errorf("the longest metadata has %d bytes, want at most %d", n, MaxMeta)
 	}
@@ -277,7 +277,7 @@ func TestGreetingsIgnoreLaterFields(t *testing.T) {
 	if err != nil || gotW != w {
 		t.Errorf("DecodeWelcome with later fields = %+v, %v, want %+v", gotW, err, w)
 	}
-	m := Meta{1, 2, 3, 4, "s:1", nil, []uint32{5}}
+	m := Meta{1, 2, 3, 4, "s:1", nil, []uint32{5}, "a"}
 	gotM, err := DecodeMeta(append(m.AppendTo(nil), 1, 2, 3))
 	if err != nil || !reflect.DeepEqual(gotM, m) {
 		t.Errorf("DecodeMeta with later fields = %+v, %v, want %+v", gotM, err, m)

@@ -14,6 +14,7 @@ import (
 const (
 	MaxMeta    = 144
 	MaxService = 63
+	MaxZone    = 14
 )
 
 // MaxSecrets is how many secrets a peer may accept at a time.
@@ -30,9 +31,10 @@ type Meta struct {
 	Key                    []byte // Ed25519 public key of the signatures on its digest; empty if it does not sign
 	// Secrets are the names of the secrets that it accepts, the one it uses first; nil if it has none.
 	Secrets []uint32
+	Zone    string `json:",omitempty"` // where it runs, see [ValidZone]; empty if it says nothing
 }
 
-// AppendTo appends the metadata to dst. Service, Key and Secrets must be within their limits.
+// AppendTo appends the metadata to dst. Service, Key, Secrets and Zone must be within their limits.
 func (m Meta) AppendTo(dst []byte) []byte {
 	dst = append(dst, metaMagic, m.MinVersion, m.MaxVersion)
 	dst = binary.LittleEndian.AppendUint64(dst, m.Incarnation)
@@ -43,8 +45,14 @@ func (m Meta) AppendTo(dst []byte) []byte {
 	for _, id := range m.Secrets {
 		dst = binary.LittleEndian.AppendUint32(dst, id)
 	}
+	if m.Zone != "" {
+		dst = wire.AppendString8(dst, m.Zone)
+	}
 	return dst
 }
+
+// ValidZone reports whether a peer may be in a zone of that name: 1 to 14 letters, digits and "._-:".
+func ValidZone(zone string) bool { return len(zone) <= MaxZone && ValidName(zone) }
 
 // DecodeMeta reads the metadata of a peer. Bytes after the known fields are ignored. b is not
 // retained.
@@ -73,6 +81,11 @@ func DecodeMeta(b []byte) (Meta, error) {
 	}
 	for ; r.Err == nil && len(ids) > 0; ids = ids[4:] {
 		m.Secrets = append(m.Secrets, binary.LittleEndian.Uint32([]byte(ids)))
+	}
+	if r.Err == nil && r.Off < len(b) {
+		if m.Zone = r.String8("zone"); m.Zone != "" && !ValidZone(m.Zone) {
+			r.Fail("zone")
+		}
 	}
 	if r.Err != nil {
 		return Meta{}, r.Err

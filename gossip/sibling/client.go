@@ -26,6 +26,9 @@ type Config struct {
 	// Timeout is how long a sibling may take to send its response's header; 0 = 500 ms. While
 	// siblings are slow, or this process runs late, it is up to three times as long.
 	Timeout time.Duration
+	// ZoneCost is by how much a sibling of another zone counts as slower than it is, where it is compared with
+	// the origin; 0 = it counts as it is. It matters to a peer with a zone only.
+	ZoneCost time.Duration
 	// Late returns by how much this process runs late because it gets too little CPU time; nil
 	// = not at all. It is called for each lookup request and must not block.
 	Late func() time.Duration
@@ -56,8 +59,8 @@ func New(c Config) (*Client, error) {
 	if c.Locator == nil {
 		errs = append(errs, errors.New("sibling: no Locator"))
 	}
-	if c.Timeout < 0 {
-		errs = append(errs, errors.New("sibling: Timeout is negative"))
+	if min(c.Timeout, c.ZoneCost) < 0 {
+		errs = append(errs, errors.New("sibling: Timeout or ZoneCost is negative"))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err

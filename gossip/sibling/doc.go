@@ -25,10 +25,11 @@
 // The expected cost of a candidate is its round trip divided by the probability that it has the
 // object. The cheapest is asked first. Between candidates whose costs differ by less than a
 // factor of √2 the Locator decides, which spreads the load. Caches outside the cluster
-// ([OutsideLocator]) are ranked with its members.
+// ([OutsideLocator]) are ranked with its members. Candidates of this peer's zone go before all
+// others, unless they are half as likely to have the object or far slower.
 //
-// The round trip is a moving average that drifts to the average of all siblings, so a sibling
-// that was slow once is tried again. The probability begins with what the digest promises and
+// The round trip is a moving average that drifts to the average of the sibling's zone or, if that
+// is unknown, of all siblings, so a sibling that was slow once is tried again. The probability begins with what the digest promises and
 // follows the outcomes of recent requests.
 //
 // # Hedges

@@ -25,6 +25,7 @@ type Health struct {
 	mu      sync.Mutex
 	byName  map[string]*record
 	all     average // round trips of all, in seconds
+	zones   map[string]zone
 	size    average // of bodies, in bytes
 	lookups int64   // of identities in digests
 	onTrust float64 // recent requests that no hits pay for; see credit.go
@@ -33,7 +34,14 @@ type Health struct {
 const (
 	maxRecords = 4096 // clusters are smaller, but members come and go
 	evictAmong = 8
+	maxZones   = 256
 )
+
+// A zone is what a Health knows about the siblings of a zone.
+type zone struct {
+	trips average // round trips, in seconds
+	bytes int64   // of their bodies
+}
 
 // A Record is what a Health knows about one sibling.
 type Record struct {
@@ -41,8 +49,9 @@ type Record struct {
 	FalseHits int64 // requests for objects that it did not have
 	Failures  int64 // requests that it did not answer
 	// RoundTrip is the expected time to the header of an answer. It is the recent average, which
-	// drifts to the average of all siblings while there are no answers; 0 = it never answered.
+	// drifts to the average of its zone, or of all siblings if that is unknown, while there are no answers; 0 = it never answered.
 	RoundTrip   time.Duration
+	Bytes       int64   // of bodies that it sent
 	Throughput  float64 // of recent bodies, in bytes a second; 0 = unknown
 	Suspended   bool    // not asked for a while because it failed
 	Quarantined bool    // not asked for a while because it sent a wrong answer, or too little of what its digest claims is there
@@ -50,12 +59,12 @@ type Record struct {
 
 // Of returns what is known about a sibling; zero values if nothing is.
 func (h *Health) Of(name string) Record {
-	r, all := h.look(name)
+	r, others := h.look(name)
 	now := time.Now()
-	out := Record{Hits: r.hits, FalseHits: r.falseHits, Failures: r.failures,
+	out := Record{Hits: r.hits, FalseHits: r.falseHits, Failures: r.failures, Bytes: r.bytes,
 		Suspended: now.Before(r.suspendedUntil), Quarantined: now.Before(r.quarantinedUntil) || r.trust-r.debt < 1 && now.Before(r.mistrustedUntil)}
 	if r.trip.known {
-		out.RoundTrip = r.roundTrip(all, now)
+		out.RoundTrip = r.roundTrip(others, now)
 	}
 	if r.pace.value > 0 {
 		out.Throughput = 1 / r.pace.value
@@ -132,8 +141,43 @@ func (h *Health) shared(name string) {
 func (h *Health) answered(name string, d time.Duration, now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.of(name).answered(d, now)
+	r := h.of(name)
+	r.answered(d, now)
 	h.all.add(d.Seconds())
+	h.inZone(r, func(z *zone) { z.trips.add(d.Seconds()) })
+}
+
+// inZone notes something about the zone of a sibling, if it has one and there are not too many. h.mu is held.
+func (h *Health) inZone(r *record, note func(*zone)) {
+	z, known := h.zones[r.zone]
+	if r.zone == "" || !known && len(h.zones) >= maxZones {
+		return
+	}
+	if h.zones == nil {
+		h.zones = make(map[string]zone)
+	}
+	note(&z)
+	h.zones[r.zone] = z
+}
+
+// others returns the average round trip of the siblings of the same zone or, if it is unknown, of all.
+// h.mu is held.
+func (h *Health) others(r *record) average {
+	if z := h.zones[r.zone]; z.trips.known {
+		return z.trips
+	}
+	return h.all
+}
+
+// ZoneBytes returns the bytes of bodies that the siblings of each zone sent. Of those without a zone it has none.
+func (h *Health) ZoneBytes() map[string]int64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	bytes := make(map[string]int64, len(h.zones))
+	for name, z := range h.zones {
+		bytes[name] = z.bytes
+	}
+	return bytes
 }
 
 // unanswered records that there was no answer for that long, and returns how many times in a row
@@ -145,14 +189,14 @@ func (h *Health) unanswered(name string, d time.Duration, now time.Time) (row in
 }
 
 // look returns a copy of the record of a name, the zero record if there is none, and the average
-// round trip of all.
-func (h *Health) look(name string) (r record, all average) {
+// round trip of the others of its zone.
+func (h *Health) look(name string) (r record, others average) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if known := h.byName[name]; known != nil {
 		r = *known
 	}
-	return r, h.all
+	return r, h.others(&r)
 }
 
 // of returns the record of a name, and adds one if there is none. h.mu is held.
@@ -214,6 +258,9 @@ func (t *timed) Close() error {
 		if t.n >= leastBody && (!t.arriving || planted.Fault == "arriving-pace") {
 			t.from.of(t.name).pace.add(t.took.Seconds() / float64(t.n))
 		}
+		r := t.from.of(t.name)
+		r.bytes += t.n
+		t.from.inZone(r, func(z *zone) { z.bytes += t.n })
 		t.from.mu.Unlock()
 		t.n = 0
 	}

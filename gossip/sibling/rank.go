@@ -15,7 +15,7 @@ type Ranked struct {
 	Cost     time.Duration // the expected cost of the object by such requests: the round trip, at least 1 ms, divided by the odds
 
 	trip     time.Duration // until its answer; 0 = nothing is known yet
-	level    int           // of Cost, from 0; each level is √2 times the one before. Within a level the Locator's order holds.
+	level    int           // of Cost, from 0, each √2 times the one before; below 0 if its zone puts it first. Within a level the Locator's order holds.
 	outside  bool          // it is not a member of the cluster: see OutsideLocator
 	unlisted bool          // no digest advertises the object there
 	wait     time.Duration // added to its deadline, since it is fetching the object
@@ -28,6 +28,32 @@ const (
 	farSlower   = 16
 	leastSlower = 50 * time.Millisecond
 )
+
+// A candidate of this peer's zone goes before all others while its odds are within a factor of zoneOdds of the
+// best, and it is not farSlower times as expensive as the cheapest, and leastSlower more. Bytes between zones cost
+// money, which no round trip shows.
+const zoneOdds = 2
+
+// farSlowerThan reports whether the one time is far longer than the other, in seconds.
+func farSlowerThan(one, other float64) bool {
+	return one > farSlower*other && one > other+leastSlower.Seconds()
+}
+
+// farLevels is more than there are levels of costs of up to an hour.
+const farLevels = 64
+
+// ownZoneFirst lowers the levels of the candidates for an identity that go first because they are in this peer's zone.
+func ownZoneFirst(found []Ranked) {
+	odds, cost := 0.0, time.Duration(math.MaxInt64)
+	for _, a := range found {
+		odds, cost = max(odds, a.Odds), min(cost, a.Cost)
+	}
+	for i, a := range found {
+		if a.Near && zoneOdds*a.Odds >= odds && !farSlowerThan(a.Cost.Seconds(), cost.Seconds()) {
+			found[i].level -= farLevels
+		}
+	}
+}
 
 // Plan returns the candidates that [Client.Lookup] would ask, in order. It asks none of them.
 func (c *Client) Plan(r LookupRequest) []Ranked {
@@ -48,6 +74,7 @@ func (c *Client) plan(r *LookupRequest) (first, later []Ranked) {
 		if more, ok := c.cfg.Locator.(OutsideLocator); ok && i == 0 {
 			found = c.rank(found, more.CandidatesFor(nil, r), Ranked{outside: true})
 		}
+		ownZoneFirst(found)
 		slices.SortStableFunc(found, func(a, b Ranked) int { return cmp.Compare(a.level, b.level) })
 		for _, a := range found {
 			if len(all) < c.most && !slices.ContainsFunc(all, func(b Ranked) bool { return a.Peer == b.Peer }) {
@@ -78,7 +105,8 @@ func (c *Client) rank(dst []Ranked, found []Candidate, a Ranked) []Ranked {
 		if !r.available(a.Incarnation, now) || !h.worthAsking(r, a.FalsePositiveRate, now) {
 			continue
 		}
-		a.trip, a.Odds = r.roundTrip(h.all, now), r.odds(a.FalsePositiveRate, a.Age)
+		r.zone = a.Zone
+		a.trip, a.Odds = r.roundTrip(h.others(r), now), r.odds(a.FalsePositiveRate, a.Age)
 		a.Cost = time.Duration(min(float64(max(a.trip, leastTrip))/a.Odds, float64(time.Hour)))
 		a.level = int(2 * math.Log2(float64(a.Cost)/float64(leastTrip)))
 		dst = append(dst, a)
@@ -106,6 +134,9 @@ func (c *Client) originIsFaster(host string, s Ranked) bool {
 	size := c.origins.size.value
 	c.origins.mu.Unlock()
 	sibling := s.Cost.Seconds() + size*here.pace.value
+	if s.Zone != "" && !s.Near {
+		sibling += c.cfg.ZoneCost.Seconds()
+	}
 	origin := there.trip.value + size*there.pace.value
-	return sibling > farSlower*origin && sibling > origin+leastSlower.Seconds()
+	return farSlowerThan(sibling, origin)
 }

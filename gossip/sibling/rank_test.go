@@ -1,7 +1,9 @@
 package sibling
 
 import (
+	"fmt"
 	"math"
+	"math/rand/v2"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -48,6 +50,126 @@ func TestRank(t *testing.T) {
 			}
 			if got != " "+tt.want {
 				t.Errorf("%s: asked%s, want %s: %+v", name, got, tt.want, c.Plan(LookupRequest{Identities: []string{"x"}}))
+			}
+		})
+	}
+}
+
+// A zoned cluster has three zones of as many siblings each, and each object is at five of them.
+type zoned struct {
+	siblings int
+	far      time.Duration // round trip to another zone
+	rng      *rand.Rand
+	holders  []Candidate // of the next lookup
+	plain    bool        // this peer has no zone
+}
+
+func (z *zoned) Candidates(dst []Candidate, _ string) []Candidate { return append(dst, z.holders...) }
+func (z *zoned) Distrust(string)                                  {}
+
+// draw chooses who has the next object, and returns how many of them are in this peer's zone.
+func (z *zoned) draw() (near int) {
+	z.holders = z.holders[:0]
+	for _, i := range z.rng.Perm(z.siblings)[:5] {
+		c := Candidate{Peer: fmt.Sprint("p", i), Zone: string(rune('a' + i%3)), FalsePositiveRate: 0.001}
+		c.Near = c.Zone == "a" && !z.plain
+		if i%3 == 0 {
+			near++
+		}
+		z.holders = append(z.holders, c)
+	}
+	return near
+}
+
+// trip returns the time to an answer of a sibling, which varies by a third.
+func (z *zoned) trip(zone string) time.Duration {
+	trip := z.far
+	if zone == "a" {
+		trip = 300 * time.Microsecond
+	}
+	return trip + time.Duration(z.rng.Int64N(int64(trip)/3))
+}
+
+// TestZones: of the objects that are held in the own zone, nearly all are asked for there first, however many
+// siblings there are and however near another zone is. Without zones it is much the same as by chance where
+// round trips do not show the zone.
+func TestZones(t *testing.T) {
+	sizes := []int{9, 90, 900, 3000}
+	for _, siblings := range sizes {
+		for _, far := range []time.Duration{800 * time.Microsecond, 3 * time.Millisecond, 20 * time.Millisecond} {
+			for _, plain := range []bool{false, true} {
+				synctest.Test(t, func(t *testing.T) {
+					z := &zoned{siblings: siblings, far: far, plain: plain, rng: rand.New(rand.NewPCG(1, uint64(siblings)))}
+					c, err := New(Config{Name: "me", Locator: z})
+					if err != nil {
+						t.Fatal(err)
+					}
+					possible, first := 0, 0
+					for range 2000 {
+						near := z.draw()
+						asked := c.Plan(LookupRequest{Identities: []string{"x"}})[0]
+						if near > 0 {
+							possible++
+							if asked.Zone == "a" {
+								first++
+							}
+						}
+						c.cfg.Health.answered(asked.Peer, z.trip(asked.Zone), time.Now())
+						c.cfg.Health.note(asked.Peer, hit)
+						time.Sleep(60 * time.Millisecond)
+					}
+					share := float64(first) / float64(possible)
+					t.Logf("%d siblings, far %v, without a zone %v: %.1f %% of %d", siblings, far, plain, 100*share, possible)
+					if !plain && share < 0.97 || plain && far < time.Millisecond && share > 0.5 {
+						t.Errorf("%d siblings, far %v, without a zone %v: %.1f %% asked in the own zone first", siblings, far, plain, 100*share)
+					}
+				})
+			}
+		}
+	}
+}
+
+// TestOwnZoneFirst: the own zone goes first unless its candidate is likely to lack the object or far slower. A
+// sibling of which nothing is known is as far away as its zone.
+func TestOwnZoneFirst(t *testing.T) {
+	near := Candidate{Peer: "near", Zone: "a", Near: true}
+	far := Candidate{Peer: "far", Zone: "b"}
+	unknown := Candidate{Peer: "unknown", Zone: "b"}
+	for name, tt := range map[string]struct {
+		trips map[string]time.Duration
+		bad   int // answers of near that were false hits, of 40
+		known []Candidate
+		want  string
+	}{
+		"equally near":       {map[string]time.Duration{"near": time.Millisecond, "far": time.Millisecond}, 0, []Candidate{far, near}, "near far"},
+		"somewhat slower":    {map[string]time.Duration{"near": 40 * time.Millisecond, "far": time.Millisecond}, 0, []Candidate{far, near}, "near far"},
+		"far slower":         {map[string]time.Duration{"near": 80 * time.Millisecond, "far": time.Millisecond}, 0, []Candidate{far, near}, "far near"},
+		"sometimes wrong":    {map[string]time.Duration{"near": time.Millisecond, "far": time.Millisecond}, 10, []Candidate{far, near}, "near far"},
+		"often wrong":        {map[string]time.Duration{"near": time.Millisecond, "far": time.Millisecond}, 30, []Candidate{far, near}, "far near"},
+		"as far as its zone": {map[string]time.Duration{"near": 2 * time.Millisecond, "far": 90 * time.Millisecond}, 0, []Candidate{unknown, {Peer: "stranger"}}, "stranger unknown"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := &world{known: []Candidate{near, far}}
+			c, err := New(Config{Name: "me", Locator: w})
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.Plan(LookupRequest{Identities: []string{"x"}}) // its zones are known from here on
+			for i := range 40 {
+				for peer, trip := range tt.trips {
+					c.cfg.Health.answered(peer, trip, time.Now())
+					c.cfg.Health.mu.Lock()
+					c.cfg.Health.of(peer).count(peer != "near" || i >= tt.bad)
+					c.cfg.Health.mu.Unlock()
+				}
+			}
+			w.known = tt.known
+			got := ""
+			for _, s := range c.Plan(LookupRequest{Identities: []string{"x"}}) {
+				got += " " + s.Peer
+			}
+			if got != " "+tt.want {
+				t.Errorf("%s: asked%s, want %s", name, got, tt.want)
 			}
 		})
 	}

@@ -8,12 +8,14 @@ import (
 // A record is what a [Health] knows about one sibling, or about an origin.
 type record struct {
 	life   uint64    // Candidate.Incarnation that the rest applies to
+	zone   string    // Candidate.Zone
 	trip   average   // seconds to the header of an answer, a hit or a false hit
 	pace   average   // seconds for each byte of the body
 	spread histogram // of round trips
 	last   time.Time // when it last answered, or failed to answer in time
 
 	hits, falseHits, failures int64   // in all its lives
+	bytes                     int64   // of its bodies, in all its lives
 	good, bad                 float64 // requests answered with a usable object, and others; older ones have less weight
 
 	lateInRow        int // requests not answered in time, or answered first by another, since it last answered
@@ -38,7 +40,7 @@ const (
 	priorYes = 1.0 / 16
 	halfTrue = 10 * time.Minute // age of a digest at which its yes is true half as often
 
-	tripHalfLife = 30 * time.Second // in which a round trip drifts halfway to the average of all siblings
+	tripHalfLife = 30 * time.Second // in which a round trip drifts halfway to the average of its zone
 	leastTrip    = time.Millisecond // shorter round trips count as this
 	leastBody    = 16 << 10         // bytes; shorter bodies do not show the throughput
 	tooOften     = 3                // times late in a row that count as a failure
@@ -140,8 +142,8 @@ func (r *record) odds(falsePositives float64, age time.Duration) float64 {
 // promised returns the probability that a claim of a digest with that error rate is true.
 func promised(falsePositives float64) float64 { return 1 / (1 + falsePositives/priorYes) }
 
-// roundTrip returns the expected time to an answer. It is the recent average, which drifts to the
-// average of all siblings while there are no answers; 0 if neither is known.
+// roundTrip returns the expected time to an answer. It is the recent average, which drifts to that
+// of others, its zone's or all siblings', while there are no answers; 0 if neither is known.
 func (r *record) roundTrip(others average, now time.Time) time.Duration {
 	v := others.value
 	if r.trip.known {

@@ -25,8 +25,9 @@ type outcomes struct {
 	roundTrips                              int // before an answer, except the one to the origin
 	queries, queryBytes                     int
 	updates, updateBytes                    int
-	moved                                   int // bodies from one cache to another
-	memory                                  int // bytes per cache for what it knows of the others, at the end
+	moved                                   int   // bodies from one cache to another
+	crossed                                 int64 // bytes of these that left a zone, or bodies if their sizes are unknown
+	memory                                  int   // bytes per cache for what it knows of the others, at the end
 }
 
 // A cluster has what all ways of cooperating share.
@@ -103,6 +104,17 @@ func newCluster(t *workload.Trace, o *systemsOptions, job *lab.Job) *cluster {
 		c.most = max(c.most, node.len())
 	}
 	return c
+}
+
+// zones is into how many zones the caches are divided, by turns.
+const zones = 3
+
+// moves counts a body that one cache sends to another.
+func (o *outcomes) moves(from, to int, size int64) {
+	o.moved++
+	if from%zones != to%zones {
+		o.crossed += weigh(size)
+	}
 }
 
 // empty returns empty caches, each of a share of the full size.

@@ -31,6 +31,7 @@ type way struct {
 	few     bool    // copies of another cache's objects leave a full cache first
 	again   bool    // such a copy is stored only on the second request
 	gossip  bool    // caches find each other by membership
+	near    bool    // a cache asks those of its zone first
 	owners  int     // only so many owners store an object; 0 if all caches store what they get
 	hot     bool    // a ninth of a cache is for objects that it does not own
 	faster  float64 // speed of the requests, relative to the trace; 0 is 1
@@ -113,12 +114,17 @@ func (c *cluster) fetch(w way, nodes []copies, r request, candidates []int, o *o
 			o.roundTrips++
 		}
 	}
+	if w.near {
+		other := func(at int) int { return min(1, (at+zones-r.cache%zones)%zones) } // 0 = in the same zone
+		slices.SortStableFunc(candidates, func(a, b int) int { return other(a) - other(b) })
+	}
 	found, stale := false, false
 	for _, at := range candidates {
 		held, ok := nodes[at].peek(r.key)
 		switch {
 		case ok && held.fresh(r.size) && !found:
 			found = true
+			o.moves(at, r.cache, r.size)
 			nodes[at].get(r.key) // counts as a request only at the cache that sends the object
 		case ok && !held.fresh(r.size):
 			stale = true
@@ -138,7 +144,6 @@ func (c *cluster) fetch(w way, nodes []copies, r request, candidates []int, o *o
 	switch {
 	case found:
 		o.remote++
-		o.moved++
 	case stale:
 		o.stale++
 	}
@@ -193,9 +198,9 @@ func (c *cluster) replayOwners(ctx context.Context, w way) (o outcomes, err erro
 			o.local++
 		case from >= 0:
 			o.remote++
-			o.moved++
+			o.moves(from, r.cache, r.size)
 		case first != r.cache:
-			o.moved++
+			o.moves(first, r.cache, r.size)
 		}
 		for _, at := range owners {
 			if at == from {
@@ -204,7 +209,7 @@ func (c *cluster) replayOwners(ctx context.Context, w way) (o outcomes, err erro
 			if nodes[at].put(object{r.key, r.size}, false, ignore, ignore) && at != r.cache && (from >= 0 || at != first) {
 				o.updates++
 				o.updateBytes += updateHeader + len(c.names[r.key])
-				o.moved++
+				o.moves(first, at, r.size)
 			}
 		}
 		if w.hot && first != r.cache && lab.Mix64(uint64(i)+lab.Golden64)%hotOneIn == 0 {

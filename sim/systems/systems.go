@@ -128,6 +128,7 @@ func replayAll(ctx context.Context, job *lab.Job, t *workload.Trace, o systemsOp
 		column("updates", "update messages/request", "%.4f"), column("update_bytes", "update bytes/request", "%.1f"),
 		column("wire_bytes", "all bytes/request, IP's headers too", "%.1f"), column("all_bytes", "and membership", "%.1f"),
 		column("origin", "origin fetches, over each object once", "%.3f"), column("moved", "bodies between caches, % of requests", "%.2f"),
+		column("zone_bytes", "of them between 3 zones, bytes/request", "%.4g"),
 		column("memory", "memory/cache, bytes", ""), column("round_trips", "extra round trips/miss", "%.3f"))
 	n := float64(len(c.requests))
 	took := c.requests[len(c.requests)-1].time - c.requests[0].time
@@ -142,7 +143,10 @@ func replayAll(ctx context.Context, job *lab.Job, t *workload.Trace, o systemsOp
 		}
 		table.Row(w.name, share(r.local), share(r.remote), share(r.local+r.remote), share(r.falseHits), share(r.stale), share(r.missed),
 			lab.Round(float64(r.queries)/n, 6), lab.Round(float64(r.queryBytes)/n, 6), lab.Round(float64(r.updates)/n, 6), lab.Round(float64(r.updateBytes)/n, 6),
-			lab.Round(wire, 6), lab.Round(all, 6), lab.Round(float64(len(c.requests)-r.local-r.remote)/float64(len(c.names)), 6), share(r.moved), r.memory, lab.Round(float64(r.roundTrips)/misses, 5))
+			lab.Round(wire, 6), lab.Round(all, 6), lab.Round(float64(len(c.requests)-r.local-r.remote)/float64(len(c.names)), 6), share(r.moved), lab.Round(float64(r.crossed)/n, 6), r.memory, lab.Round(float64(r.roundTrips)/misses, 5))
+	}
+	if !c.sized {
+		table.Note("The trace has no sizes: a body between zones counts as a byte.")
 	}
 	if took > 0 {
 		table.Note("%.3g requests a second over all caches.", n/took)

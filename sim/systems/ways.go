@@ -62,6 +62,7 @@ func (c *cluster) ways() []way {
 		way{name: "ours, copies as all else", gossip: true, find: ours(publishing{asPeers: true})},
 		way{name: "ours, copies only on a second request", again: true, gossip: true, find: ours(publishing{asPeers: true})},
 		way{name: "ours", few: true, gossip: true, find: ours(publishing{asPeers: true})},
+		way{name: "ours, own zone first", near: true, few: true, gossip: true, find: ours(publishing{asPeers: true})},
 		way{name: "ours, requests 100 times as fast", few: true, gossip: true, faster: 100, find: ours(publishing{asPeers: true})},
 		way{name: "ours, requests 1000 times as fast", few: true, gossip: true, faster: 1000, find: ours(publishing{asPeers: true})},
 	)

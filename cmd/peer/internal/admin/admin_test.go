@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -37,6 +38,7 @@ func example() Status {
 		Digest:   Digest{Keys: 1234, Planned: 32768, FalsePositiveRate: 0.00042, Epoch: 17, Sequence: 5, MemoryBytes: 4096},
 		Exchange: Exchange{Stats: exchange.Stats{AdvertsSent: 11, DeltasReceived: 12, Repairs: 1}, AdvertBytesSent: 600, DeltaBytesReceived: 3000},
 		Memory:   Memory{Limit: 256 << 20, Budget: 152 << 20, Accounts: []budget.Usage{{Name: "connections", Held: 2 << 20, Peak: 3 << 20, Reserve: 57 << 20}, {Name: "requests", Held: 30 << 20, Peak: 40 << 20, Reserve: 9 << 20, Refused: 7}}},
+		Siblings: Siblings{ZoneBytes: map[string]int64{"eu-1": 4096}},
 		Members: []Member{
 			{Name: "peer-2", State: "alive", Since: now.Add(-time.Hour), Service: "127.0.0.1:9", Current: true, Keys: 77, Record: Record{Hits: 5, FalseHits: 1, RoundTrip: 0.002, Throughput: 3e6}},
 			{Name: "peer-3", State: "dead", Since: now.Add(-90 * time.Second), Keys: 66, Age: 95, Record: Record{Failures: 2}},
@@ -241,6 +243,21 @@ func TestMembersTextWidth(t *testing.T) {
 	}
 	if want := "summar…-site-1 alive 30 h 10.0.0.10:3128 200,000 11 min old 12,345"; !strings.Contains(text, want) {
 		t.Errorf("no %q in\n%s", want, text)
+	}
+}
+
+// Zones and the bytes that came from each member are shown if there are zones.
+func TestMembersTextZones(t *testing.T) {
+	s := example()
+	if text := MembersText(s); strings.Contains(text, "ZONE") {
+		t.Errorf("without zones:\n%s", text)
+	}
+	s.Zone, s.Members[0].Zone, s.Members[0].BodyBytes = "eu-1", "eu-2", 3<<20
+	lines := strings.Split(MembersText(s), "\n")[1:] // the heading has two lines
+	for i, want := range []string{"ZONE +RECEIVED$", "eu-1 +-$", "eu-2 +3.00 MiB$", "- +0 B$"} {
+		if !regexp.MustCompile(want).MatchString(lines[i]) {
+			t.Errorf("line %d is %q, want %q", i, lines[i], want)
+		}
 	}
 }
 

@@ -165,6 +165,10 @@ var families = []family{
 		})
 	}},
 
+	{"peer_zone_body_bytes_total", "zone", "Bytes of bodies that siblings of each zone sent to this peer. Absent without --zone at these.", func(s Status) values {
+		return each(s.Siblings.ZoneBytes)
+	}},
+
 	{"peer_store_objects", "", "Objects in the store.", func(s Status) values { return one(s.Store.Objects) }},
 	{"peer_store_bytes", "", "Bytes on disk of the objects in the store.", func(s Status) values { return one(s.Store.Bytes) }},
 	{"peer_store_garbage_bytes", "", "Bytes on disk of removed objects, in files that they share with others, until these files are rewritten.", func(s Status) values { return one(s.Store.GarbageBytes) }},

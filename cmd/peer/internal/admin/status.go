@@ -17,6 +17,7 @@ import (
 // grow. Fields may be added, but their meaning never changes.
 type Status struct {
 	Name    string    `json:"name"`
+	Zone    string    `json:"zone,omitempty"` // where it runs
 	Version string    `json:"version"`
 	Started time.Time `json:"started"`
 	Now     time.Time `json:"now"`
@@ -71,6 +72,8 @@ func (m Memory) Held() (bytes int64) {
 type Siblings struct {
 	Deadline float64 `json:"deadline_seconds"` // of the next request; it follows recent answers
 	Lost     float64 `json:"lost_ratio"`       // share of the requests of the last half minute without an answer in time
+	// ZoneBytes are the bytes of bodies that siblings of each zone sent; those without a zone are left out.
+	ZoneBytes map[string]int64 `json:"zone_body_bytes,omitempty"`
 }
 
 // Addresses are where a peer listens, ports chosen by the system included.
@@ -158,6 +161,7 @@ type Member struct {
 	Since   time.Time `json:"since"`  // when it came or went
 	Gossip  string    `json:"gossip"` // "" for a Squid
 	Service string    `json:"service"`
+	Zone    string    `json:"zone,omitempty"`  // where it runs
 	Squid   bool      `json:"squid,omitempty"` // beside the cluster, by its cache digest
 
 	Current           bool    `json:"current"` // there is a replica of its digest, and no newer version is known
@@ -178,6 +182,7 @@ type Record struct {
 	// Recent time from a request to the header of its answer; 0 = it never answered.
 	RoundTrip  float64 `json:"round_trip_seconds"`
 	Throughput float64 `json:"bytes_per_second"` // recent rate of its bodies; 0 = unknown
+	BodyBytes  int64   `json:"body_bytes"`       // of all that it sent
 }
 
 // Here reports whether the member is in the cluster now: it has not left and is not dead.

@@ -141,8 +141,19 @@ func writeHealth(b *strings.Builder, s Status) {
 
 // MembersText formats the members of a status for people, the peer itself first.
 func MembersText(s Status) string {
-	t := table.New("NAME", "STATE", ">FOR", "SERVICE", ">OBJECTS", "DIGEST", ">HITS", ">FALSE HITS", ">FAILED")
-	t.Row(short(s.Name), "self", rough(s.Now.Sub(s.Started)), s.Addresses.Service, table.Count(s.Digest.Keys), "own", "-", "-", "-")
+	names := []string{"NAME", "STATE", ">FOR", "SERVICE", ">OBJECTS", "DIGEST", ">HITS", ">FALSE HITS", ">FAILED"}
+	zoned := s.Zone != "" || slices.ContainsFunc(s.Members, func(m Member) bool { return m.Zone != "" })
+	if zoned {
+		names = append(names, "ZONE", ">RECEIVED")
+	}
+	t := table.New(names...)
+	row := func(zone, received string, cells ...any) {
+		if zoned {
+			cells = append(cells, cmp.Or(zone, "-"), received)
+		}
+		t.Row(cells...)
+	}
+	row(s.Zone, "-", short(s.Name), "self", rough(s.Now.Sub(s.Started)), s.Addresses.Service, table.Count(s.Digest.Keys), "own", "-", "-", "-")
 	for _, m := range s.Members {
 		digest := "none"
 		switch {
@@ -151,7 +162,7 @@ func MembersText(s Status) string {
 		case m.Keys > 0:
 			digest = rough(time.Duration(m.Age*float64(time.Second))) + " old"
 		}
-		t.Row(short(m.Name), m.State, rough(s.Now.Sub(m.Since)), cmp.Or(m.Service, "-"), table.Count(m.Keys), digest,
+		row(m.Zone, table.Bytes(m.BodyBytes), short(m.Name), m.State, rough(s.Now.Sub(m.Since)), cmp.Or(m.Service, "-"), table.Count(m.Keys), digest,
 			table.Count(m.Hits), table.Count(m.FalseHits), table.Count(m.Failures))
 	}
 	return t.Text("")

@@ -12,6 +12,7 @@ import (
 const (
 	meanObject = 32 << 10 // bytes of disk for an object, by which the store's size determines the digest's
 	maxName    = 63       // characters, as in gossip
+	maxZone    = 14
 
 	leastMemory = 32 << 20 // bytes: with less, the parts of a peer have too little for some requests each
 )
@@ -75,15 +76,23 @@ func (c *checker) checkName() {
 			return
 		}
 	}
-	// The characters that are allowed in Cache-Status, in Via and in a name in gossip.
-	for _, r := range c.Name {
+	c.checkWord("name", c.Name, maxName)
+	c.checkWord("zone", c.Zone, maxZone)
+	if c.ZoneCost > 0 && c.Zone == "" {
+		c.fail("zone-cost", c.ZoneCost.String(), errors.New("needs --zone: without it no peer is in another zone"))
+	}
+}
+
+// checkWord accepts the characters that are allowed in Cache-Status, in Via and in a name in gossip.
+func (c *checker) checkWord(setting, word string, most int) {
+	for _, r := range word {
 		if (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("._-", r) {
-			c.fail("name", c.Name, fmt.Errorf("contains %q: want letters, digits, dots, dashes and underscores", r))
+			c.fail(setting, word, fmt.Errorf("contains %q: want letters, digits, dots, dashes and underscores", r))
 			return
 		}
 	}
-	if len(c.Name) > maxName {
-		c.fail("name", c.Name, fmt.Errorf("is longer than %d characters", maxName))
+	if len(word) > most {
+		c.fail(setting, word, fmt.Errorf("is longer than %d characters", most))
 	}
 }
 

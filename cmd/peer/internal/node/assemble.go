@@ -159,7 +159,7 @@ func (n *Node) proxyConfig(o Options) proxy.Config {
 			Beat:   n.watchdog.Watch("store-writer"),
 			Logger: n.log, FS: o.FS,
 		},
-		Locator: n.siblings, Health: &n.health,
+		Locator: n.siblings, Health: &n.health, ZoneCost: n.config().ZoneCost,
 		ClientTLS: n.config().HTTPSListen != "",
 		Purge:     n.purgeFor, MaxIdle: n.shares.Idle,
 		Late:    n.lateness.Now,
@@ -209,7 +209,7 @@ func (n *Node) gossipConfig(o Options) gossip.Config {
 		Name: n.config().Name, Bind: n.config().Gossip, Advertise: n.config().Advertise, Join: n.config().Join,
 		Secret: n.config().Secret, Service: n.service(), Holdings: n.holdings, StateFile: stateFile, Logger: n.log,
 		Advanced: gossip.Advanced{
-			AcceptSecrets: n.config().AcceptSecrets, Publish: exchange.Publishing{Interval: n.config().Publish}, HeldSince: heldSince,
+			AcceptSecrets: n.config().AcceptSecrets, Zone: n.config().Zone, Publish: exchange.Publishing{Interval: n.config().Publish}, HeldSince: heldSince,
 			Limits: gossip.Limits{Conns: share.Conns, ConnsPerHost: share.PerHost,
 				DigestMemory: n.budget.Open("digests", n.budget.Total()/5, 0), StreamMemory: n.budget.Open("gossip", n.budget.Total()/64, 0)},
 			Network: o.Network,

@@ -14,14 +14,14 @@ import (
 // last answer.
 func (n *Node) Status() admin.Status {
 	s := admin.Status{
-		Name: n.config().Name, Version: n.version, Started: n.started, Now: time.Now(),
+		Name: n.config().Name, Zone: n.config().Zone, Version: n.version, Started: n.started, Now: time.Now(),
 		State: *n.state.Load(), Addresses: n.Addresses(), Encrypted: n.config().Secret != nil,
 		Config: *n.reloads.Load(), Health: n.Health(), Origins: n.proxy.FailingOrigins(), Traffic: n.proxy.Counters(),
 	}
 	s.Clients.Open, s.Clients.Dropped, s.Clients.Refused = n.gates.clients.Stats()
 	s.Memory = n.memory()
 	load := n.proxy.SiblingLoad()
-	s.Siblings = admin.Siblings{Deadline: load.Deadline.Seconds(), Lost: load.Lost}
+	s.Siblings = admin.Siblings{Deadline: load.Deadline.Seconds(), Lost: load.Lost, ZoneBytes: n.health.ZoneBytes()}
 	s.Late = n.lateness.Now().Seconds()
 	s.Ready = s.State == serving
 	switch {
@@ -104,7 +104,7 @@ func (n *Node) exchange() admin.Exchange {
 func (n *Node) member(m gossip.Member) admin.Member {
 	state, record := n.recordOf(m.Name, m.Alive, m.Left)
 	return admin.Member{
-		Name: m.Name, State: state, Since: m.Since, Gossip: m.Addr, Service: m.Service,
+		Name: m.Name, State: state, Since: m.Since, Gossip: m.Addr, Service: m.Service, Zone: m.Zone,
 		Current: m.Alive && !m.Behind, Keys: m.Keys, FalsePositiveRate: m.FalsePositiveRate,
 		Age: m.Age.Seconds(), MemoryBytes: m.MemoryBytes, Record: record,
 	}
@@ -127,7 +127,7 @@ func (n *Node) recordOf(name string, alive, left bool) (state string, _ admin.Re
 		state = "alive"
 	}
 	return state, admin.Record{Hits: r.Hits, FalseHits: r.FalseHits, Failures: r.Failures,
-		RoundTrip: r.RoundTrip.Seconds(), Throughput: r.Throughput}
+		RoundTrip: r.RoundTrip.Seconds(), Throughput: r.Throughput, BodyBytes: r.Bytes}
 }
 
 // Holds reports whether the store has a response under an identity (see package

@@ -41,6 +41,7 @@ type Config struct {
 	MaxIdle int // idle connections to origins that are kept open; 0 = 1,024
 
 	SiblingTimeout time.Duration        // until a sibling's response header, and until ours to a Squid; 0 = 500 ms; see sibling.Config
+	ZoneCost       time.Duration        // see sibling.Config
 	Late           func() time.Duration // see sibling.Config; nil = never late
 
 	// Own are handlers of the peer itself, by path, for requests without a host in the request

@@ -55,7 +55,7 @@ func New(c Config) (_ *Handler, err error) {
 			h.idle = append(h.idle, own)
 			t = own
 		}
-		h.siblings, err = sibling.New(sibling.Config{Name: c.Name, Locator: c.Locator, Health: c.Health, HTTP: c.Tracing.Transport("ask sibling", t), Timeout: c.SiblingTimeout, Late: c.Late})
+		h.siblings, err = sibling.New(sibling.Config{Name: c.Name, Locator: c.Locator, Health: c.Health, HTTP: c.Tracing.Transport("ask sibling", t), Timeout: c.SiblingTimeout, ZoneCost: c.ZoneCost, Late: c.Late})
 		if err != nil {
 			return nil, err
 		}
