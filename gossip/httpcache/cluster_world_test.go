@@ -33,6 +33,8 @@ type cluster struct {
 	peers   map[string]*peer
 	tune    func(*peerConfig) // called for each peer that is started
 
+	toSiblings func(ctx context.Context, network, name string) (net.Conn, error) // nil = connect
+
 	mu      sync.Mutex
 	hosts   map[string]*memnet.Host // by name and port
 	servers []*http.Server
@@ -98,7 +100,11 @@ func (w *cluster) start(name, dir string) *peer {
 	w.t.Helper()
 	p := &peer{health: new(sibling.Health)}
 	origins := &http.Transport{DialContext: w.connect, DisableCompression: true, ResponseHeaderTimeout: time.Minute}
-	siblings := sibling.NewHTTPTransport(w.connect)
+	toSiblings := w.connect
+	if w.toSiblings != nil {
+		toSiblings = w.toSiblings
+	}
+	siblings := sibling.NewHTTPTransport(toSiblings)
 	p.idle = []*http.Transport{origins, siblings}
 	var err error
 	p.siblings, err = sibling.New(sibling.Config{Name: name, Locator: locator{&w.digests, name},

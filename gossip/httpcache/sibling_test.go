@@ -198,6 +198,69 @@ func TestNotForSiblings(t *testing.T) {
 	}
 }
 
+// TestLookupRequest checks which of a client's fields a lookup request has.
+func TestLookupRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newCluster(t, cached("origin"), "a")
+		defer w.close()
+		var got *http.Request
+		w.fakePeer("c", func(rw http.ResponseWriter, r *http.Request) {
+			got = r
+			holds("sibling")(rw, r)
+		})
+		w.claim("c", "/x?q=1")
+		r := w.get("a", "/x?q=1", "Cookie: secret", "Referer: http://elsewhere.test/", "Accept-Language: de",
+			"Cache-Control: max-age=40, min-fresh=5", "If-None-Match: \"z\"", "X-Forwarded-For: 10.0.0.1")
+		if r.body != "sibling" {
+			t.Fatalf("%d %q", r.StatusCode, r.body)
+		}
+		if got.RequestURI != "http://"+originHost+"/x?q=1" || got.Host != originHost || got.Method != "GET" {
+			t.Errorf("request %s %s Host: %s", got.Method, got.RequestURI, got.Host)
+		}
+		for name, want := range map[string]string{"Cache-Control": "only-if-cached, max-age=40, min-fresh=5", "Via": "1.1 a", "Accept-Language": "de",
+			"Cookie": "", "Referer": "", "If-None-Match": "", "X-Forwarded-For": ""} {
+			if lines := got.Header[name]; got.Header.Get(name) != want || want == "" && lines != nil {
+				t.Errorf("%s of the lookup request: %q, want %q", name, lines, want)
+			}
+		}
+	})
+}
+
+// Lookup requests have no cookies, whatever the responses of a host vary by, and are not sent for
+// responses that cookies select.
+func TestCookiesAreNotForSiblings(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newCluster(t, func(w http.ResponseWriter, r *http.Request, n int) {
+			w.Header().Set("Cache-Control", "max-age=60")
+			w.Header().Set("Vary", "Cookie")
+			io.WriteString(w, r.Header.Get("Cookie"))
+		}, "a")
+		defer w.close()
+		var asked []*http.Request
+		w.fakePeer("c", func(rw http.ResponseWriter, r *http.Request) {
+			asked = append(asked, r)
+			rw.WriteHeader(http.StatusGatewayTimeout)
+		})
+		for i, path := range []string{"/x", "/y", "/x"} {
+			w.claim("c", path)
+			for _, cookie := range []string{"Cookie: session=1", "Cookie: session=2"} {
+				if r := w.get("a", path, cookie); r.body != strings.TrimPrefix(cookie, "Cookie: ") {
+					t.Errorf("%d: %s got %q", i, cookie, r.body)
+				}
+				synctest.Wait()
+			}
+		}
+		if len(asked) == 0 {
+			t.Error("the sibling got no request")
+		}
+		for _, r := range asked {
+			if r.Header["Cookie"] != nil {
+				t.Errorf("a sibling got a request with %v", r.Header)
+			}
+		}
+	})
+}
+
 // TestNeverTravels checks that a response that must not be shared is not advertised, and not sent
 // to a sibling that requests it nevertheless.
 func TestNeverTravels(t *testing.T) {

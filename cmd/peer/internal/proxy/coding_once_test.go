@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -45,7 +46,7 @@ func TestCodingsOfOneFetch(t *testing.T) {
 			t.Errorf("a: %+v\nb: %+v", a, b)
 		}
 		for _, peer := range []string{"a", "b"} {
-			if n := len(w.digests.listed[peer]); n != 1 {
+			if n := len(slices.Collect(w.peers[peer].Advertised())); n != 1 {
 				t.Errorf("%s advertises %d objects, want only the uncompressed one", peer, n)
 			}
 		}

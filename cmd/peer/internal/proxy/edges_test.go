@@ -10,41 +10,6 @@ import (
 	"testing/synctest"
 )
 
-// Lookup requests have no cookies, whatever the responses of a host vary by, and are not sent for
-// responses that cookies select.
-func TestCookiesAreNotForSiblings(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, true, func(w http.ResponseWriter, r *http.Request, n int) {
-			w.Header().Set("Cache-Control", "max-age=60")
-			w.Header().Set("Vary", "Cookie")
-			io.WriteString(w, r.Header.Get("Cookie"))
-		}, "a")
-		defer w.close()
-		var asked []*http.Request
-		w.fakePeer("c", func(rw http.ResponseWriter, r *http.Request) {
-			asked = append(asked, r)
-			rw.WriteHeader(http.StatusGatewayTimeout)
-		})
-		for i, path := range []string{"/x", "/y", "/x"} {
-			w.claim("c", path)
-			for _, cookie := range []string{"Cookie: session=1", "Cookie: session=2"} {
-				if r := w.get("a", path, cookie); r.body != strings.TrimPrefix(cookie, "Cookie: ") {
-					t.Errorf("%d: %s got %q", i, cookie, r.body)
-				}
-				synctest.Wait()
-			}
-		}
-		if len(asked) == 0 {
-			t.Error("the sibling got no request")
-		}
-		for _, r := range asked {
-			if r.Header["Cookie"] != nil {
-				t.Errorf("a sibling got a request with %v", r.Header)
-			}
-		}
-	})
-}
-
 // A body without a length in HTTP/1.0 is refused, and not taken for an empty one.
 func TestBodyWithoutLength(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"net/textproto"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -368,12 +369,11 @@ func TestRestart(t *testing.T) {
 		w.get("a", "/long")
 		synctest.Wait()
 		first.Close()
-		w.digests.listed = map[string]map[string]int{}
 		time.Sleep(20 * time.Second)
 		w.start("a", dir)
 		defer w.close()
-		if w.digests.lists("a", "GET http://"+originHost+"/short\nX-V:1") || !w.digests.lists("a", "GET http://"+originHost+"/long") {
-			t.Errorf("listed: %v", w.digests.listed)
+		if w.lists("a", "GET http://"+originHost+"/short\nX-V:1") || !w.lists("a", "GET http://"+originHost+"/long") {
+			t.Errorf("listed: %v", slices.Collect(w.peers["a"].Advertised()))
 		}
 		if r := w.get("a", "/long"); r.body != "n=1" || r.Header.Get("Age") != "20" || r.status() != "a; hit; ttl=40" {
 			t.Errorf("%q Age %s %q", r.body, r.Header.Get("Age"), r.status())

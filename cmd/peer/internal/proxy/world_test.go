@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -81,49 +82,16 @@ func (p *pipes) dial(ctx context.Context, network, addr string) (net.Conn, error
 	}
 }
 
-// digests replaces gossip: it knows at once and exactly what each peer advertises, unless a test
-// adds a false entry.
-type digests struct {
-	mu     sync.Mutex
-	listed map[string]map[string]int // by peer, by identity
-	addr   map[string]string
-	dead   map[string]bool
-}
-
-func (d *digests) hooks(peer string) (advertise, withdraw func(string)) {
-	add := func(n int) func(string) {
-		return func(id string) {
-			d.mu.Lock()
-			defer d.mu.Unlock()
-			if d.listed[peer] == nil {
-				d.listed[peer] = make(map[string]int)
-			}
-			if d.listed[peer][id] += n; d.listed[peer][id] == 0 {
-				delete(d.listed[peer], id)
-			}
-		}
-	}
-	return add(1), add(-1)
-}
-
-func (d *digests) lists(peer, id string) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.listed[peer][id] > 0
-}
-
-// locator is one peer's view of the digests of all others.
+// A locator replaces gossip: it finds at once what other peers advertise, and what a test claims that they do.
 type locator struct {
-	*digests
+	*world
 	self string
 }
 
 func (l locator) Candidates(dst []sibling.Candidate, id string) []sibling.Candidate {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	for _, peer := range []string{"a", "b", "c", "d", "e"} {
-		if peer != l.self && l.listed[peer][id] > 0 && !l.dead[peer] {
-			dst = append(dst, sibling.Candidate{Peer: peer, Service: l.addr[peer]})
+		if peer != l.self && l.lists(peer, id) {
+			dst = append(dst, sibling.Candidate{Peer: peer, Service: address(peer)})
 		}
 	}
 	return dst
@@ -131,11 +99,28 @@ func (l locator) Candidates(dst []sibling.Candidate, id string) []sibling.Candid
 
 func (locator) Distrust(string) {}
 
+// lists reports whether a peer advertises an identity.
+func (w *world) lists(peer, id string) bool {
+	w.mu.Lock()
+	h, claimed := w.peers[peer], w.claims[peer+" "+id]
+	w.mu.Unlock()
+	return claimed || h != nil && slices.Contains(slices.Collect(h.Advertised()), id)
+}
+
+// claim lets a peer advertise a path, whether or not the peer has it.
+func (w *world) claim(peer, path string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.claims[peer+" GET http://"+originHost+path] = true
+}
+
+func address(peer string) string { return "peer-" + peer + ":3128" }
+
 // world is an origin and some peers.
 type world struct {
 	t       *testing.T
 	net     pipes
-	digests digests
+	claims  map[string]bool            // what peers advertise besides what they have
 	health  map[string]*sibling.Health // by peer that asks
 	origin  *scriptedOrigin
 	reverse bool
@@ -178,8 +163,7 @@ const originHost = "origin.test"
 // newWorld starts an origin and the named peers, which see each other's digests.
 func newWorld(t *testing.T, reverse bool, serve func(http.ResponseWriter, *http.Request, int), peers ...string) *world {
 	w := &world{t: t, reverse: reverse, origin: &scriptedOrigin{serve: serve}, peers: make(map[string]*Handler), health: make(map[string]*sibling.Health),
-		events: make(map[string][]Event)}
-	w.digests = digests{listed: make(map[string]map[string]int), addr: make(map[string]string), dead: make(map[string]bool)}
+		events: make(map[string][]Event), claims: make(map[string]bool)}
 	w.serve(originHost+":80", w.origin)
 	for _, name := range peers {
 		w.start(name, t.TempDir())
@@ -198,11 +182,9 @@ func (w *world) serve(addr string, h http.Handler) *http.Server {
 }
 
 func (w *world) start(name, dir string) *Handler {
-	addr := "peer-" + name + ":3128"
-	w.digests.addr[name] = addr
 	c := Config{
 		Config: httpcache.Config{Name: name}, Store: diskstore.Options{Dir: dir, MaxBytes: 64 << 20, MemoryBytes: 4 << 20},
-		Locator: locator{&w.digests, name},
+		Locator: locator{w, name},
 		Health:  &sibling.Health{},
 		Dial:    w.net.dial,
 		Observe: func(e Event) {
@@ -212,7 +194,7 @@ func (w *world) start(name, dir string) *Handler {
 		},
 	}
 	w.health[name] = c.Health
-	c.Advertise, c.Withdraw = w.digests.hooks(name)
+	c.Advertise, c.Withdraw = func(string) {}, func(string) {} // also what is arriving
 	if w.reverse {
 		c.Origin = &url.URL{Scheme: "http", Host: originHost}
 	}
@@ -223,8 +205,10 @@ func (w *world) start(name, dir string) *Handler {
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	w.mu.Lock()
 	w.peers[name] = h
-	w.serve(addr, h)
+	w.mu.Unlock()
+	w.serve(address(name), h)
 	return h
 }
 
@@ -264,7 +248,7 @@ func (w *world) recorded() string {
 // dial connects to a peer, for a client that observes when bytes arrive.
 func (w *world) dial(name string) net.Conn {
 	w.t.Helper()
-	conn, err := w.net.dial(w.t.Context(), "tcp", "peer-"+name+":3128")
+	conn, err := w.net.dial(w.t.Context(), "tcp", address(name))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -306,7 +290,7 @@ func (w *world) do(peer, method, path, body string, fields ...string) reply {
 }
 
 func (w *world) try(peer, method, path, body string, fields ...string) (reply, error) {
-	conn, err := w.net.dial(context.Background(), "tcp", "peer-"+peer+":3128")
+	conn, err := w.net.dial(context.Background(), "tcp", address(peer))
 	if err != nil {
 		return reply{}, err
 	}

@@ -1,4 +1,4 @@
-package proxy
+package httpcache
 
 import (
 	"fmt"
@@ -27,7 +27,7 @@ func TestFilterMirrorsStore(t *testing.T) {
 		}
 		var refused int
 		var mu sync.Mutex
-		w := newWorld(t, true, func(w http.ResponseWriter, r *http.Request, n int) {
+		w := newCluster(t, func(w http.ResponseWriter, r *http.Request, n int) {
 			w.Header().Set("Cache-Control", fmt.Sprintf("max-age=%d", n%7*3))
 			w.Header().Set("ETag", `"a"`)
 			switch {
@@ -45,7 +45,7 @@ func TestFilterMirrorsStore(t *testing.T) {
 			}
 			io.WriteString(w, strings.Repeat("x", n%40*1000))
 		})
-		w.tune = func(c *Config) {
+		w.tune = func(c *peerConfig) {
 			c.Store.MaxBytes = 2 << 20
 			c.Advertise = func(id string) { held.Retain(digest.KeyOfString(seed, id)) }
 			c.Withdraw = func(id string) {
@@ -64,10 +64,10 @@ func TestFilterMirrorsStore(t *testing.T) {
 		}
 		wg.Wait()
 		synctest.Wait()
-		st := h.Store().Stats()
+		st := h.store.Stats()
 		any := map[string]bool{} // what responses are advertised as besides: any variant of their URL
-		for id := range h.Store().Keys() {
-			if o, _ := h.Store().Peek(id); !o.Listed() {
+		for id := range h.store.Keys() {
+			if o, _ := h.store.Peek(id); !o.Listed() {
 				continue
 			}
 			ids := []string{id}
@@ -95,14 +95,14 @@ func TestFilterMirrorsStore(t *testing.T) {
 	})
 }
 
-func (w *world) disturb(r *rand.Rand) {
+func (w *cluster) disturb(r *rand.Rand) {
 	for range 120 {
 		path := fmt.Sprint("/", r.IntN(150))
 		switch r.IntN(12) {
 		case 0:
 			w.do("a", "PUT", path, "new")
 		case 1:
-			purge(w.peers["a"], path, false)
+			w.peers["a"].Purge(TargetOf("http://" + originHost + path))
 		case 2:
 			time.Sleep(time.Duration(r.IntN(3000)) * time.Millisecond)
 		case 3:

@@ -1,4 +1,4 @@
-package proxy
+package httpcache
 
 import (
 	"bytes"
@@ -51,7 +51,7 @@ func TestRanges(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				body := big[:c.size]
 				var sent atomic.Int64
-				w := newWorld(t, true, func(w http.ResponseWriter, r *http.Request, n int) {
+				w := newCluster(t, func(w http.ResponseWriter, r *http.Request, n int) {
 					w.Header().Set("Cache-Control", c.cc)
 					w.Header().Set("Etag", `"v"`)
 					if c.ignores {
@@ -59,7 +59,7 @@ func TestRanges(t *testing.T) {
 					}
 					http.ServeContent(&counting{w, &sent}, r, "x", time.Time{}, bytes.NewReader(body))
 				})
-				w.tune = func(c *Config) { c.Store.MaxBytes = 256 << 20 }
+				w.tune = func(c *peerConfig) { c.Store.MaxBytes = 256 << 20 }
 				for _, peer := range []string{"a", "b"} {
 					w.start(peer, t.TempDir())
 				}
@@ -115,7 +115,7 @@ func (c *counting) Write(p []byte) (int, error) {
 // origin.
 func TestHeadFromSibling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, true, cached("0123456789"), "a", "b")
+		w := newCluster(t, cached("0123456789"), "a", "b")
 		defer w.close()
 		w.get("a", "/x")
 		synctest.Wait()
@@ -142,7 +142,7 @@ func TestUnaskedFetchesAreBounded(t *testing.T) {
 		var mu sync.Mutex
 		now, highest := 0, 0
 		slow := false
-		w := newWorld(t, true, func(w http.ResponseWriter, r *http.Request, n int) {
+		w := newCluster(t, func(w http.ResponseWriter, r *http.Request, n int) {
 			w.Header().Set("Cache-Control", "max-age=1, stale-while-revalidate=600")
 			w.Header().Set("Etag", `"v"`)
 			if mu.Lock(); slow {
@@ -176,14 +176,14 @@ func TestUnaskedFetchesAreBounded(t *testing.T) {
 		}
 		time.Sleep(6 * time.Second)
 		mu.Lock()
-		if h := w.peers["a"]; highest != most || h.Counters().Background != most {
-			t.Errorf("%d fetches at a time of %d, want %d", highest, h.Counters().Background, most)
+		if h := w.peers["a"]; highest != most || h.Background.Load() != most {
+			t.Errorf("%d fetches at a time of %d, want %d", highest, h.Background.Load(), most)
 		}
 		mu.Unlock()
 		ask()
 		time.Sleep(6 * time.Second)
-		if h := w.peers["a"]; h.Counters().Background < urls {
-			t.Errorf("%d fetches in all for %d URLs", h.Counters().Background, urls)
+		if h := w.peers["a"]; h.Background.Load() < urls {
+			t.Errorf("%d fetches in all for %d URLs", h.Background.Load(), urls)
 		}
 	})
 }

@@ -1,9 +1,8 @@
-package proxy
+package httpcache
 
 import (
 	"bytes"
 	"context"
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -68,8 +67,6 @@ func (l *lossy) Write(p []byte) (int, error) {
 	return l.Conn.Write(p)
 }
 
-var long = flag.Bool("faults", false, "more requests while packets are lost")
-
 // A third of all packets between five peers is lost: no answer is cut short or wrong, and 99 of 100
 // arrive within 2 s.
 func TestLossBetweenPeers(t *testing.T) {
@@ -77,7 +74,7 @@ func TestLossBetweenPeers(t *testing.T) {
 	if testing.Short() { // with the race detector
 		requests = 200
 	}
-	if *long {
+	if *allFaults {
 		requests = 5000
 	}
 	for _, think := range []time.Duration{3 * time.Millisecond, 100 * time.Millisecond} { // with the slow origin, siblings come first
@@ -92,7 +89,7 @@ func lossBetweenPeers(t *testing.T, requests int, think time.Duration) {
 			b := bytes.Repeat([]byte(path+" "), size/len(path)+1)
 			return b[:size]
 		}
-		w := newWorld(t, false, func(w http.ResponseWriter, r *http.Request, n int) {
+		w := newCluster(t, func(w http.ResponseWriter, r *http.Request, n int) {
 			time.Sleep(think)
 			w.Header().Set("Cache-Control", "max-age=600")
 			if !strings.HasSuffix(r.URL.Path, "7") {
@@ -102,16 +99,14 @@ func lossBetweenPeers(t *testing.T, requests int, think time.Duration) {
 		})
 		defer w.close()
 		var seed atomic.Uint64
-		w.tune = func(c *Config) {
-			c.Dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
-				conn, err := w.net.dial(ctx, network, addr)
-				if err != nil || !strings.HasPrefix(addr, "peer-") {
-					return conn, err
-				}
-				l := &lossy{Conn: conn, share: loss, rand: rand.New(rand.NewPCG(seed.Add(1), 1)), closed: make(chan struct{})}
-				l.wait(connectRTO)
-				return l, nil
+		w.toSiblings = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			conn, err := w.connect(ctx, network, addr)
+			if err != nil {
+				return conn, err
 			}
+			l := &lossy{Conn: conn, share: loss, rand: rand.New(rand.NewPCG(seed.Add(1), 1)), closed: make(chan struct{})}
+			l.wait(connectRTO)
+			return l, nil
 		}
 		peers := []string{"a", "b", "c", "d", "e"}
 		for _, name := range peers {
@@ -143,23 +138,22 @@ func lossBetweenPeers(t *testing.T, requests int, think time.Duration) {
 		}
 		all.Wait()
 		slices.Sort(took)
-		var n Counts
-		for _, h := range w.peers {
-			k := h.Counters()
-			n.SiblingHits += k.SiblingHits
-			n.OriginFetches += k.OriginFetches
-			n.BodiesResumed += k.BodiesResumed
-			n.BodiesTakenOver += k.BodiesTakenOver
-			n.BodiesCut += k.BodiesCut
+		var fromSiblings, fromOrigin int
+		var resumed, takenOver uint64
+		for _, p := range w.peers {
+			fromSiblings += p.outcome(SiblingHit)
+			fromOrigin += p.outcome(OriginFetch)
+			resumed += p.BodiesResumed.Load()
+			takenOver += p.BodiesTakenOver.Load()
 		}
 		part := func(share float64) time.Duration { return took[int(share*float64(len(took)))] }
 		p99 := part(0.99)
 		t.Logf("origin %v: %d of %d cut; p50 %v, p90 %v, p98 %v, p99 %v, p99.9 %v, longest %v; %d from siblings, %d from the origin; %d taken over, %d resumed",
-			think, cut, len(took), part(0.5), part(0.9), part(0.98), p99, part(0.999), took[len(took)-1], n.SiblingHits, n.OriginFetches, n.BodiesTakenOver, n.BodiesResumed)
+			think, cut, len(took), part(0.5), part(0.9), part(0.98), p99, part(0.999), took[len(took)-1], fromSiblings, fromOrigin, takenOver, resumed)
 		if p99 > 2*time.Second {
 			t.Errorf("p99 is %v", p99)
 		}
-		if n.SiblingHits == 0 || n.BodiesTakenOver == 0 {
+		if fromSiblings == 0 || takenOver == 0 {
 			t.Error("no answers from siblings, or no body was taken over: the test tests nothing")
 		}
 		time.Sleep(2 * time.Minute)
