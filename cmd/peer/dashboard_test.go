@@ -35,7 +35,8 @@ var dashboard = []dashPanel{
 	{"Time to the end of the answer", "", "s", 12, [][2]string{
 		{"histogram_quantile(0.5, sum by (le) (rate(peer_request_duration_seconds_bucket[$r])))", "half"},
 		{"histogram_quantile(0.99, sum by (le) (rate(peer_request_duration_seconds_bucket[$r])))", "99 of 100"}}},
-	{"Body bytes", "", "Bps", 12, [][2]string{{"sum by (way) (rate(peer_body_bytes_total[$r]))", "{{way}}"}}},
+	{"Body bytes", "", "Bps", 12, [][2]string{{"sum by (way) (rate(peer_body_bytes_total[$r]))", "{{way}}"},
+		{"sum by (zone) (rate(peer_zone_body_bytes_total[$r]))", "from siblings of zone {{zone}}"}}},
 	{"Not stored, by reason", "", "reqps", 12, [][2]string{{"sum by (reason) (rate(peer_not_stored_total[$r]))", "{{reason}}"}}},
 
 	{title: "What goes wrong"},
