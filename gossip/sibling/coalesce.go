@@ -73,11 +73,11 @@ type Coalescer struct {
 	cfg   CoalescerConfig
 	yield yield
 
-	mu      sync.Mutex
-	first   map[uint64]inFlight // by key
-	members []member
-	read    time.Time // when members was read
-	swept   time.Time // when expired entries were last removed from first
+	mu     sync.Mutex
+	first  map[uint64]inFlight // by key
+	owners owners
+	read   time.Time // when its members were read
+	swept  time.Time // when expired entries were last removed from first
 }
 
 // An inFlight entry names the peer that was the first to fetch.

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"math"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -160,6 +162,60 @@ func TestOwners(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestOwnerTable: however members come, go, move in the list and change their addresses, the table has the
+// owner that hashing all members gives, and its address of now.
+func TestOwnerTable(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	var o owners
+	var list []Peer
+	for step := range 60 {
+		for range rng.IntN(4) {
+			list = append(list, Peer{fmt.Sprint("p", step, "-", rng.IntN(1000)), fmt.Sprint("a", step)})
+		}
+		for range min(rng.IntN(4), len(list)) {
+			i := rng.IntN(len(list))
+			list = append(list[:i], list[i+1:]...)
+		}
+		rng.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+		if len(list) > 0 {
+			list[0].Addr = fmt.Sprint("moved ", step)
+		}
+		o.set(list)
+		for range 2000 {
+			key := rng.Uint64()
+			var want Peer
+			highest := uint64(0)
+			for _, p := range list {
+				h := fnv.New64a()
+				h.Write([]byte(p.Name))
+				if w := mix(mix(h.Sum64()) ^ mix(key)&(0xffff<<48)); w >= highest {
+					want, highest = p, w
+				}
+			}
+			if got := o.of(key); got != want {
+				t.Fatalf("step %d: the owner of %x is %v, want %v", step, key, got, want)
+			}
+		}
+	}
+}
+
+func BenchmarkOwner(b *testing.B) {
+	for _, peers := range []int{100, 1_000, 10_000} {
+		b.Run(fmt.Sprint(peers), func(b *testing.B) {
+			c := newCrew(peers).coalescers["p0:80"]
+			key := uint64(0)
+			for range 1 << 20 {
+				key += 0x9e3779b97f4a7c15
+				c.owner(key)
+			}
+			for b.Loop() {
+				key += 0x9e3779b97f4a7c15
+				c.owner(key)
+			}
+		})
+	}
 }
 
 // An owner that does not answer delays a request only briefly.
