@@ -51,6 +51,10 @@ func isFromSibling(r *http.Request) bool {
 // answer breaks off, for the rest, and to validate what it answered before. An error is next's; if it
 // panics, so does Serve.
 //
+// An answer that may not be stored goes to its own client alone. For half a minute after it no request for that URL
+// waits for another one, and each calls next. Trailers of answers to GET and HEAD are dropped; all other requests, such
+// as those of gRPC, have theirs.
+//
 // The URL of the object has the host that the request names. Its scheme is https if the request
 // came by TLS. A request of a sibling is answered from the store or with 504.
 func (m *Member) Serve(w http.ResponseWriter, r *http.Request, next func(http.ResponseWriter, *http.Request) error) error {

@@ -185,6 +185,42 @@ func TestServePasses(t *testing.T) {
 	})
 }
 
+// What may not be stored costs each client a call of the handler, at once; the trailers of GET are dropped, and no others.
+func TestServeUnstored(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newTestMember(t, "a", nil, nil)
+		ask := func(method string) http.Header {
+			rec := httptest.NewRecorder()
+			err := m.Serve(rec, httptest.NewRequest(method, "/x", nil), func(w http.ResponseWriter, r *http.Request) error {
+				time.Sleep(time.Second)
+				w.Header().Set("Cache-Control", "no-store")
+				io.WriteString(w, "body")
+				w.Header().Set(http.TrailerPrefix+"Grpc-Status", "0")
+				return nil
+			})
+			if err != nil || rec.Body.String() != "body" {
+				t.Errorf("%s: %q, %v", method, rec.Body, err)
+			}
+			return rec.Result().Trailer
+		}
+		if trailer := ask("GET"); len(trailer) != 0 {
+			t.Errorf("GET has trailers %v", trailer)
+		}
+		start := time.Now()
+		var clients sync.WaitGroup
+		for range 5 {
+			clients.Go(func() { ask("GET") })
+		}
+		clients.Wait()
+		if took := time.Since(start); took != time.Second {
+			t.Errorf("clients waited for each other: %v", took)
+		}
+		if trailer := ask("POST"); trailer.Get("Grpc-Status") != "0" {
+			t.Errorf("POST has trailers %v", trailer)
+		}
+	})
+}
+
 // The answer of a handler that fails is not stored, and its error is returned.
 func TestServeFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
