@@ -154,6 +154,9 @@ func (m *Member) serve(w http.ResponseWriter, q *http.Request) (refused bool, er
 		m.Cache.notCached(w, q)
 		return false, nil
 	}
+	if res.Err == nil {
+		return to.refused, nil
+	}
 	err = res.Err
 	if origin := (*originError)(nil); errors.As(err, &origin) {
 		err = origin.err

@@ -49,7 +49,11 @@ func (s *Store) Get(key string) (bodies.Object, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	o, ok := s.objects[key]
-	if ok { // a copy that is requested again is worth as much as any object
+	switch {
+	case !ok:
+	case o.in == &s.own:
+		o.in.MoveToFront(o.place)
+	default: // a copy that is requested again is worth as much as any object
 		o.in.drop(o)
 		o.in = &s.own
 		o.in.add(o)
