@@ -126,7 +126,7 @@ type Limits struct {
 	DigestBytes  int // longest body fetched or served; zero means 64 MiB
 	Conns        int // incoming connections; zero means 4096
 	ConnsPerHost int // of them from one address; zero means 512
-	Members      int // other peers, including those that died within a minute; zero means 4096
+	Members      int // other peers, including those that died within a minute; zero means 16,383, the most there can be
 
 	// DigestMemory grants the memory of the others' digests: replicas, the index over them, and answers
 	// that are being received. A digest for which there is none is not fetched, and its peer is no
@@ -145,6 +145,7 @@ type Hooks struct {
 
 const (
 	defaultBind    = ":7946"
+	maxMembers     = exchange.MaxHeads - 1 // a vector has this peer as well
 	defaultProbe   = time.Second
 	maxTimeout     = 500 * time.Millisecond
 	defaultSuspect = 4
@@ -190,6 +191,8 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if l := c.Limits; min(l.DigestBytes, l.Conns, l.ConnsPerHost, l.Members) < 0 {
 		bad("limits %+v: want none below 0", l)
+	} else if l.Members > maxMembers {
+		bad("limits: %d members, want %d at most", l.Members, maxMembers)
 	}
 	if min(c.Publish.MinInterval, c.Publish.Interval) < 0 {
 		bad("publish %+v: want no interval below 0", c.Publish)
@@ -238,7 +241,7 @@ func (c *Config) fill() {
 	l.DigestBytes = cmp.Or(l.DigestBytes, 64<<20)
 	l.Conns = cmp.Or(l.Conns, 4096)
 	l.ConnsPerHost = cmp.Or(l.ConnsPerHost, 512)
-	l.Members = cmp.Or(l.Members, 4096)
+	l.Members = cmp.Or(l.Members, maxMembers)
 	if l.DigestMemory == nil {
 		l.DigestMemory = unbounded{}
 	}

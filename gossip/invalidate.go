@@ -12,8 +12,8 @@ import (
 type UnreachedError = removals.UnreachedError
 
 // Invalidate removes the targets at every member, this one first, and returns when all live members
-// have removed them ([Node.OnInvalidation]). If ctx ends before that, the error is an
-// [*UnreachedError]. Members that are late, or dead now, remove them as soon as they can.
+// have removed them ([Node.OnInvalidation]). If ctx ends before that, or
+// there are peers beyond Limits.Members, which get nothing from this one, the error is an [*UnreachedError]. Members that are late, or dead now, remove them as soon as they can.
 //
 // From the call on, this peer gets no object of before the call from a sibling, if it follows the
 // rule of [Node.Concerning]. From the return on, this is true for all members.
@@ -24,7 +24,11 @@ func (n *Node) Invalidate(ctx context.Context, targets ...invalidation.Target) e
 	if n.made(); ctx == nil {
 		return errNoContext
 	}
-	return n.removals.Invalidate(ctx, targets...)
+	err := n.removals.Invalidate(ctx, targets...)
+	if names := n.refusals(); err == nil && len(names) > 0 {
+		return &UnreachedError{Members: names, Err: ErrMembers}
+	}
+	return err
 }
 
 // OnInvalidation registers f to be called for each invalidation by this peer or another, one at a

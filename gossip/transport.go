@@ -53,7 +53,7 @@ func newTransport(g *group, packets net.PacketConn) *transport {
 	}
 	t.screen = guard.New(guard.Config{
 		Self: g.cfg.Name, Addr: g.advertise, Most: g.cfg.Limits.Members, Alone: len(g.cfg.Join) == 0,
-		Memory: g.cfg.Limits.StreamMemory, Members: known{g}, Admit: t.admit, Doubt: g.doubt, Suspected: g.check,
+		Memory: g.cfg.Limits.StreamMemory, Members: known{g}, Admit: t.admit, Refused: g.refuse, Doubt: g.doubt, Suspected: g.check,
 		Probe: func(b []byte, to netip.AddrPort) {
 			if t.write(b, to) == nil {
 				g.meters.out.packet(Membership, len(b))

@@ -24,7 +24,7 @@ const (
 	maxBytes   = 16 << 20
 	horizon    = time.Hour
 
-	maxLogs   = 4096
+	maxLogs   = 16384              // as many as there may be members
 	logMemory = 7 * 24 * time.Hour // for which the length of a log without entries is remembered
 	// gapMemory is for how long a member that missed entries takes no object from members
 	// that missed them as well. Those learn of it within seconds.

@@ -374,7 +374,7 @@ func TestHostile(t *testing.T) {
 			e.Applied(s)
 		}
 	}
-	for i := range uint64(20_000) {
+	for i := range uint64(2*maxLogs + 10_000) {
 		e.HandleDatagram(now, push{Log{2, i + 1}, 1, 1, []entry{{Target: Target{Kind: Everything}}}}.append(nil))
 		if i%100 == 0 {
 			drain()

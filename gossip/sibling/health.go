@@ -15,7 +15,7 @@ import (
 // package documentation has the rules. The zero value is ready. A Health is safe for
 // concurrent use and must not be copied.
 //
-// It remembers at most 4,096 names. Then each new name replaces an old one: of eight
+// It remembers at most 16,384 names. Then each new name replaces an old one: of eight
 // picked at random, the one that answered longest ago. Looking up a name does not add it.
 type Health struct {
 	// OnFailure, if not nil, is called for each request that a sibling did not answer, such as
@@ -32,7 +32,7 @@ type Health struct {
 }
 
 const (
-	maxRecords = 4096 // clusters are smaller, but members come and go
+	maxRecords = 16384 // as many as there may be members
 	evictAmong = 8
 	maxZones   = 256
 )

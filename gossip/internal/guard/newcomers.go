@@ -2,6 +2,7 @@ package guard
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
@@ -127,10 +128,19 @@ func (c *Claim) disable(b []byte) {
 	}
 }
 
-// enter records that a peer has answered, unless another address just did by its name, of which
+// enter gives a place to a peer that has answered, and says so if there is none for it.
+func (s *Screen) enter(c claimed) error {
+	err := s.place(c)
+	if errors.Is(err, errMembers) {
+		s.cfg.Refused(c.name, c.addr, err)
+	}
+	return err
+}
+
+// place records that a peer has answered, unless another address just did by its name, of which
 // memberlist may not know yet. Peers at one address get at most half of the places, so that a host
 // that answers by thousands of names does not exclude others.
-func (s *Screen) enter(c claimed) error {
+func (s *Screen) place(c claimed) error {
 	name, at := c.name, c.addr.Addr()
 	now := time.Now()
 	s.mu.Lock()

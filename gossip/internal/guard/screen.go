@@ -103,10 +103,11 @@ type Config struct {
 	Memory  Memory         // of streams
 	Members Members
 
-	Admit     func(message []byte)                  // passes a message to memberlist
-	Probe     func(b []byte, to netip.AddrPort)     // sends a packet
-	Doubt     func(name string)                     // a peer did not answer another one
-	Suspected func(name string, incarnation uint64) // another member suspects a peer
+	Admit     func(message []byte)                            // passes a message to memberlist
+	Refused   func(name string, at netip.AddrPort, err error) // a peer that answered is no member, since there are too many
+	Probe     func(b []byte, to netip.AddrPort)               // sends a packet
+	Doubt     func(name string)                               // a peer did not answer another one
+	Suspected func(name string, incarnation uint64)           // another member suspects a peer
 }
 
 // A Screen checks all streams and packets of a node. Its methods may be called at any time, except

@@ -36,7 +36,7 @@ func (nobody) Give(int64)                 {}
 
 // testScreen returns a screen without members, which sends no probes.
 func testScreen(most int) *Screen {
-	return New(Config{Self: "self", Most: most, Memory: nobody{}, Members: nobody{}, Admit: func([]byte) {},
+	return New(Config{Self: "self", Most: most, Memory: nobody{}, Members: nobody{}, Admit: func([]byte) {}, Refused: func(string, netip.AddrPort, error) {},
 		Probe: func([]byte, netip.AddrPort) {}, Doubt: func(string) {}, Suspected: func(string, uint64) {}})
 }
 

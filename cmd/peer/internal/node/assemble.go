@@ -210,7 +210,7 @@ func (n *Node) gossipConfig(o Options) gossip.Config {
 		Secret: n.config().Secret, Service: n.service(), Holdings: n.holdings, StateFile: stateFile, Logger: n.log,
 		Advanced: gossip.Advanced{
 			AcceptSecrets: n.config().AcceptSecrets, Zone: n.config().Zone, Publish: exchange.Publishing{Interval: n.config().Publish}, HeldSince: heldSince,
-			Limits: gossip.Limits{Conns: share.Conns, ConnsPerHost: share.PerHost,
+			Limits: gossip.Limits{Members: max(0, n.config().MaxMembers-1), Conns: share.Conns, ConnsPerHost: share.PerHost,
 				DigestMemory: n.budget.Open("digests", n.budget.Total()/5, 0), StreamMemory: n.budget.Open("gossip", n.budget.Total()/64, 0)},
 			Network: o.Network,
 			Hooks: gossip.Hooks{PeerDown: func(m gossip.Member) {

@@ -17,7 +17,7 @@ import (
 // fixed has the names of the settings that a running node keeps as they were at its start.
 var fixed = []string{
 	"name", "zone", "zone-cost", "listen", "admin", "gossip", "advertise", "https", "store", "digests", // where it is and what it has open
-	"memory-limit", "memory-size", "max-connections", "max-header-size", "send-timeout", // what was divided then
+	"memory-limit", "memory-size", "max-members", "max-connections", "max-header-size", "send-timeout", // what was divided then
 	"objects", "false-positives", "publish", "squid-peer", "otlp-endpoint", "join-timeout",
 }
 

@@ -23,9 +23,8 @@ type Transport struct {
 	byPeer map[string]*http.Transport
 }
 
-// maxTransports limits the peers whose connections are pooled. Clusters are smaller, but their members
-// change.
-const maxTransports = 4096
+// maxTransports limits the peers whose connections are pooled: as many as there may be members.
+const maxTransports = 16384
 
 // NewTransport returns a transport for the peer of an identity.
 func NewTransport(i *Identity, dial func(ctx context.Context, network, addr string) (net.Conn, error)) *Transport {
