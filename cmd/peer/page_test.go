@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -89,15 +90,17 @@ func TestStatusPageInChromium(t *testing.T) {
 	for _, want := range []string{
 		"a serving reverse proxy for " + s.url, "gossip encrypted", "requests 120 of clients", "b alive",
 		"bound by --false-positives", "objects came from a sibling",
-		"bytes saved state a 120 ", "2 of 2",
+		"a serving own 120 ", "b serving current 40 ", "2 of 2",
 		fmt.Sprintf("asked by ↓, served by → a b a · %d b 0 ·", st.Members[0].Hits), "−4 min",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the page does not show %q:\n%s", want, text)
 		}
 	}
-	if n := strings.Count(dom, "<path class"); n != 8 {
-		t.Errorf("%d areas are drawn, want 8", n)
+	for kind, want := range map[string]int{"f": 11, "line": 5} { // of requests, bodies and messages; of hits and answers, while origins may not be a line yet
+		if n := strings.Count(dom, `<path class="`+kind); n < want {
+			t.Errorf("%d paths of class %s are drawn, want %d", n, kind, want)
+		}
 	}
 
 	// Each other peer's name is a link to its page, which keeps the focus when the table is drawn
@@ -136,8 +139,8 @@ func TestStatusPageInChromium(t *testing.T) {
 
 	// What somebody looks for: an object that both have, and one that nobody has.
 	for path, wants := range map[string][]string{
-		object(7):  {"in digest a 200", "for this request", "purge everywhere"},
-		"/nowhere": {"a, b nothing", "its digest says", "b alive no"},
+		object(7):  {"A hit: the stored response is fresh.", "Held by a (status 200", ") and b (status 200", "in digest a 200", "for this request", "purge everywhere"},
+		"/nowhere": {"No peer holds it.", "The digests of the others say that they do not have it.", "a, b nothing", "its digest says", "b alive no"},
 	} {
 		text := shown(browse(t, chromium, page+"?url="+path, "--dump-dom"))
 		for _, want := range wants {
@@ -153,14 +156,41 @@ func TestStatusPageInChromium(t *testing.T) {
 	} else if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range []struct {
-		name, hash    string
-		width, height int
-	}{{"light", "#light", 1280, 900}, {"dark", "#dark", 1280, 900}, {"phone", "#light", 500, 1500}} {
-		file := filepath.Join(dir, "status-"+c.name+".png")
-		browse(t, chromium, page+c.hash, fmt.Sprintf("--window-size=%d,%d", c.width, c.height), "--screenshot="+file)
-		if st, err := os.Stat(file); err != nil || st.Size() < 20_000 {
-			t.Errorf("the picture %s: %v", c.name, err)
+	looksRight(t, openTab(t, chromium, page), dir)
+}
+
+// looksRight checks the layout of the page in narrow and wide windows, light and dark, and keeps a picture of each.
+func looksRight(t *testing.T, b *tab, dir string) {
+	for _, width := range []int{390, 800, 1280} {
+		for _, theme := range []string{"light", "dark"} {
+			b.call("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": false}, nil)
+			b.eval(`location.hash = "` + theme + `"; delete document.documentElement.dataset.shown; location.reload()`)
+			eventually(t, time.Minute, "the page has its data", func() bool {
+				return b.eval(`document.documentElement.dataset.shown`) == "yes"
+			})
+			height, overflow := b.eval(`document.documentElement.scrollHeight`), b.eval(`document.documentElement.scrollWidth - document.documentElement.clientWidth`)
+			t.Logf("%d px, %s: %s px high", width, theme, height)
+			if overflow != "0" {
+				t.Errorf("%d px: the page is %s px too wide", width, overflow)
+			}
+			if n, _ := strconv.Atoi(height); width == 390 && n > 2*844 {
+				t.Errorf("on a phone the page is %d px high, more than two screens", n)
+			}
+			// The last box of each row ends where the page does; no text is wider than its box.
+			if lonely := b.eval(`[...document.querySelectorAll("main > details, .tile")].filter((box, i, all) => {
+				const at = box.getBoundingClientRect(), end = box.parentElement.getBoundingClientRect().right, next = all[i + 1]?.getBoundingClientRect();
+				return !(next && next.top === at.top) && Math.abs(at.right - end) > 1;
+			}).map(box => box.innerText).join("|")`); lonely != "" {
+				t.Errorf("%d px: a row ends early, with %q", width, lonely)
+			}
+			if wide := b.eval(`[...document.querySelectorAll(".tile, summary, .legend, #said, #reasons")].filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.innerText).join("|")`); wide != "" {
+				t.Errorf("%d px: wider than its box: %q", width, wide)
+			}
+			var picture struct{ Data []byte }
+			b.call("Page.captureScreenshot", map[string]any{"captureBeyondViewport": true}, &picture)
+			if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("status-%d-%s.png", width, theme)), picture.Data, 0o644); err != nil || len(picture.Data) < 20_000 {
+				t.Errorf("the picture: %d bytes, %v", len(picture.Data), err)
+			}
 		}
 	}
 }
