@@ -13,7 +13,7 @@
 //
 // Ten million store paths (go test -v -run Table -full; two busy cores):
 //
-//	make                                       6.5 s of CPU
+//	make                                       6 to 9 s of CPU
 //	a path on the server, in pieces of 3 kB    12.3 bits
 //	has                                        the manifest and one range request, 4.3 kB together
 //	a day in which 0.1 % of the paths change   41 kB
