@@ -5,41 +5,74 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
 )
 
-// A registry has one image of one layer (OCI distribution specification 1.1), and counts the bytes of layers that
-// it sends.
+// A registry has one image (OCI distribution specification 1.1), and counts the bytes that it sends.
 type registry struct {
-	blobs map[string][]byte // by digest
-	sent  atomic.Int64
+	*httptest.Server
+	layers map[string][]byte // by digest
+	blobs  map[string][]byte // with the layers
+	sent   atomic.Int64
 }
 
-func newRegistry(layer []byte) (*registry, string) {
-	r := &registry{blobs: map[string][]byte{}}
+func newRegistry(t *testing.T, sizes ...int) *registry {
+	r := &registry{layers: map[string][]byte{}, blobs: map[string][]byte{}}
 	keep := func(kind string, body []byte) map[string]any {
 		digest := fmt.Sprintf("sha256:%x", sha256.Sum256(body))
 		r.blobs[digest] = body
 		return map[string]any{"mediaType": kind, "digest": digest, "size": len(body)}
 	}
-	of := keep("application/vnd.oci.image.layer.v1.tar", layer)
-	config, _ := json.Marshal(map[string]any{"architecture": "amd64", "os": "linux", "rootfs": map[string]any{"type": "layers", "diff_ids": []any{of["digest"]}}})
+	var layers, ids []any
+	for i, size := range sizes {
+		layer := make([]byte, size)
+		rand.NewChaCha8([32]byte{byte(i)}).Read(layer)
+		of := keep("application/vnd.oci.image.layer.v1.tar", layer)
+		layers, ids = append(layers, of), append(ids, of["digest"])
+		r.layers[of["digest"].(string)] = layer
+	}
+	config, _ := json.Marshal(map[string]any{"architecture": "amd64", "os": "linux", "rootfs": map[string]any{"type": "layers", "diff_ids": ids}})
 	manifest, _ := json.Marshal(map[string]any{"schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json",
-		"config": keep("application/vnd.oci.image.config.v1+json", config), "layers": []any{of}})
+		"config": keep("application/vnd.oci.image.config.v1+json", config), "layers": layers})
 	r.blobs["latest"] = manifest
-	return r, of["digest"].(string)
+	r.Server = httptest.NewUnstartedServer(r)
+	r.Config.ConnState = func(c net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			c.(*net.TCPConn).SetWriteBuffer(64 << 10) // loopback would take megabytes that nobody reads
+		}
+	}
+	r.Start()
+	t.Cleanup(r.Close)
+	return r
+}
+
+// pull has skopeo copy the image through what listens at addr, and checks the layers.
+func (r *registry) pull(t *testing.T, skopeo, addr string) {
+	t.Helper()
+	to := filepath.Join(t.TempDir(), "image")
+	if out, err := exec.Command(skopeo, "--insecure-policy", "copy", "--src-tls-verify=false", "docker://"+addr+"/image:latest", "dir:"+to).CombinedOutput(); err != nil {
+		t.Fatalf("skopeo: %v\n%s", err, out)
+	}
+	for digest, layer := range r.layers {
+		got, err := os.ReadFile(filepath.Join(to, strings.TrimPrefix(digest, "sha256:")))
+		if err != nil || !bytes.Equal(got, layer) {
+			t.Fatalf("layer %s has other bytes: %d, %v", digest, len(got), err)
+		}
+	}
 }
 
 func (r *registry) ServeHTTP(w http.ResponseWriter, q *http.Request) {
@@ -75,55 +108,77 @@ func (c *counting) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// TestSkopeo pulls an image through one peer and then through another: a layer comes from the registry once,
-// in slices, and for the second peer from the first.
+// TestSkopeo pulls an image through three peers: a layer comes from the registry once, in slices, and for the other peers
+// from their siblings, also if one of these is killed in the middle of a layer.
 func TestSkopeo(t *testing.T) {
 	skopeo, err := exec.LookPath("skopeo")
 	if err != nil {
 		t.Skip("skopeo is not here")
 	}
-	layer := make([]byte, 24<<20)
-	rand.NewChaCha8([32]byte{7}).Read(layer)
-	from, digest := newRegistry(layer)
-	origin := httptest.NewUnstartedServer(from)
-	origin.Config.ConnState = func(c net.Conn, state http.ConnState) {
-		if state == http.StateNew {
-			c.(*net.TCPConn).SetWriteBuffer(64 << 10) // loopback would take megabytes that nobody reads
-		}
-	}
-	origin.Start()
-	defer origin.Close()
-	a := inProcess(t, local(t, "a", "--origin", origin.URL))
-	b := inProcess(t, local(t, "b", "--origin", origin.URL, "--join", a.gossip))
-	pull := func(listen string) {
+	from := newRegistry(t, 24<<20, 8<<20)
+	const size, slices = 32 << 20, 32
+	a := spawn(t, local(t, "a", "--origin", from.URL)...)
+	b := spawn(t, local(t, "b", "--origin", from.URL, "--join", a.gossip)...)
+	c := spawn(t, local(t, "c", "--origin", from.URL, "--join", a.gossip)...)
+	pull := func(through string, p *process, most int64) {
 		t.Helper()
-		to := filepath.Join(t.TempDir(), "image")
-		if out, err := exec.Command(skopeo, "--insecure-policy", "copy", "--src-tls-verify=false", "docker://"+listen+"/image:latest", "dir:"+to).CombinedOutput(); err != nil {
-			t.Fatalf("skopeo: %v\n%s", err, out)
+		before := from.sent.Load()
+		from.pull(t, skopeo, through)
+		sent := from.sent.Load() - before
+		if sent > most {
+			t.Errorf("the registry sent %d bytes for a pull through %s, want %d at most", sent, p.name, most)
 		}
-		got, err := os.ReadFile(filepath.Join(to, strings.TrimPrefix(digest, "sha256:")))
-		if err != nil || !bytes.Equal(got, layer) {
-			t.Fatalf("the layer has other bytes: %d, %v", len(got), err)
-		}
+		t.Logf("layers of %d bytes: %d from the registry for a pull through %s", size, sent, p.name)
 	}
-	pull(a.listen)
-	first := from.sent.Load()
-	if first > int64(len(layer))+2<<20 { // some were on their way when the first answer was cut to a slice
-		t.Errorf("the registry sent %d bytes for a layer of %d", first, len(layer))
-	}
-	pull(a.listen)
-	if again := from.sent.Load() - first; again > 1<<20 {
-		t.Errorf("the registry sent %d bytes for a layer that is stored", again)
-	}
-	eventually(t, time.Minute, "b knows what a holds", func() bool {
-		s, err := admin.Client(b.admin).Status(t.Context())
-		return err == nil && len(s.Members) == 1 && s.Members[0].Current && s.Members[0].Keys >= 24
+	pull(a.listen, a, size+4<<20) // some were on their way when the first answers were cut to a slice
+	pull(a.listen, a, 1<<20)
+	eventually(t, time.Minute, "b knows what a holds", func() bool { m, _ := b.member("a"); return m.Current && m.Keys >= slices })
+	pull(b.listen, b, 4<<20)
+	eventually(t, time.Minute, "c knows what a and b hold", func() bool {
+		first, _ := c.member("a")
+		second, _ := c.member("b")
+		return first.Current && first.Keys >= slices && second.Current && second.Keys >= slices
 	})
-	before := from.sent.Load()
-	pull(b.listen)
-	again := from.sent.Load() - before
-	if again > 3<<20 {
-		t.Errorf("the registry sent %d bytes for a layer that a sibling holds", again)
+	slow := newSlow(t, c.listen, size/3, a.kill)
+	pull(slow.Listener.Addr().String(), c, 4<<20)
+	first, _ := c.member("a")
+	second, _ := c.member("b")
+	if first.BodyBytes < 2<<20 || second.BodyBytes < size/4 {
+		t.Errorf("a, which was killed, sent %d bytes to c, and b %d: want a part from each", first.BodyBytes, second.BodyBytes)
 	}
-	t.Logf("a layer of %d bytes: %d from the registry, and %d more for the second peer", len(layer), first, again)
+	if n := c.status().Traffic.BodiesCut; n > 0 {
+		t.Errorf("%d bodies were cut", n)
+	}
+	t.Logf("a sent %d bytes to c before it was killed, and b %d", first.BodyBytes, second.BodyBytes)
+}
+
+// newSlow returns a proxy that passes on eight megabytes a second, and calls then once when so many bytes have passed.
+func newSlow(t *testing.T, to string, after int64, then func()) *httptest.Server {
+	var passed atomic.Int64
+	var once sync.Once
+	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: to})
+	proxy.ModifyResponse = func(r *http.Response) error {
+		body := r.Body
+		r.Body = readCloser{readFunc(func(p []byte) (int, error) {
+			n, err := body.Read(p[:min(len(p), 32<<10)])
+			time.Sleep(time.Duration(n) * time.Second / (8 << 20))
+			if passed.Add(int64(n)) > after {
+				once.Do(then)
+			}
+			return n, err
+		}), body}
+		return nil
+	}
+	s := httptest.NewServer(proxy)
+	t.Cleanup(s.Close)
+	return s
+}
+
+type readFunc func([]byte) (int, error)
+
+func (f readFunc) Read(p []byte) (int, error) { return f(p) }
+
+type readCloser struct {
+	io.Reader
+	io.Closer
 }
