@@ -160,11 +160,8 @@ func (p *pool) prune(before time.Time) {
 // empty closes all idle connections.
 func (p *pool) empty() { p.prune(time.Now().Add(time.Second)) }
 
-// request sends a frame to the peer called name at addr and reads its answer. If the stream breaks,
-// it returns the part that arrived with the error. The other side may have closed a connection
-// from the pool: then request tries another.
-//
-// room claims the memory of the answer.
+// request sends a frame to the peer called name at addr and reads its answer. The other side may have closed
+// a connection from the pool: then request tries another. room claims the memory of the answer.
 func (g *group) request(name, addr string, frame []byte, room func(bytes int) error) (exchange.FrameType, []byte, error) {
 	for {
 		w := g.pool.take(addr)
@@ -187,8 +184,8 @@ func (g *group) request(name, addr string, frame []byte, room func(bytes int) er
 			return t, payload, nil
 		}
 		w.Close()
-		if !kept || len(payload) > 0 || g.ctx.Err() != nil || errors.Is(err, digest.ErrTooLarge) {
-			return t, payload, err
+		if !kept || g.ctx.Err() != nil || errors.Is(err, digest.ErrTooLarge) {
+			return 0, nil, err
 		}
 	}
 }

@@ -98,11 +98,6 @@ type Advanced struct {
 	// Publish determines when changes become a new version.
 	Publish exchange.Publishing
 
-	// Sign makes this peer sign its digest, by a key of this life that its metadata announces. Then
-	// nobody can serve a forged digest in its name. It costs 64 bytes per body. Signatures of others
-	// are checked in any case.
-	Sign bool
-
 	// Limits on resources.
 	Limits Limits
 

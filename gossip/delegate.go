@@ -2,7 +2,6 @@ package gossip
 
 import (
 	"bytes"
-	"crypto/ed25519"
 	"encoding/binary"
 	"errors"
 	"net/netip"
@@ -35,9 +34,6 @@ func (d delegate) NodeMeta(limit int) []byte {
 		Service:     d.g.cfg.Service,
 		Secrets:     d.g.ring.Load().IDs(),
 		Zone:        d.g.cfg.Zone,
-	}
-	if d.g.signs != nil {
-		m.Key = d.g.signs.Public().(ed25519.PublicKey)
 	}
 	return m.AppendTo(make([]byte, 0, exchange.MaxMeta))
 }

@@ -31,9 +31,6 @@ func (h *host) get(f exchange.Fetch, c *incoming) exchange.Result {
 		return exchange.Result{Err: ErrUnreachable}
 	}
 	t, payload, err := h.request(f.Source, addr, f.Get.AppendTo(nil), c.room)
-	if err != nil && len(payload) > 0 {
-		return exchange.DecodeBroken(f, t, payload)
-	}
 	if err != nil {
 		return exchange.Result{Err: err}
 	}

@@ -1,10 +1,7 @@
 package gossip
 
 import (
-	"crypto"
-	"crypto/ed25519"
 	"fmt"
-
 	"math/rand/v2"
 	"net/netip"
 	"slices"
@@ -27,7 +24,6 @@ type group struct {
 	ring      atomic.Pointer[secrets.Ring]
 	ownSeed   bool                     // the digest seed does not follow from a secret
 	accepted  atomic.Pointer[[]uint64] // seeds of digests; this peer's own first
-	signs     crypto.Signer            // nil if this peer does not sign
 	advertise netip.AddrPort
 
 	transport  *transport
@@ -65,11 +61,8 @@ type door struct {
 	wake     func()                                                                 // members have arrived
 }
 
-func newGroup(b *base, advertise netip.AddrPort, key ed25519.PrivateKey) *group {
+func newGroup(b *base, advertise netip.AddrPort) *group {
 	g := &group{base: b, advertise: advertise, updating: make(chan struct{}, 1)}
-	if key != nil {
-		g.signs = key
-	}
 	g.seeds.Store(g.seedsOf(b.cfg.Join))
 	g.ring.Store(b.cfg.ring)
 	g.ownSeed = !slices.ContainsFunc(b.cfg.ring.Secrets, func(s *secrets.Secret) bool { return s.Seed == b.cfg.seed })

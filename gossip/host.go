@@ -1,7 +1,6 @@
 package gossip
 
 import (
-	"crypto/ed25519"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -46,7 +45,7 @@ const (
 	servesMost   = 32        // bodies served at once
 )
 
-func newHost(g *group, gone *removals.Removals, key ed25519.PrivateKey) *host {
+func newHost(g *group, gone *removals.Removals) *host {
 	cfg := g.cfg
 	return &host{
 		group: g, removals: gone,
@@ -61,7 +60,6 @@ func newHost(g *group, gone *removals.Removals, key ed25519.PrivateKey) *host {
 		publisher:    make(chan func()),
 		hooks:        make(chan func(), hookBacklog),
 		engine: exchange.New(exchange.Config{
-			Key:         key,
 			Name:        cfg.Name,
 			Incarnation: g.incarnation.Load(),
 			Seed:        rand.Uint64(),

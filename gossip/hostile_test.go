@@ -64,8 +64,7 @@ func TestLiarsAreNamedAndHarmless(t *testing.T) {
 	var liar *Node
 	filter := func() *digest.Filter { return liar.cfg.Holdings.Filter().Current() }
 	head := func(h exchange.Head) []byte {
-		// An advert is a byte and a head. The zero byte after the head is an empty signature.
-		return append(exchange.Advert{Kind: exchange.Announce, Head: h}.AppendTo(nil)[1:], 0)
+		return exchange.Advert{Kind: exchange.Announce, Head: h}.AppendTo(nil)[1:] // an advert is a byte and a head
 	}
 	frame := func(t exchange.FrameType, payload []byte) []byte {
 		return exchange.EndFrame(append(exchange.BeginFrame(nil, t), payload...), 0)

@@ -2,7 +2,6 @@ package gossip
 
 import (
 	"context"
-	"crypto/ed25519"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -79,16 +78,12 @@ func New(cfg Config) (*Node, error) {
 func newNode(cfg Config, advertise netip.AddrPort) *Node {
 	b := &base{cfg: cfg, log: cfg.Logger}
 	b.ctx, b.cancel = context.WithCancel(context.Background())
-	var key ed25519.PrivateKey
-	if cfg.Sign {
-		_, key, _ = ed25519.GenerateKey(nil) // the system's randomness does not fail
-	}
-	g := newGroup(b, advertise, key)
+	g := newGroup(b, advertise)
 	gone := removals.New(removals.Config{
-		Name: cfg.Name, Life: g.incarnation.Load(), Key: key, Since: cfg.HeldSince, Log: b.log, Context: b.ctx, Closed: ErrClosed,
+		Name: cfg.Name, Life: g.incarnation.Load(), Since: cfg.HeldSince, Log: b.log, Context: b.ctx, Closed: ErrClosed,
 		Go: b.wg.Go, Send: g.sendRemoval, Request: g.recall,
 	})
-	h := newHost(g, gone, key)
+	h := newHost(g, gone)
 	g.above = door{
 		datagram: h.datagram, removal: gone.Datagram, answer: h.answer, sum: h.knownSum, compare: h.compareSum,
 		agreed: h.agreed, wake: h.wake,

@@ -203,31 +203,6 @@ func TestPartitionHeals(t *testing.T) {
 	})
 }
 
-func TestSignedDigestsSpread(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newCluster(t)
-		defer c.close()
-		for i := 1; i <= 4; i++ {
-			cfg := c.config(fmt.Sprintf("p%d", i), fmt.Sprintf("10.0.0.%d", i))
-			cfg.Sign = i%2 == 0
-			cfg.Service = "a-service-name-that-fills-the-whole-field.cluster.example:18080"
-			if i > 1 {
-				cfg.Join = []string{"10.0.0.1:7946"}
-			}
-			c.start(cfg)
-		}
-		for name, n := range c.nodes {
-			n.cfg.Holdings.Keys().Add(key(name, 1))
-		}
-		within(t, settling, c.inStep)
-		for _, n := range c.nodes {
-			if s := n.Stats().Exchange; s.Rejected != 0 {
-				t.Errorf("%s rejected %d answers", n.Name(), s.Rejected)
-			}
-		}
-	})
-}
-
 // TestSeedRestartsUnnoticed: the peer through which all others joined has no seeds of its own, and is
 // restarted before its death is detected.
 func TestSeedRestartsUnnoticed(t *testing.T) {

@@ -39,8 +39,7 @@ func newConn(c net.Conn, m *meters) *conn {
 
 // readFrame reads a frame whose payload, if it is a body, has at most limit bytes. The first byte may
 // take as long as wait; then the other side must make progress. Memory is allocated as bytes arrive,
-// not by the length in the header. If the stream breaks within a payload, the part that arrived is
-// returned with the error.
+// not by the length in the header.
 func (w *conn) readFrame(wait time.Duration, limit int) (exchange.FrameType, []byte, error) {
 	w.SetReadDeadline(time.Now().Add(wait))
 	if _, err := w.in.Peek(1); err != nil {
@@ -58,7 +57,7 @@ func (w *conn) readFrame(wait time.Duration, limit int) (exchange.FrameType, []b
 	w.meter.in.frame(t, exchange.FrameHeader)
 	if w.room != nil {
 		if err := w.room(n); err != nil {
-			return t, nil, err
+			return 0, nil, err
 		}
 	}
 	payload := make([]byte, 0, min(n, progress))
@@ -71,8 +70,8 @@ func (w *conn) readFrame(wait time.Duration, limit int) (exchange.FrameType, []b
 		}
 		payload = payload[:min(cap(payload), start+progress, n)]
 		if got, err := io.ReadFull(w.in, payload[start:]); err != nil {
-			payload = payload[:start+got]
-			return t, payload, wire.Unexpected(err)
+			payload = payload[:start+got] // for the meter
+			return 0, nil, wire.Unexpected(err)
 		}
 	}
 	return t, payload, nil

@@ -35,8 +35,8 @@ func (h *host) takeMember(ev memberEvent) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if ev.up {
-		h.engine.PeerUp(now, ev.name, info.meta.Incarnation, info.meta.Key)
-		forgotten := h.removals.PeerUp(now, ev.name, info.meta)
+		h.engine.PeerUp(now, ev.name, info.meta.Incarnation)
+		forgotten := h.removals.PeerUp(now, ev.name, info.meta.Incarnation)
 		returned := old.addr.IsValid() && !old.up
 		if returned && old.meta.Incarnation == info.meta.Incarnation && forgotten.After(old.since.Add(-doubtfulFor)) {
 			m.doubtful.Store(now.Add(doubtfulFor).UnixNano())

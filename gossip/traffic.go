@@ -70,7 +70,7 @@ func (m *meter) frame(t exchange.FrameType, n int) {
 	switch t {
 	case exchange.FrameDelta:
 		k = Deltas
-	case exchange.FrameSnapshot, exchange.FrameRest:
+	case exchange.FrameSnapshot:
 		k = Snapshots
 	case exchange.FrameGet, exchange.FrameSame, exchange.FrameBusy, exchange.FrameUnknown:
 		k = Requests

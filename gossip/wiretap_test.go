@@ -98,7 +98,7 @@ func (w *wiretap) packet(b []byte) {
 func (w *wiretap) datagram(b []byte) {
 	change := 0
 	if s, err := exchange.DecodeStep(b); err == nil {
-		change = len(s.Behind)
+		change = len(s.Change)
 	}
 	w.traffic[Deltas] += int64(change)
 	w.traffic[Adverts] += int64(len(b) - change)
@@ -188,7 +188,7 @@ var frameKinds = map[exchange.FrameType]TrafficKind{
 	0:                   Greetings,
 	exchange.FrameHello: Greetings, exchange.FrameWelcome: Greetings, exchange.FrameRefuse: Greetings,
 	exchange.FrameGet: Requests, exchange.FrameSame: Requests, exchange.FrameBusy: Requests, exchange.FrameUnknown: Requests,
-	exchange.FrameDelta: Deltas, exchange.FrameSnapshot: Snapshots, exchange.FrameRest: Snapshots,
+	exchange.FrameDelta: Deltas, exchange.FrameSnapshot: Snapshots,
 	exchange.FrameSync: Vectors, exchange.FrameVector: Vectors,
 	exchange.FrameRecall: Invalidations, exchange.FrameLogs: Invalidations,
 }

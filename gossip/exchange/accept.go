@@ -17,10 +17,6 @@ func (e *Engine) bodyArrived(now time.Time, f *flight, r Result) {
 	p := f.origin
 	if r.Kind == FrameSnapshot {
 		e.stats.SnapshotsReceived++
-		if r.Resumed > 0 {
-			e.stats.Resumed++
-			e.stats.ResumedBytes += int64(r.Resumed)
-		}
 		if p.snapshots.spend(now) {
 			e.stats.Floods++
 			e.emit(Event{Kind: Flooding, Peer: p.name, Head: r.Head})
@@ -75,11 +71,11 @@ func (e *Engine) install(now time.Time, f *flight, r Result) {
 		p.history = digest.NewHistory(e.cfg.ReplicaLog)
 		p.history.Advance(r.Filter)
 	}
-	p.held, p.filter, p.signature = r.Head, r.Filter, r.Signature
+	p.held, p.filter = r.Head, r.Filter
 	if direct || p.state != wrong { // only the origin can correct a wrong replica
 		e.become(p, trusted)
 	}
-	p.attempts, p.notBefore, p.partial = 0, now, nil
+	p.attempts, p.notBefore = 0, now
 	p.installedAt = now
 	p.refusals, p.refused, p.badDeltas = 0, 0, 0
 	if f.source == p {
@@ -88,7 +84,7 @@ func (e *Engine) install(now time.Time, f *flight, r Result) {
 	if direct {
 		p.confirmed = r.Head.Version
 		e.note(p, receipt, p.held.mark())
-		p.check = r.Resumed > 0 // the version may be an old one
+		p.check = false
 		if p.announced.Version.Compare(p.held.Version) > 0 && r.Head.Version.Compare(f.get.Have) <= 0 {
 			p.announced = Head{}
 		}

@@ -2,7 +2,6 @@ package exchange
 
 import (
 	"cmp"
-	"crypto/ed25519"
 	"time"
 )
 
@@ -11,10 +10,6 @@ type Config struct {
 	Name        string // of this peer; required, see [ValidName]
 	Incarnation uint64 // this life of it; required, see [NewIncarnation]
 	Seed        uint64 // of all random choices
-
-	// Key signs what this peer publishes, so that peers can verify it when a third peer serves it.
-	// Nil means that it is not signed. The others must get the public key by PeerUp.
-	Key ed25519.PrivateKey
 
 	Publish Publishing
 

@@ -47,8 +47,6 @@ type Engine struct {
 
 	became func(from, to replicaState) // called at each transition if not nil; for the model test
 
-	leastPartial int // the constant, except in tests
-
 	outputs Outputs
 	stats   Stats
 }
@@ -69,8 +67,6 @@ func New(cfg Config, now time.Time) *Engine {
 		peers:   make(map[ID]*peer),
 		tags:    make(map[tag]*peer),
 		flights: make(map[uint64]*flight),
-
-		leastPartial: leastPartial,
 	}
 	e.self = Head{Origin: e.id, Version: Version{Incarnation: cfg.Incarnation}}
 	e.tagPeers()

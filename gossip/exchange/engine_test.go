@@ -243,7 +243,7 @@ func TestDeadThatAdvertiseAreNamed(t *testing.T) {
 	if got := hear(life - 1); got != nil {
 		t.Errorf("in a former life: %v", got)
 	}
-	a.engine.PeerUp(w.now, b.name, life, nil)
+	a.engine.PeerUp(w.now, b.name, life)
 	if got := hear(life); got != nil {
 		t.Errorf("when it is back: %v", got)
 	}
@@ -254,7 +254,7 @@ func TestRoundIsPaced(t *testing.T) {
 	e := New(Config{Name: "origin", Incarnation: 1}, now)
 	const n = 1000
 	for i := range n {
-		e.PeerUp(now, fmt.Sprintf("p%d", i), 1, nil)
+		e.PeerUp(now, fmt.Sprintf("p%d", i), 1)
 	}
 	c, err := digest.NewCountingFilter(digest.Geometry{Bits: 1 << 10, Hashes: 1}, 1)
 	if err != nil {
@@ -314,7 +314,7 @@ func TestDeadPeersAreForgotten(t *testing.T) {
 	if len(e.peers)+len(e.order) != 0 || len(e.tags) != 1 || !e.expireAt.IsZero() {
 		t.Errorf("%d peers, %d in order, %d tags left; expire is due at %v", len(e.peers), len(e.order), len(e.tags), e.expireAt)
 	}
-	e.PeerUp(died.Add(time.Hour), first, 1<<40, nil)
+	e.PeerUp(died.Add(time.Hour), first, 1<<40)
 	if r, ok := e.Replica(first); !ok || r.Filter != nil {
 		t.Errorf("the peer that is back is known %v, with the replica %+v", ok, r)
 	}

@@ -25,9 +25,6 @@ var (
 	// differ. A digest of one means nothing to the other.
 	ErrCanary = errors.New("the peers hash keys differently")
 
-	// ErrBroken: a stream ended within an answer.
-	ErrBroken = errors.New("the stream broke")
-
 	// ErrBusy: the other side is overloaded; try again later.
 	ErrBusy = errors.New("busy")
 )

@@ -16,8 +16,8 @@ func ExampleEngine() {
 		"a": exchange.New(exchange.Config{Name: "a", Incarnation: 1}, now),
 		"b": exchange.New(exchange.Config{Name: "b", Incarnation: 2}, now),
 	}
-	engines["a"].PeerUp(now, "b", 2, nil)
-	engines["b"].PeerUp(now, "a", 1, nil)
+	engines["a"].PeerUp(now, "b", 2)
+	engines["b"].PeerUp(now, "a", 1)
 
 	filter, err := digest.NewCountingFilter(digest.Geometry{Bits: 1 << 20, Hashes: 1}, 1)
 	if err != nil {

@@ -115,13 +115,8 @@ func (e *Engine) startFetch(now time.Time, p *peer) {
 	} else if p.state != nothing && p.badDeltas < unusables {
 		get.Have, get.State, base = p.held.Version, p.held.State, p.filter
 	}
-	if now.Sub(p.partialAt) > partialAge {
-		p.partial = nil
-	}
-	get.Resume = p.partial.resume()
 	e.stats.Fetches++
-	e.start(&flight{origin: p, source: source, get: get, snapshot: snapshot},
-		Fetch{Base: base, Key: p.key, partial: p.partial})
+	e.start(&flight{origin: p, source: source, get: get, snapshot: snapshot}, Fetch{Base: base})
 }
 
 func (e *Engine) start(f *flight, out Fetch) {

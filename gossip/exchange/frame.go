@@ -28,7 +28,6 @@ const (
 	FrameUnknown  FrameType = 9
 	FrameSync     FrameType = 10
 	FrameVector   FrameType = 11
-	FrameRest     FrameType = 12
 
 	// Of package invalidation.
 	FrameRecall FrameType = 32
@@ -52,7 +51,6 @@ var frames = map[FrameType]struct {
 	FrameUnknown:  {"unknown", 0},
 	FrameSync:     {"sync", 1 << 20},
 	FrameVector:   {"vector", 1 << 20},
-	FrameRest:     {"rest", aBody},
 	FrameRecall:   {"recall", 1 << 20},
 	FrameLogs:     {"logs", 1 << 20},
 }

@@ -8,25 +8,16 @@ import (
 // Get requests the newest version of an origin's digest.
 type Get struct {
 	Origin ID
-	Have   Version    // held by the client; zero if none
-	State  uint64     // of Have
-	Whole  bool       // the answer must be a snapshot; excludes Have and Resume
-	Resume resumption // the snapshot whose first bytes the client has; zero if none
-	Limit  uint64     // greatest payload accepted, in bytes
-}
-
-// resumption describes the part of a snapshot that arrived before its stream broke.
-type resumption struct {
-	Version Version
-	State   uint64
-	Offset  uint64 // length in bytes of the part of the body that arrived; at least 1
+	Have   Version // held by the client; zero if none
+	State  uint64  // of Have
+	Whole  bool    // the answer must be a snapshot; excludes Have
+	Limit  uint64  // greatest payload accepted, in bytes
 }
 
 const (
-	getHave   = 1
-	getWhole  = 2
-	getResume = 4
-	minLimit  = 64
+	getHave  = 1
+	getWhole = 2
+	minLimit = 64
 )
 
 // AppendTo appends the frame to dst.
@@ -35,23 +26,14 @@ func (g Get) AppendTo(dst []byte) []byte {
 	var flags byte
 	if g.Whole {
 		flags = getWhole
-	} else {
-		if !g.Have.IsZero() {
-			flags |= getHave
-		}
-		if g.Resume.Offset > 0 {
-			flags |= getResume
-		}
+	} else if !g.Have.IsZero() {
+		flags = getHave
 	}
 	dst = append(BeginFrame(dst, FrameGet), flags)
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(g.Origin))
 	dst = binary.AppendUvarint(dst, max(g.Limit, minLimit))
-	if flags&getHave != 0 {
+	if flags == getHave {
 		dst = g.Have.append(dst, g.State)
-	}
-	if flags&getResume != 0 {
-		dst = g.Resume.Version.append(dst, g.Resume.State)
-		dst = binary.AppendUvarint(dst, g.Resume.Offset)
 	}
 	return EndFrame(dst, start)
 }
@@ -74,21 +56,15 @@ func (r *reader) version() (v Version, state uint64) {
 func DecodeGet(b []byte) (Get, error) {
 	r := newReader("get", b)
 	flags := r.Byte("flags")
-	if flags > getHave|getResume && flags != getWhole || flags == getHave|getWhole {
+	if flags > getWhole {
 		r.FailAt(0, "flags", ErrMalformed)
 	}
 	g := Get{Whole: flags == getWhole, Origin: ID(r.Uint64("origin"))}
 	if g.Limit = r.Uvarint("limit"); g.Limit < minLimit {
 		r.Fail("limit")
 	}
-	if flags&getHave != 0 {
+	if flags == getHave {
 		g.Have, g.State = r.version()
-	}
-	if flags&getResume != 0 {
-		g.Resume.Version, g.Resume.State = r.version()
-		if g.Resume.Offset = r.Uvarint("offset"); g.Resume.Offset == 0 {
-			r.Fail("offset")
-		}
 	}
 	if err := r.End(); err != nil {
 		return Get{}, err

@@ -16,7 +16,7 @@ func (e *Engine) HandleDatagram(now time.Time, b []byte) {
 	case stepping:
 		var s Step
 		if s, err = DecodeStep(b); err == nil {
-			e.datagramIn(len(b), len(s.Behind))
+			e.datagramIn(len(b), len(s.Change))
 			e.handleStep(now, &s)
 		}
 	case reminder, receipt:
@@ -166,7 +166,7 @@ const contestEvery = time.Second
 func (e *Engine) diverge(p *peer, h Head) {
 	e.become(p, wrong) // lookups do not use it until it is repaired
 	e.settle(p, nil)
-	p.floor, p.partial = h.Version, nil
+	p.floor = h.Version
 	if p.diverged != h.Version {
 		p.diverged = h.Version
 		e.stats.Divergences++

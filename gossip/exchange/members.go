@@ -2,24 +2,19 @@ package exchange
 
 import (
 	"cmp"
-	"crypto/ed25519"
 	"slices"
 	"time"
 )
 
-// PeerUp informs the engine that membership counts a peer as alive in this incarnation, in which it
-// signs by key. An empty key means that it does not sign. A repeated call has no effect, since the
-// key of an incarnation does not change.
-func (e *Engine) PeerUp(now time.Time, name string, incarnation uint64, key ed25519.PublicKey) {
+// PeerUp informs the engine that membership counts a peer as alive in this incarnation. A repeated call
+// has no effect.
+func (e *Engine) PeerUp(now time.Time, name string, incarnation uint64) {
 	p := e.find(name, now)
 	if p == nil {
 		return
 	}
 	if p.live && p.incarnation == incarnation {
 		return
-	}
-	if incarnation != p.incarnation || p.state == former {
-		p.key = key
 	}
 	if incarnation < p.incarnation {
 		// Its clock was put back. Other peers may know the greater incarnation, so it must take an
@@ -60,7 +55,6 @@ func (e *Engine) PeerDown(now time.Time, name string) {
 	}
 	p.live = false
 	p.died = now
-	p.partial = nil
 	p.repeatAt = time.Time{}
 	e.settle(p, nil)
 	e.live = slices.DeleteFunc(e.live, func(q *peer) bool { return q == p })

@@ -1,7 +1,6 @@
 package exchange
 
 import (
-	"crypto/ed25519"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -97,41 +96,13 @@ var codecs = map[string]codec{
 		g, err := DecodeGet(b)
 		return g, g.AppendTo(nil), err
 	}),
-	"rest": framed(FrameRest, func(b []byte) (any, []byte, error) {
-		in := newReader("rest", b)
-		fields := struct {
-			Head   Head
-			Offset uint64
-			Body   []byte
-		}{Head: in.head(), Offset: in.Uvarint("offset"), Body: in.Rest()}
-		if in.Err != nil || fields.Offset == 0 || fields.Offset > 1<<16 || len(fields.Body) == 0 {
-			in.Fail("offset")
-			return nil, nil, in.Err
-		}
-		// A client that has as many bytes appends the rest to them.
-		f := Fetch{partial: &partialBody{Head: fields.Head, Body: make([]byte, fields.Offset)}}
-		in = newReader("rest", b)
-		r, body := in.body(f, FrameRest)
-		if in.Err != nil || r.Resumed != int(fields.Offset) {
-			return nil, nil, in.Err
-		}
-		return fields, appendRest(nil, fields.Head, fields.Offset, body[fields.Offset:]), nil
-	}),
 	"same": framed(FrameSame, func(b []byte) (any, []byte, error) {
 		r := DecodeAnswer(Fetch{Get: Get{Origin: headAt(b).Origin}}, FrameSame, b, digest.Limits{})
 		if r.Err != nil {
 			return nil, nil, r.Err
 		}
-		fields := struct {
-			Head      Head
-			Signature []byte
-		}{r.Head, r.Signature}
-		a := Answer{kind: FrameSame, head: r.Head}
-		again := a.AppendTo(nil)
-		if len(r.Signature) > 0 { // as if signed by this
-			again = EndFrame(wire.AppendString8(again[:len(again)-1], string(r.Signature)), 0)
-		}
-		return fields, again, nil
+		fields := struct{ Head Head }{r.Head}
+		return fields, Answer{kind: FrameSame, head: r.Head}.AppendTo(nil), nil
 	}),
 	"busy": framed(FrameBusy, func(b []byte) (any, []byte, error) {
 		d, err := decodeBusy(b)
@@ -229,12 +200,12 @@ func TestLengths(t *testing.T) {
 	if n := len(Advert{Announce, h}.AppendTo(nil)); n > MaxAdvert {
 		t.Errorf("the longest advert has %d bytes, want at most %d", n, MaxAdvert)
 	}
-	if _, err := DecodeStep(Step{Step: most, Keys: -1 << 63, Behind: make([]byte, MaxDatagram)}.AppendTo(nil)); !errors.Is(err, ErrMalformed) {
+	if _, err := DecodeStep(Step{Step: most, Keys: -1 << 63, Change: make([]byte, MaxDatagram)}.AppendTo(nil)); !errors.Is(err, ErrMalformed) {
 		t.Errorf("too long a step: %v, want ErrMalformed", err)
 	}
 	name := strings.Repeat("n", MaxName)
 	addr := strings.Repeat("a", MaxAddress)
-	m := Meta{1, 1, most, ^uint32(0), strings.Repeat("s", MaxService), make([]byte, 32), make([]uint32, MaxSecrets), strings.Repeat("z", MaxZone)}
+	m := Meta{1, 1, most, ^uint32(0), strings.Repeat("s", MaxService), make([]uint32, MaxSecrets), strings.Repeat("z", MaxZone)}
 	if n := len(m.AppendTo(nil)); n > MaxMeta {
 		t.Errorf("the longest metadata has %d bytes, want at most %d", n, MaxMeta)
 	}
@@ -247,10 +218,8 @@ func TestLengths(t *testing.T) {
 		Hello{1, 1, true, most, 0, name, addr}.AppendTo(nil),
 		Welcome{1, most, 0, most, name, addr}.AppendTo(nil),
 		(&Refusal{ErrVersion, strings.Repeat("x", 500)}).AppendTo(nil),
-		Get{Origin: ID(most), Have: Version{most, most, most}, State: most, Limit: most,
-			Resume: resumption{Version{most, most, most}, most, most}}.AppendTo(nil),
+		Get{Origin: ID(most), Have: Version{most, most, most}, State: most, Limit: most}.AppendTo(nil),
 		Answer{kind: FrameSame, head: h}.AppendTo(nil),
-		Answer{kind: FrameSame, head: h, again: true, key: ed25519.NewKeyFromSeed(make([]byte, 32))}.AppendTo(nil),
 		Answer{kind: FrameBusy, wait: time.Hour}.AppendTo(nil),
 		Answer{kind: FrameUnknown}.AppendTo(nil),
 		AppendVector(nil, FrameSync, heads),
@@ -277,7 +246,7 @@ func TestGreetingsIgnoreLaterFields(t *testing.T) {
 	if err != nil || gotW != w {
 		t.Errorf("DecodeWelcome with later fields = %+v, %v, want %+v", gotW, err, w)
 	}
-	m := Meta{1, 2, 3, 4, "s:1", nil, []uint32{5}, "a"}
+	m := Meta{1, 2, 3, 4, "s:1", []uint32{5}, "a"}
 	gotM, err := DecodeMeta(append(m.AppendTo(nil), 1, 2, 3))
 	if err != nil || !reflect.DeepEqual(gotM, m) {
 		t.Errorf("DecodeMeta with later fields = %+v, %v, want %+v", gotM, err, m)

@@ -1,7 +1,6 @@
 package exchange
 
 import (
-	"crypto/ed25519"
 	"encoding/binary"
 	"fmt"
 	"slices"
@@ -12,7 +11,7 @@ import (
 
 // Longest fields of [Meta], in bytes.
 const (
-	MaxMeta    = 144
+	MaxMeta    = 111
 	MaxService = 63
 	MaxZone    = 14
 )
@@ -28,19 +27,17 @@ type Meta struct {
 	Incarnation            uint64 // this life of the peer; never 0
 	Canary                 uint32 // shows how the peer hashes keys
 	Service                string // host:port where it answers siblings; may be empty
-	Key                    []byte // Ed25519 public key of the signatures on its digest; empty if it does not sign
 	// Secrets are the names of the secrets that it accepts, the one it uses first; nil if it has none.
 	Secrets []uint32
 	Zone    string `json:",omitempty"` // where it runs, see [ValidZone]; empty if it says nothing
 }
 
-// AppendTo appends the metadata to dst. Service, Key, Secrets and Zone must be within their limits.
+// AppendTo appends the metadata to dst. Service, Secrets and Zone must be within their limits.
 func (m Meta) AppendTo(dst []byte) []byte {
 	dst = append(dst, metaMagic, m.MinVersion, m.MaxVersion)
 	dst = binary.LittleEndian.AppendUint64(dst, m.Incarnation)
 	dst = binary.LittleEndian.AppendUint32(dst, m.Canary)
 	dst = wire.AppendString8(dst, m.Service)
-	dst = wire.AppendString8(dst, string(m.Key))
 	dst = append(dst, byte(4*len(m.Secrets)))
 	for _, id := range m.Secrets {
 		dst = binary.LittleEndian.AppendUint32(dst, id)
@@ -69,11 +66,6 @@ func DecodeMeta(b []byte) (Meta, error) {
 	m.Canary = r.Uint32("canary")
 	if m.Service = r.String8("service"); len(m.Service) > MaxService {
 		r.Fail("service")
-	}
-	if key := r.String8("key"); len(key) == ed25519.PublicKeySize {
-		m.Key = []byte(key)
-	} else if key != "" {
-		r.Fail("key")
 	}
 	ids := r.String8("secrets")
 	if len(ids)%4 != 0 || len(ids) > 4*MaxSecrets {

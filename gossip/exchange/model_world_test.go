@@ -2,7 +2,6 @@ package exchange
 
 import (
 	"container/heap"
-	"crypto/ed25519"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -56,7 +55,6 @@ type simPeer struct {
 	slow   bool
 	tickAt time.Time
 	poll   bool               // a look at the filter is planned
-	key    ed25519.PrivateKey // nil if it does not sign
 	told   map[[2]uint64]bool // peer and version told once; for a planted bug
 }
 
@@ -120,8 +118,7 @@ func (p *simPeer) start(inc uint64) {
 	p.index, p.view, p.last = make([]*digest.Filter, n), make([]uint64, n), make([]Version, n)
 	p.told = make(map[[2]uint64]bool)
 	p.tickAt = time.Time{}
-	p.engine = New(Config{Name: p.name, Key: p.key, Incarnation: inc, Seed: p.w.rng.Uint64(), ReplicaLog: 2048, PublishedLog: 8192, Fetches: 4}, p.w.now)
-	p.engine.leastPartial = 8
+	p.engine = New(Config{Name: p.name, Incarnation: inc, Seed: p.w.rng.Uint64(), ReplicaLog: 2048, PublishedLog: 8192, Fetches: 4}, p.w.now)
 	p.engine.became = func(from, to replicaState) {
 		p.w.led[from][to]++
 		if !slices.Contains(leads[from], to) {
@@ -165,14 +162,6 @@ func (p *simPeer) goOn() {
 	}
 	p.w.published[f.Version()] = hashOf(f)
 	p.engine.Continue(p.w.now, p.saved, f, d)
-}
-
-// public returns p's key as membership announces it.
-func (p *simPeer) public() ed25519.PublicKey {
-	if p.key == nil {
-		return nil
-	}
-	return p.key.Public().(ed25519.PublicKey)
 }
 
 // publish freezes the filter and records its contents.
@@ -320,9 +309,9 @@ func (w *world) tamperStep(data []byte) []byte {
 		return data
 	}
 	if w.rng.IntN(2) == 0 {
-		s.Behind = s.Behind[:1+w.rng.IntN(len(s.Behind))]
+		s.Change = s.Change[:1+w.rng.IntN(len(s.Change))]
 	} else {
-		s.Behind[w.rng.IntN(len(s.Behind))] ^= 1 << w.rng.IntN(8)
+		s.Change[w.rng.IntN(len(s.Change))] ^= 1 << w.rng.IntN(8)
 	}
 	return s.AppendTo(nil)
 }
@@ -381,7 +370,6 @@ func (w *world) fetch(p, source *simPeer, f Fetch) {
 		switch {
 		case frame == nil:
 		case w.rng.Float64() < w.breaks && len(frame) > FrameHeader:
-			r = DecodeBroken(f, FrameType(frame[0]), frame[FrameHeader:FrameHeader+w.rng.IntN(len(frame)-FrameHeader)])
 		default:
 			r = DecodeAnswer(f, FrameType(frame[0]), frame[FrameHeader:], digest.Limits{})
 		}

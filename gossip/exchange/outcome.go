@@ -11,10 +11,6 @@ import (
 const (
 	firstRetry = 100 * time.Millisecond
 	lastRetry  = 30 * time.Second
-	// brokenMost bounds the attempts counted after streams that broke within an answer: the source
-	// is alive. With this bound, the next attempt waits no longer than the longest wait before an
-	// advert is repeated.
-	brokenMost = 5
 
 	unusables   = 3 // bad answers in a row before the engine requests a snapshot or waits for refusedWait
 	refusedWait = 5 * time.Minute
@@ -66,10 +62,6 @@ func (e *Engine) FetchDone(now time.Time, number uint64, r Result) {
 // fetchFailed delays the next attempt, longer each time, and drops a source other than the origin.
 func (e *Engine) fetchFailed(now time.Time, f *flight, r Result) {
 	p := f.origin
-	if e.keepPartial(now, f, r) {
-		p.notBefore = now.Add(e.jitter(firstRetry))
-		return
-	}
 	switch {
 	case errors.Is(r.Err, digest.ErrVersion), errors.Is(r.Err, digest.ErrTooLarge), errors.Is(r.Err, digest.ErrSeed):
 		// Another attempt helps only if the answer was damaged on its way. After a few of them, the
@@ -80,7 +72,7 @@ func (e *Engine) fetchFailed(now time.Time, f *flight, r Result) {
 			p.notBefore = now.Add(e.jitter(refusedWait))
 			return
 		}
-	case errors.Is(r.Err, digest.ErrBase), errors.Is(r.Err, digest.ErrCorrupt), errors.Is(r.Err, ErrMalformed), errors.Is(r.Err, ErrForged), errors.Is(r.Err, errStale):
+	case errors.Is(r.Err, digest.ErrBase), errors.Is(r.Err, digest.ErrCorrupt), errors.Is(r.Err, ErrMalformed), errors.Is(r.Err, errStale):
 		e.reject(f, r)
 		if r.Kind == FrameDelta {
 			p.badDeltas++ // see expectsSnapshot
@@ -88,9 +80,6 @@ func (e *Engine) fetchFailed(now time.Time, f *flight, r Result) {
 	}
 	p.dropHolder(f.source)
 	e.backOff(now, p)
-	if errors.Is(r.Err, ErrBroken) {
-		p.attempts = min(p.attempts, brokenMost)
-	}
 }
 
 func (e *Engine) reject(f *flight, r Result) {
@@ -107,7 +96,6 @@ func (e *Engine) backOff(now time.Time, p *peer) {
 // unknown handles the answer of a source that has nothing, or nothing within the limit.
 func (e *Engine) unknown(now time.Time, f *flight) {
 	p := f.origin
-	p.partial = nil // perhaps the source could not complete it
 	if f.source != p {
 		e.tryAnother(now, f)
 		return

@@ -1,7 +1,6 @@
 package exchange
 
 import (
-	"crypto/ed25519"
 	"time"
 
 	"github.com/summarycache/summarycache/digest"
@@ -27,7 +26,7 @@ type Outputs struct {
 type Datagram struct {
 	To     string
 	Data   []byte
-	change int // bytes of Data that are a change and its signature
+	change int // bytes of Data that are a change
 }
 
 // Fetch is a get to send to Source. Pass the answer to [DecodeAnswer] and the result to
@@ -37,10 +36,7 @@ type Fetch struct {
 	Origin string
 	Source string
 	Get    Get
-	Base   *digest.Filter    // the filter of Get.Have; nil if none
-	Key    ed25519.PublicKey // of the origin's signatures; empty if it does not sign
-	// partial is the part of the snapshot of Get.Resume; nil if none.
-	partial *partialBody
+	Base   *digest.Filter // the filter of Get.Have; nil if none
 	// Step is not nil if the answer came in a datagram. Then send nothing, and pass the Fetch to
 	// [DecodeChange].
 	Step *Step
@@ -109,10 +105,8 @@ type Stats struct {
 	DeltasReceived    int64 `json:"deltas_received"` // fetched, and in steps
 	SnapshotsSent     int64 `json:"snapshots_sent"`  // digests sent whole
 	SnapshotsReceived int64 `json:"snapshots_received"`
-	Resumed           int64 `json:"-"`             // of SnapshotsReceived, those completed after a stream broke
-	ResumedBytes      int64 `json:"resumed_bytes"` // of snapshots, not received again although a stream broke
-	Adopted           int64 `json:"-"`             // replicas whose origin continued the same digest in its next life
-	Rejected          int64 `json:"rejected"`      // answers not accepted
+	Adopted           int64 `json:"-"`        // replicas whose origin continued the same digest in its next life
+	Rejected          int64 `json:"rejected"` // answers not accepted
 
 	Agreed      int64 `json:"-"`           // sums received that equalled this peer's
 	Syncs       int64 `json:"syncs"`       // exchanges of vectors begun by this peer

@@ -40,9 +40,6 @@ type pursuit struct {
 	stepAt    time.Time // when it arrived
 	stepsFrom time.Time // steps are ignored until then
 
-	partial   *partialBody // the first bytes of a snapshot; nil if there are none
-	partialAt time.Time    // when the last of them arrived
-
 	queued    bool      // in Engine.want or Engine.waiting
 	flight    *flight   // the fetch under way; nil if there is none
 	notBefore time.Time // earliest start of the next fetch

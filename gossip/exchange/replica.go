@@ -1,7 +1,6 @@
 package exchange
 
 import (
-	"crypto/ed25519"
 	"time"
 
 	"github.com/summarycache/summarycache/digest"
@@ -21,12 +20,10 @@ const (
 
 // replica is the replica of a peer's digest.
 type replica struct {
-	state     replicaState
-	held      Head // zero, and filter, history and signature nil, if there is none
-	filter    *digest.Filter
-	history   *digest.History
-	key       ed25519.PublicKey // of the peer's signatures in this life; empty if it does not sign
-	signature []byte            // of held
+	state   replicaState
+	held    Head // zero, and filter and history nil, if there is none
+	filter  *digest.Filter
+	history *digest.History
 
 	installedAt time.Time // when the version held was installed
 	confirmed   Version   // the last version that the origin itself confirmed or served
@@ -44,7 +41,7 @@ func (e *Engine) become(p *peer, to replicaState) {
 	}
 	p.state = to
 	if to == nothing {
-		p.held, p.filter, p.history, p.signature = Head{}, nil, nil, nil
+		p.held, p.filter, p.history = Head{}, nil, nil
 	}
 }
 

@@ -22,18 +22,17 @@ func (e *Engine) Save() map[string]Answer {
 }
 
 // adopt makes the replica of a former life of p one of the present life, if r confirms that p
-// continues the same digest, with a signature if p signs.
+// continues the same digest.
 func (e *Engine) adopt(p *peer, r Result) bool {
 	h, held := r.Head, p.held
-	if p.state != former || held.Version.Incarnation >= p.incarnation || h.Version.Incarnation != p.incarnation ||
-		h.State != held.State || h.Keys != held.Keys || len(p.key) > 0 && len(r.Signature) == 0 {
+	if p.state != former || held.Version.Incarnation >= p.incarnation || h.Version.Incarnation != p.incarnation {
 		return false
 	}
 	h.Version.Incarnation = held.Version.Incarnation
 	if h != held {
 		return false
 	}
-	p.held, p.signature = r.Head, r.Signature
+	p.held = r.Head
 	e.stats.Adopted++
 	return true
 }
@@ -67,7 +66,7 @@ func (e *Engine) Restore(now time.Time, peer string, r Result) bool {
 		return false
 	}
 	p.incarnation = r.Head.Version.Incarnation
-	p.held, p.filter, p.signature = r.Head, r.Filter, r.Signature
+	p.held, p.filter = r.Head, r.Filter
 	p.history = digest.NewHistory(e.cfg.ReplicaLog)
 	p.history.Advance(r.Filter)
 	e.become(p, former)

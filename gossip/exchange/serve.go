@@ -1,11 +1,9 @@
 package exchange
 
 import (
-	"crypto/ed25519"
 	"time"
 
 	"github.com/summarycache/summarycache/digest"
-	"github.com/summarycache/summarycache/gossip/internal/wire"
 )
 
 // Answer is the answer to a get. [Answer.AppendTo] encodes it, and may run concurrently with the
@@ -17,11 +15,7 @@ type Answer struct {
 	limit   int
 	history *digest.History
 	filter  *digest.Filter
-	key     ed25519.PrivateKey // of this peer, if head is its own
-	signed  []byte             // otherwise the origin's signature of head
-	have    digest.Version     // the base for a delta; the zero Version if none can be sent
-	again   bool               // of a same: the client's version is of a former life
-	resume  resumption         // the part of a snapshot that the client has
+	have    digest.Version // the base for a delta; the zero Version if none can be sent
 }
 
 // AnswerKey is equal for answers with equal bytes, so that they can be encoded once and sent to
@@ -49,16 +43,11 @@ func (e *Engine) HandleGet(name string, g Get) Answer {
 		// A version of a former life is a base as well if its digest was continued.
 		formerly := g.Have.Incarnation < h.Version.Incarnation && g.Have.Epoch == h.Version.Epoch
 		switch {
-		case formerly && g.Origin == e.id && g.Have.Sequence == h.Version.Sequence && g.State == h.State:
-			a.kind, a.again = FrameSame, true
-		case c > 0, c == 0 && (g.State == h.State || g.Origin != e.id):
+		case formerly && g.Origin == e.id && g.Have.Sequence == h.Version.Sequence && g.State == h.State, c > 0, c == 0 && (g.State == h.State || g.Origin != e.id):
 			a.kind = FrameSame
 		case c < 0 && (formerly || g.Have.Incarnation == h.Version.Incarnation) && g.Have.Epoch == h.Version.Epoch:
 			a.have = g.Have.Digest(g.State)
 		}
-	}
-	if a.kind == FrameSnapshot {
-		a.resume = g.Resume
 	}
 	if a.kind == FrameSame && g.Origin == e.id {
 		if p := e.named(name); p != nil {
@@ -78,7 +67,7 @@ func (e *Engine) Served(t FrameType) {
 	switch t {
 	case FrameDelta:
 		e.stats.DeltasSent++
-	case FrameSnapshot, FrameRest:
+	case FrameSnapshot:
 		e.stats.SnapshotsSent++
 	}
 }
@@ -87,20 +76,20 @@ func (e *Engine) Served(t FrameType) {
 func (e *Engine) snapshot(id ID) (Answer, bool) {
 	a := Answer{kind: FrameSnapshot, limit: e.cfg.DigestBytes}
 	if id == e.id {
-		a.head, a.history, a.filter, a.key = e.self, e.history, e.history.Current(), e.cfg.Key
+		a.head, a.history, a.filter = e.self, e.history, e.history.Current()
 		return a, a.filter != nil
 	}
 	p := e.peers[id]
 	if p == nil || !p.holds() {
 		return Answer{}, false
 	}
-	a.head, a.history, a.filter, a.signed = p.held, p.history, p.filter, p.signature
+	a.head, a.history, a.filter = p.held, p.history, p.filter
 	return a, true
 }
 
 // Key returns the answer's key.
 func (a Answer) Key() AnswerKey {
-	if a.kind != FrameSnapshot || a.resume.Offset > 0 {
+	if a.kind != FrameSnapshot {
 		return AnswerKey{}
 	}
 	return AnswerKey{a.head.Origin, a.head.Version.Incarnation, a.have, a.filter.Version()}
@@ -112,12 +101,7 @@ func (a Answer) AppendTo(dst []byte) []byte {
 	start := len(dst)
 	switch a.kind {
 	case FrameSame:
-		var signature []byte
-		if a.again {
-			signature = sign(a.key, a.head)
-		}
-		dst = a.head.append(BeginFrame(dst, FrameSame))
-		return EndFrame(wire.AppendString8(dst, string(signature)), start)
+		return EndFrame(a.head.append(BeginFrame(dst, FrameSame)), start)
 	case FrameBusy:
 		return appendBusy(dst, a.wait)
 	case FrameUnknown:
@@ -130,13 +114,12 @@ func (a Answer) AppendTo(dst []byte) []byte {
 	return dst
 }
 
-// appendBody appends the delta or the snapshot, whichever is smaller. Instead of a snapshot it
-// appends the rest, if the client has the beginning.
+// appendBody appends the delta or the snapshot, whichever is smaller.
 func (a Answer) appendBody(dst []byte) []byte {
 	start := len(dst)
 	a, d, base, ok := a.delta()
 	if ok {
-		coded, err := d.AppendTo(a.appendHead(BeginFrame(dst, FrameDelta)), base)
+		coded, err := d.AppendTo(a.head.append(BeginFrame(dst, FrameDelta)), base)
 		if ok = err == nil; ok {
 			dst = EndFrame(coded, start)
 		}
@@ -146,24 +129,11 @@ func (a Answer) appendBody(dst []byte) []byte {
 		}
 	}
 	end := len(dst)
-	dst = a.appendHead(BeginFrame(dst, FrameSnapshot))
-	dst = EndFrame(a.filter.AppendTo(dst), end)
+	dst = EndFrame(a.filter.AppendTo(a.head.append(BeginFrame(dst, FrameSnapshot))), end)
 	if ok && len(dst)-end >= end-start {
 		return dst[:end]
 	}
-	if rest, ok := a.appendRest(dst[:start]); ok {
-		return rest
-	}
 	return append(dst[:start], dst[end:]...)
-}
-
-// appendHead appends the head and the signature of a body.
-func (a Answer) appendHead(dst []byte) []byte {
-	signature := a.signed
-	if a.key != nil {
-		signature = sign(a.key, a.head)
-	}
-	return wire.AppendString8(a.head.append(dst), string(signature))
 }
 
 // delta returns the delta from the client's version to the current one, its base, and the answer
@@ -178,8 +148,8 @@ func (a Answer) delta() (current Answer, d *digest.Delta, base *digest.Filter, o
 	}
 	if d.Target() != a.filter.Version() {
 		f := a.history.Current()
-		if d.Target() != f.Version() || len(a.signed) > 0 {
-			return a, nil, nil, false // there is no signature of the current version
+		if d.Target() != f.Version() {
+			return a, nil, nil, false
 		}
 		a.filter, a.head = f, headOf(a.head.Origin, a.head.Version.Incarnation, f)
 	}

@@ -21,7 +21,7 @@ type Step struct {
 	Step   uint64 // the growth of the sequence; at least 1
 	Keys   int64  // the growth of the number of keys
 	Mark   uint32 // of the resulting head
-	Behind []byte // the origin's signature of the resulting head, 64 bytes, if it signs; then the change
+	Change []byte // a bare delta
 }
 
 // AppendTo appends the datagram to dst.
@@ -30,7 +30,7 @@ func (s Step) AppendTo(dst []byte) []byte {
 	dst = binary.AppendUvarint(append(dst, s.From), s.Step)
 	dst = binary.AppendVarint(dst, s.Keys)
 	dst = binary.LittleEndian.AppendUint32(dst, s.Mark)
-	return append(dst, s.Behind...)
+	return append(dst, s.Change...)
 }
 
 // DecodeStep reads a datagram. b is not retained.
@@ -48,8 +48,8 @@ func DecodeStep(b []byte) (Step, error) {
 	u := r.Uvarint("keys")
 	s.Keys = int64(u>>1) ^ -int64(u&1)
 	s.Mark = r.Uint32("mark")
-	s.Behind = append([]byte(nil), r.Rest()...)
-	if len(s.Behind) == 0 {
+	s.Change = append([]byte(nil), r.Rest()...)
+	if len(s.Change) == 0 {
 		r.Fail("change")
 	}
 	if r.Err != nil {
@@ -70,7 +70,7 @@ func (s *Step) target(held Version) Version {
 type ownStep struct {
 	base   Version
 	data   []byte // nil if there is none
-	change int    // bytes of data that are the change and its signature
+	change int    // bytes of data that are the change
 }
 
 // stepTo returns the step from the version before to f, of which d is the delta. There is none if
@@ -84,15 +84,14 @@ func (e *Engine) stepTo(before Head, f *digest.Filter, d *digest.Delta) ownStep 
 	if err != nil {
 		return ownStep{} // a delta that is not one of this filter, or not for a datagram
 	}
-	payload := append(sign(e.cfg.Key, e.self), change...)
 	data := Step{
 		Origin: e.id.tag(), From: uint8(before.Version.Sequence), Step: e.self.Version.Sequence - before.Version.Sequence,
-		Keys: int64(e.self.Keys - before.Keys), Mark: e.self.mark(), Behind: payload,
+		Keys: int64(e.self.Keys - before.Keys), Mark: e.self.mark(), Change: change,
 	}.AppendTo(nil)
 	if len(data) > MaxDatagram {
 		return ownStep{}
 	}
-	return ownStep{before.Version, data, len(payload)}
+	return ownStep{before.Version, data, len(change)}
 }
 
 // handleStep keeps a step that starts from the version held until it can be decoded: after the
@@ -131,19 +130,15 @@ func (p *peer) stepFits() bool {
 func (e *Engine) startStep(p *peer) {
 	get := Get{Origin: p.id, Have: p.held.Version, State: p.held.State, Limit: uint64(e.cfg.DigestBytes)}
 	e.start(&flight{origin: p, source: p, get: get, step: true},
-		Fetch{Base: p.filter, Key: p.key, Step: p.step})
+		Fetch{Base: p.filter, Step: p.step})
 	p.step = nil
 }
 
 // DecodeChange decodes and checks the change in f.Step, as [DecodeAnswer] does an answer that
 // was fetched.
 func DecodeChange(f Fetch, lim digest.Limits) Result {
-	s, change := f.Step, f.Step.Behind
+	s, change := f.Step, f.Step.Change
 	r := Result{Kind: FrameDelta, Head: Head{Origin: f.Get.Origin, Version: s.target(f.Get.Have), Keys: f.Base.Keys() + uint64(s.Keys)}}
-	if len(f.Key) > 0 {
-		n := min(len(change), signatureBytes)
-		r.Signature, change = change[:n], change[n:]
-	}
 	r.Bytes = len(change)
 	r.Delta, r.Filter, r.Err = digest.DecodeBare(change, f.Base, r.Head.Version.Sequence, r.Head.Keys, lim)
 	if r.Err == nil {
@@ -151,9 +146,6 @@ func DecodeChange(f Fetch, lim digest.Limits) Result {
 		if r.Head.mark() != s.Mark {
 			r.Err = fmt.Errorf("%w: it does not lead to the announced head", digest.ErrCorrupt)
 		}
-	}
-	if r.Err == nil {
-		r.Err = verify(f.Key, r.Head, r.Signature)
 	}
 	if r.Err == nil && r.Filter == nil {
 		r.Filter, r.Err = r.Delta.Apply(f.Base)

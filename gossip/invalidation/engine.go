@@ -1,7 +1,6 @@
 package invalidation
 
 import (
-	"crypto/ed25519"
 	"slices"
 	"time"
 
@@ -10,9 +9,8 @@ import (
 
 // Config configures an [Engine].
 type Config struct {
-	Origin uint64             // this member's ID
-	Life   uint64             // of its process; never 0
-	Key    ed25519.PrivateKey // signs this member's entries; nil = they are not signed
+	Origin uint64 // this member's ID
+	Life   uint64 // of its process; never 0
 	// Since is when this member was last in touch with others in a former life, if it
 	// still holds the objects of that life. The zero Time means that it begins with nothing.
 	Since time.Time
@@ -63,7 +61,6 @@ type Engine struct {
 type peer struct {
 	name string
 	life uint64
-	key  ed25519.PublicKey
 
 	heard       bool // it has sent a receipt
 	acked, sent uint64
@@ -108,7 +105,6 @@ type Stats struct {
 	Everything    int64 // invalidations of all objects, because entries were missed for good
 	PushesOut     int64
 	Bad           int64 // malformed datagrams
-	Forged        int64 // entries without the signature of their origin
 	Remembered    int   // entries now
 	RememberBytes int   // of them
 }
@@ -134,15 +130,15 @@ func New(c Config, now time.Time) *Engine {
 // target must be valid ([Target.Check]). From now on [Engine.Concerning] names it.
 func (e *Engine) Issue(now time.Time, t Target) uint64 {
 	at := ID{e.own.Log, e.own.known + 1}
-	e.take(e.own, t.sign(at, e.cfg.Key), now)
+	e.take(e.own, t, now)
 	return at.Sequence
 }
 
 // take adds the next entry of a log, and has it applied.
-func (e *Engine) take(l *log, entry entry, now time.Time) {
-	e.logs.add(l, entry, now)
+func (e *Engine) take(l *log, t Target, now time.Time) {
+	e.logs.add(l, t, now)
 	e.logs.trim(now)
-	e.out.Apply = append(e.out.Apply, Step{entry.Target, ID{l.Log, l.known}})
+	e.out.Apply = append(e.out.Apply, Step{t, ID{l.Log, l.known}})
 }
 
 // Applied notes that a step has been carried out. The caller must keep to the order of the steps.
@@ -163,11 +159,10 @@ func (e *Engine) sendReceipt(l *log) {
 	}
 }
 
-// PeerUp notes that a member is alive; it may be known already. key verifies the member's
-// signatures in this life; empty = it does not sign.
-func (e *Engine) PeerUp(now time.Time, name string, id, life uint64, key ed25519.PublicKey) {
+// PeerUp notes that a member is alive; it may be known already.
+func (e *Engine) PeerUp(now time.Time, name string, id, life uint64) {
 	if p := e.peers[id]; p == nil || p.life != life || p.name != name {
-		next := &peer{name: name, life: life, key: key, wait: firstRetry}
+		next := &peer{name: name, life: life, wait: firstRetry}
 		if planted.Fault == "former-mark" && p != nil {
 			next.heard, next.acked, next.sent = p.heard, p.acked, p.sent
 		}
@@ -204,9 +199,10 @@ func (e *Engine) handlePush(now time.Time, p push) {
 		return // an unknown member pushes again once it is known
 	}
 	l := e.logs.log(p.Log, now)
-	if l == nil || !e.takeAll(l, p.first, p.entries, now) {
+	if l == nil {
 		return
 	}
+	e.takeAll(l, p.first, p.entries, now)
 	if l.known < p.high && len(p.entries) == 0 {
 		if !now.Before(from.recallAt) {
 			from.recallAt = now.Add(recallRetry)
@@ -224,25 +220,13 @@ func (e *Engine) current(l *log) {
 	}
 }
 
-// takeAll takes entries of a log, numbered from first, as far as they continue what is known. It
-// returns false if one is forged.
-func (e *Engine) takeAll(l *log, first uint64, entries []entry, now time.Time) bool {
-	var key ed25519.PublicKey
-	if p := e.peers[l.Origin]; p != nil && p.life == l.Life {
-		key = p.key
-	}
-	for i, entry := range entries {
-		at := ID{l.Log, first + uint64(i)}
-		if at.Sequence != l.known+1 {
-			continue
+// takeAll takes entries of a log, numbered from first, as far as they continue what is known.
+func (e *Engine) takeAll(l *log, first uint64, entries []Target, now time.Time) {
+	for i, t := range entries {
+		if first+uint64(i) == l.known+1 {
+			e.take(l, t, now)
 		}
-		if !entry.genuine(at, key) {
-			e.stats.Forged++
-			return false
-		}
-		e.take(l, entry, now)
 	}
-	return true
 }
 
 func (e *Engine) handleReceipt(now time.Time, r receipt) {

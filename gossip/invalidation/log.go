@@ -33,14 +33,14 @@ type log struct {
 	Log
 	floor   uint64    // entries up to this one are forgotten
 	floorAt time.Time // when the newest of those arrived
-	entries []entry
+	entries []Target
 	known   uint64 // the newest; floor + len(entries)
 	applied uint64
 	heard   time.Time // when something of it last arrived
 	receipt bool      // the origin must be sent a receipt
 }
 
-func (l *log) target(sequence uint64) Target { return l.entries[sequence-l.floor-1].Target }
+func (l *log) target(sequence uint64) Target { return l.entries[sequence-l.floor-1] }
 
 // A place is that of an entry in a log.
 type place struct {
@@ -70,7 +70,7 @@ func (ls *logs) update(t Target, change func([]place) []place) {
 
 const entryOverhead = 160 // approximate bytes of memory, without the name, which is held twice
 
-func (e entry) size() int { return entryOverhead + 2*len(e.Name) + len(e.signature) }
+func (t Target) size() int { return entryOverhead + 2*len(t.Name) }
 
 // log returns a log, and creates it if necessary; nil if there are far too many.
 func (ls *logs) log(id Log, now time.Time) *log {
@@ -88,14 +88,14 @@ func (ls *logs) sorted() []*log {
 }
 
 // add appends the next entry of a log.
-func (ls *logs) add(l *log, e entry, now time.Time) {
+func (ls *logs) add(l *log, e Target, now time.Time) {
 	l.entries = append(l.entries, e)
 	ls.setKnown(l, l.known+1)
 	l.heard = now
 	ls.bytes += e.size()
 	p := place{l, l.known}
 	ls.remembered = append(ls.remembered, arrival{p, now})
-	ls.update(e.Target, func(of []place) []place {
+	ls.update(e, func(of []place) []place {
 		if i := slices.IndexFunc(of, func(o place) bool { return o.log == l }); i >= 0 && e.Kind != Prefix && e.Kind != Pattern {
 			of[i] = p
 			return of
@@ -107,14 +107,14 @@ func (ls *logs) add(l *log, e entry, now time.Time) {
 // remove takes the oldest entry of a log out of everything but remembered.
 func (ls *logs) remove(l *log, at time.Time) {
 	e := l.entries[0]
-	l.entries[0] = entry{} // for the garbage collector
+	l.entries[0] = Target{} // for the garbage collector
 	l.entries = l.entries[1:]
 	l.floor, l.floorAt = l.floor+1, at
 	if at.After(ls.forgotten) {
 		ls.forgotten = at
 	}
 	ls.bytes -= e.size()
-	ls.update(e.Target, func(of []place) []place {
+	ls.update(e, func(of []place) []place {
 		return slices.DeleteFunc(of, func(p place) bool { return p == place{l, l.floor} })
 	})
 }

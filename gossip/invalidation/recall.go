@@ -73,8 +73,8 @@ func (e *Engine) HandleLogs(now time.Time, payload []byte) (more bool, err error
 		if l.known < p.floor {
 			e.missed(l, p, now)
 		}
-		if p.first <= l.known+1 && !e.takeAll(l, p.first, p.entries, now) {
-			continue
+		if p.first <= l.known+1 {
+			e.takeAll(l, p.first, p.entries, now)
 		}
 		e.current(l)
 	}

@@ -146,9 +146,3 @@ func ParseID(s string) (id ID, ok bool) {
 	id = ID{Log{parts[0], parts[1]}, parts[2]}
 	return id, id.String() == s && id.Life != 0 && id.Sequence != 0
 }
-
-// An entry is one invalidation in a log.
-type entry struct {
-	Target
-	signature []byte // of the origin, 64 bytes; nil if the origin does not sign
-}

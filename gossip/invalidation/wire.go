@@ -2,7 +2,6 @@ package invalidation
 
 import (
 	"cmp"
-	"crypto/ed25519"
 	"encoding/binary"
 
 	"github.com/summarycache/summarycache/gossip/internal/planted"
@@ -25,7 +24,7 @@ type push struct {
 	Log
 	high    uint64 // the newest entry
 	first   uint64 // the first of entries; without any, the one that would be next
-	entries []entry
+	entries []Target
 }
 
 func (p push) append(dst []byte) []byte {
@@ -104,7 +103,7 @@ type part struct {
 	floor   uint64 // entries up to this one are forgotten
 	age     uint64 // seconds since the newest of those arrived; 0 if floor is
 	first   uint64 // the first of entries; without any, the one that would be next
-	entries []entry
+	entries []Target
 }
 
 // An answer to a recall has the parts of logs that the other side lacks.
@@ -147,8 +146,8 @@ func decodeAnswer(b []byte) (answer, error) {
 		if p.floor == 0 && p.age != 0 {
 			r.Fail("age")
 		}
-		k := r.Count("entries", 3)
-		p.entries = make([]entry, 0, k)
+		k := r.Count("entries", 2)
+		p.entries = make([]Target, 0, k)
 		for range k {
 			p.entries = append(p.entries, r.entry())
 		}
@@ -158,30 +157,6 @@ func decodeAnswer(b []byte) (answer, error) {
 		m.parts = append(m.parts, p)
 	}
 	return m, r.End()
-}
-
-// signContext separates these signatures from all others by the same key.
-const signContext = "summarycache invalidation 1"
-
-// signed returns the bytes that the origin signs.
-func (t Target) signed(id ID) []byte {
-	b := id.Log.append([]byte(signContext))
-	b = binary.LittleEndian.AppendUint64(b, id.Sequence)
-	return append(append(b, t.lead()), t.Name...)
-}
-
-// sign returns the entry for that place, signed if there is a key.
-func (t Target) sign(id ID, key ed25519.PrivateKey) entry {
-	e := entry{Target: t}
-	if len(key) == ed25519.PrivateKeySize {
-		e.signature = ed25519.Sign(key, t.signed(id))
-	}
-	return e
-}
-
-// genuine reports whether the owner of a key has signed an entry, or there is no key.
-func (e entry) genuine(id ID, key ed25519.PublicKey) bool {
-	return len(key) != ed25519.PublicKeySize || ed25519.Verify(key, e.Target.signed(id), e.signature)
 }
 
 func (l Log) append(dst []byte) []byte {
@@ -194,12 +169,10 @@ func (l Log) compare(m Log) int {
 }
 
 // maxEncoded returns an upper bound of the encoded length in bytes.
-func (e entry) maxEncoded() int { return 1 + 3 + len(e.Name) + 1 + len(e.signature) }
+func (t Target) maxEncoded() int { return 1 + 3 + len(t.Name) }
 
-func (e entry) append(dst []byte) []byte {
-	dst = binary.AppendUvarint(append(dst, e.lead()), uint64(len(e.Name)))
-	dst = append(append(dst, e.Name...), byte(len(e.signature)))
-	return append(dst, e.signature...)
+func (t Target) append(dst []byte) []byte {
+	return append(binary.AppendUvarint(append(dst, t.lead()), uint64(len(t.Name))), t.Name...)
 }
 
 // A reader also reads the fields that only messages of this package have.
@@ -220,7 +193,7 @@ func (r *reader) lead(want byte) {
 
 func (r *reader) log() Log { return Log{r.Uint64("origin"), r.NonZero("life")} }
 
-func (r *reader) entry() (e entry) {
+func (r *reader) entry() (e Target) {
 	lead := r.Byte("kind")
 	e.Kind, e.Soft = Kind(lead&^softBit), lead&softBit != 0
 	n := r.Uvarint("name")
@@ -228,6 +201,5 @@ func (r *reader) entry() (e entry) {
 		r.Fail("name")
 	}
 	e.Name = string(r.Take("name", n))
-	e.signature = r.Signature()
 	return e
 }

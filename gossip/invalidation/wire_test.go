@@ -2,12 +2,10 @@ package invalidation
 
 import (
 	"bytes"
-	"crypto/ed25519"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"os"
-	"reflect"
 	"regexp"
 	"strings"
 	"testing"
@@ -159,33 +157,6 @@ func TestTarget(t *testing.T) {
 		if bad.Check() == nil {
 			t.Errorf("Check accepts %v", bad)
 		}
-	}
-}
-
-// A signature is of one entry at one place in one log.
-func TestSignature(t *testing.T) {
-	key := ed25519.NewKeyFromSeed(make([]byte, 32))
-	public := key.Public().(ed25519.PublicKey)
-	at := ID{Log{1, 2}, 3}
-	e := Target{Kind: Identity, Name: "x"}.sign(at, key)
-	other := e
-	other.Name = "y"
-	for name, ok := range map[string]bool{
-		"as it is":       e.genuine(at, public),
-		"no key":         other.genuine(at, nil),
-		"another name":   !other.genuine(at, public),
-		"soft":           !entry{Target{e.Kind, e.Name, true}, e.signature}.genuine(at, public),
-		"another number": !e.genuine(ID{at.Log, 4}, public),
-		"another log":    !e.genuine(ID{Log{1, 3}, 3}, public),
-		"no signature":   !entry{Target: e.Target}.genuine(at, public),
-	} {
-		if !ok {
-			t.Error(name)
-		}
-	}
-	p := push{Log{1, 2}, 9, 3, []entry{e}}
-	if again, err := decodePush(p.append(nil)); err != nil || !reflect.DeepEqual(again, p) {
-		t.Errorf("decodePush = %+v, %v", again, err)
 	}
 }
 

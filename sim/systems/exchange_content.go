@@ -110,7 +110,7 @@ func (b *bodies) carried(c *content, f engine.Fetch) engine.Result {
 	from := f.Base.Version()
 	to := digest.Version{Epoch: from.Epoch, Sequence: from.Sequence + f.Step.Step} // a step does not say the state
 	r := b.get(bodyKey{c, from, to, true}, func() body { return body{nil, engine.DecodeChange(f, digest.Limits{})} }).result
-	r.Head.Origin, r.Head.Version.Incarnation, r.Bytes = f.Get.Origin, f.Get.Have.Incarnation, len(f.Step.Behind)
+	r.Head.Origin, r.Head.Version.Incarnation, r.Bytes = f.Get.Origin, f.Get.Have.Incarnation, len(f.Step.Change)
 	return r
 }
 

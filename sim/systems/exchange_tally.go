@@ -65,7 +65,7 @@ func (w *exchange) sent(from, to *exchangePeer, data []byte, lost bool) {
 // change that it carries.
 func splitDatagram(data []byte) (advert bool, change int) {
 	if s, err := engine.DecodeStep(data); err == nil {
-		return true, len(s.Behind)
+		return true, len(s.Change)
 	}
 	a, err := engine.DecodeAdvert(data)
 	return err == nil && a.Kind == engine.Announce, 0

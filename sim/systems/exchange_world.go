@@ -77,11 +77,11 @@ func (w *exchange) start(p *exchangePeer) {
 	w.advance(p)
 	known := w.known(p)
 	for _, q := range known {
-		p.engine.PeerUp(w.now, q.name, q.engine.Incarnation(), nil)
+		p.engine.PeerUp(w.now, q.name, q.engine.Incarnation())
 	}
 	w.pump(p)
 	for _, q := range known {
-		q.engine.PeerUp(w.now, p.name, p.engine.Incarnation(), nil)
+		q.engine.PeerUp(w.now, p.name, p.engine.Incarnation())
 		w.pump(q)
 	}
 	w.after(w.upTo(pollEvery), func() { w.look(p) })

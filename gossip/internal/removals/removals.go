@@ -6,7 +6,6 @@ package removals
 
 import (
 	"context"
-	"crypto/ed25519"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -19,11 +18,10 @@ import (
 	"github.com/summarycache/summarycache/gossip/invalidation"
 )
 
-// Config has the settings of [Removals], all required except Key and Since.
+// Config has the settings of [Removals], all required except Since.
 type Config struct {
-	Name  string // of this peer
-	Life  uint64 // its incarnation
-	Key   ed25519.PrivateKey
+	Name  string    // of this peer
+	Life  uint64    // its incarnation
 	Since time.Time // see invalidation.Config
 	Log   *slog.Logger
 
@@ -59,7 +57,7 @@ type Removals struct {
 func New(cfg Config) *Removals {
 	r := &Removals{cfg: cfg, woken: make(chan struct{}, 1), due: make(chan struct{}, 1)}
 	r.engine = invalidation.New(invalidation.Config{
-		Origin: uint64(exchange.IDOf(cfg.Name)), Life: cfg.Life, Key: cfg.Key, Since: cfg.Since,
+		Origin: uint64(exchange.IDOf(cfg.Name)), Life: cfg.Life, Since: cfg.Since,
 	}, time.Now())
 	r.idle.Store(true)
 	return r
@@ -282,9 +280,9 @@ func (r *Removals) Answer(recall []byte) ([]byte, error) {
 }
 
 // PeerUp notes a live member, and returns when the newest of the invalidations arrived that are forgotten.
-func (r *Removals) PeerUp(now time.Time, name string, meta exchange.Meta) (forgotten time.Time) {
+func (r *Removals) PeerUp(now time.Time, name string, life uint64) (forgotten time.Time) {
 	r.With(func(e *invalidation.Engine) {
-		e.PeerUp(now, name, uint64(exchange.IDOf(name)), meta.Incarnation, meta.Key)
+		e.PeerUp(now, name, uint64(exchange.IDOf(name)), life)
 		forgotten = e.Forgotten()
 	})
 	return forgotten

@@ -118,16 +118,6 @@ func (r *Reader) String8(field string) string {
 	return string(r.Take(field, uint64(r.Byte(field))))
 }
 
-// Signature reads a length byte and an Ed25519 signature, or none.
-func (r *Reader) Signature() []byte {
-	at := r.Off
-	n := r.Byte("signature")
-	if n != 0 && n != 64 {
-		r.FailAt(at, "signature", ErrMalformed)
-	}
-	return append([]byte(nil), r.Take("signature", uint64(n))...)
-}
-
 // Rest reads all remaining bytes.
 func (r *Reader) Rest() []byte { return r.Take("rest", uint64(len(r.B)-r.Off)) }
 

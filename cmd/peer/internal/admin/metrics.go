@@ -220,7 +220,6 @@ var families = []family{
 	{"peer_digest_repairs_total", "", "Versions found by comparison with another peer because their adverts were lost.", func(s Status) values { return one(s.Exchange.Repairs) }},
 	{"peer_digest_divergences_total", "", "Replicas that differed from what their peer published, and were fetched again.", func(s Status) values { return one(s.Exchange.Divergences) }},
 	{"peer_digest_rejected_total", "", "Digests and deltas rejected as invalid.", func(s Status) values { return one(s.Exchange.Rejected) }},
-	{"peer_digest_resumed_bytes_total", "", "Bytes of snapshots that did not have to be sent again after a stream broke.", func(s Status) values { return one(s.Exchange.ResumedBytes) }},
 	{"peer_digest_replica_bytes", "", "Memory for the digests of the other members, bytes.", func(s Status) values { return one(s.Exchange.ReplicaBytes) }},
 	{"peer_digest_index_bytes", "", "Memory for the index over the other members' digests, which lookups use, bytes.", func(s Status) values { return one(s.Exchange.IndexBytes) }},
 
