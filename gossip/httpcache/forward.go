@@ -35,30 +35,11 @@ func (c *Cache) pass(w http.ResponseWriter, r *http.Request, reason string, see 
 	out.RequestURI = ""
 	out.Close = false
 	c.addVia(out.Header, r.ProtoMajor, r.ProtoMinor)
-	var up *upload
-	if r.ContentLength == 0 {
-		out.Body, out.Trailer = nil, nil
-	} else {
-		http.NewResponseController(w).EnableFullDuplex() // otherwise the server of HTTP/1 drops what it has of the body when the answer begins
-		body := r.Body
-		if r.Trailer != nil {
-			out.Trailer = trailing(r.Trailer)
-			body = &trailed{body, r.Trailer, out.Trailer}
-		}
-		up = &upload{body: body}
-		if r.ProtoMajor > 1 && (r.ContentLength < 0 || r.ContentLength > keptOfUpload) {
-			up.interrupt = body // a stream may last for hours; by HTTP/1, closing waits for the reader
-		}
-		out.Body, out.GetBody = up, up.again
-	}
-	start := time.Now()
-	resp, err := c.send(out, new(exchange), cancel)
-	interim.end()
 	st := rfc9111.Status{Fwd: reason}
 	fail := func(err error) Result {
 		err = Blame(out, err)
 		if r.Context().Err() != nil && !IsClients(err) {
-			if up == nil || up.complete() {
+			if up, ok := out.Body.(*upload); !ok || up.complete.Load() {
 				return Result{Outcome: ClientGone, Err: err}
 			}
 			err = bodyError(err) // a broken body ends the request's context, and perhaps before its reader has the error
@@ -70,6 +51,24 @@ func (c *Cache) pass(w http.ResponseWriter, r *http.Request, reason string, see 
 		st.Detail = told.detail
 		return failed(c.refuse(w, r, told.status, st, told.text), err)
 	}
+	if r.ContentLength == 0 {
+		out.Body, out.Trailer = nil, nil
+	} else {
+		http.NewResponseController(w).EnableFullDuplex() // otherwise the server of HTTP/1 drops what it has of the body when the answer begins
+		body := r.Body
+		if r.Trailer != nil {
+			out.Trailer = trailing(r.Trailer)
+			body = &trailed{body, r.Trailer, out.Trailer}
+		}
+		up := &upload{body: body}
+		if r.ProtoMajor > 1 && (r.ContentLength < 0 || r.ContentLength > shortUpload) {
+			up.interrupt = body // a stream may last for hours; by HTTP/1, closing waits for the reader
+		}
+		out.Body, out.GetBody = up, up.again
+	}
+	start := time.Now()
+	resp, err := c.send(out, new(exchange), cancel)
+	interim.end()
 	if err != nil {
 		return fail(err)
 	}
