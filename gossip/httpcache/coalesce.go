@@ -155,14 +155,7 @@ func (c *Cache) outdated(f *fetch, resp *rfc9111.Response) bool {
 }
 
 // lead runs a fetch in the background of its leader's request.
-func (c *Cache) lead(f *fetch) {
-	c.background.Add(1)
-	go func() {
-		defer c.background.Done()
-		growStack(0)
-		c.run(f)
-	}()
-}
+func (c *Cache) lead(f *fetch) { c.background.Go(func() { c.run(f) }) }
 
 // asNobody returns r as a request of the cache itself, which outlives r and accepts any whole
 // response.

@@ -100,10 +100,7 @@ func (r *race) start(hedge bool) bool {
 	if one.toOrigin() && len(r.running) == 1 { // an origin that is asked alone gets no hedge
 		r.run(ctx, one)
 	} else {
-		go func() {
-			growStack(0)
-			r.run(ctx, one)
-		}()
+		go r.run(ctx, one)
 	}
 	return true
 }
@@ -130,15 +127,6 @@ func (r *race) run(ctx context.Context, one *attempt) {
 		one.answer, one.outcome = r.l.ask(ctx, one.cancel, one.to, r.conditions)
 	}
 	r.ended <- one
-}
-
-// growStack grows the stack of a new goroutine to the 8 KiB that a request needs. At the
-// beginning there is nothing on it to copy; growing step by step copies it each time.
-//
-//go:noinline
-func growStack(i int) byte {
-	var room [6 << 10]byte
-	return room[i%len(room)]
 }
 
 // hedgeAfter returns when to ask another source as well; ok is false if none will be asked.
