@@ -139,8 +139,9 @@ func TestStatusPageInChromium(t *testing.T) {
 
 	// What somebody looks for: an object that both have, and one that nobody has.
 	for path, wants := range map[string][]string{
-		object(7):  {"A hit: the stored response is fresh.", "Held by a (status 200", ") and b (status 200", "in digest a 200", "for this request", "purge everywhere"},
-		"/nowhere": {"No peer holds it.", "The digests of the others say that they do not have it.", "a, b nothing", "its digest says", "b alive no"},
+		object(7):   {"A hit: the stored response is fresh.", "Held by a (status 200", ") and b (status 200", "in digest a 200", "for this request", "purge everywhere"},
+		"/object/*": {"No peer holds it.", "purge what matches, everywhere"},
+		"/nowhere":  {"No peer holds it.", "The digests of the others say that they do not have it.", "a, b nothing", "its digest says", "b alive no"},
 	} {
 		text := shown(browse(t, chromium, page+"?url="+path, "--dump-dom"))
 		for _, want := range wants {

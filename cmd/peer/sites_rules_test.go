@@ -59,6 +59,8 @@ func TestSitesRules(t *testing.T) {
 		{"/x?a=1", https, 200, `/x?a=1 ["eu-1"] []`},
 		{"/blog/2026/caf%c3%a9?p=*", https, 302, "/news/2026/caf%C3%A9?p=*"},
 		{"/admin/", https, 403, "a: a rule denies this request.\n"},
+		{"/admin/", append(https, "X-Forwarded-For: 10.1.2.3"), 200, `/admin/ ["eu-1"] []`},
+		{"/y", append(https, "X-Forwarded-For: 198.51.100.7"), 403, "a: a rule denies this request.\n"},
 		{"/a/.git/config", https, 403, "a: a rule denies this request.\n"},
 		{"/x/..%2fadmin/", https, 403, "a: a rule denies this request.\n"}, // some origins take it for /admin/
 		{"/blog/%2e%2e", https, 403, "a: a rule denies this request.\n"},
@@ -83,7 +85,7 @@ func TestSitesRules(t *testing.T) {
 	}
 	eventually(t, time.Minute, "b knows what a holds", func() bool {
 		s, err := admin.Client(b.admin).Status(t.Context())
-		return err == nil && len(s.Members) == 1 && s.Members[0].Keys == 3 && s.Members[0].Current
+		return err == nil && len(s.Members) == 1 && s.Members[0].Keys == 4 && s.Members[0].Current
 	})
 	r, _ := ask(t, b.listen, "/static/f", "www.test", "X-Forwarded-Proto: https")
 	if h := r.Header; h.Get("Access-Control-Allow-Origin") != "" || h.Get("Server") != "app" || !strings.HasPrefix(h.Get("Cache-Status"), "a; hit") {

@@ -14,7 +14,7 @@ import (
 )
 
 var (
-	ruleMatchers = []string{"scheme", "site", "path", "cookie", "header", "status", "type"}           // keys that are conditions
+	ruleMatchers = []string{"scheme", "site", "path", "cookie", "header", "client", "status", "type"} // keys that are conditions
 	ofResponses  = []string{"ttl", "min-ttl", "max-ttl", "set-cookie", "response-header", "failover"} // keys that apply to responses
 )
 
@@ -45,6 +45,9 @@ func (c *checker) checkRule(item section, r *rules.Rule) {
 		does = true
 		if (r.Statuses != nil || r.Types != nil) && !slices.Contains(ofResponses, key) {
 			c.failKey(item, key, "", errors.New("is decided before there is an answer: it cannot depend on the status or type of the answer"))
+		}
+		if r.Clients != nil && !slices.Contains([]string{"deny", "rate", "max-body"}, key) {
+			c.failKey(item, key, "", errors.New("cannot depend on the client's address: all clients share the objects of a URL"))
 		}
 	}
 	if !does {

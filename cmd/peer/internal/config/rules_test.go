@@ -40,6 +40,8 @@ func TestRuleMistakes(t *testing.T) {
 		"its own setting":        {"rules:\n  - request-header: -Cookie\n", `request-header "-Cookie" is a field that has its own setting: use cookies-keep`},
 		"field of the peer":      {"rules:\n  - response-header: content-length 5\n", `is a field that the peer itself writes and reads`},
 		"forwarded":              {"rules:\n  - request-header: X-Forwarded-Proto https\n", `is a field that the peer itself writes and reads`},
+		"ttl by client":          {"origin: http://o\nrules:\n  - client: 10.0.0.0/8\n    ttl: 1h\n", `ttl cannot depend on the client's address`},
+		"no network":             {"origin: http://o\nrules:\n  - client: office\n    deny: true\n", `client "office"`},
 		"personal rewrite":       {"origin: http://o\nrules:\n  - cookie: beta\n    rewrite: /b\n", `rewrite cannot depend on a cookie or header`},
 		"no origin":              {"rules:\n  - rewrite: /b\n", `rewrite is for a reverse proxy`},
 		"dots":                   {"origin: http://o\nrules:\n  - path: /a*\n    rewrite: /b/../*\n", `is not a path with at most one *, in normal form`},

@@ -50,6 +50,9 @@ func TestPurgeMethod(t *testing.T) {
 			asked  int64 // of the origin, by all peers afterwards
 		}{
 			{0, "/a/b", nil, 200, "1 response here", 1},
+			{0, "/*/b", []string{"X-Purge-Method: pattern"}, 200, "1 response here", 1},
+			{0, "/*/c", []string{"X-Purge-Method: pattern"}, 200, "0 responses here", 0},
+			{0, "/a/b", []string{"X-Purge-Method: regex"}, 400, "exact or pattern", 0},
 			{0, "/other", []string{"Surrogate-Key: x a y"}, 200, "1 response here", 1},
 			{0, "/", []string{"xkey: /a/b", "Fastly-Soft-Purge: 1"}, 200, "1 response here", 1},
 			{0, "/", []string{"Cache-Tag: none,never"}, 200, "0 responses here", 0},

@@ -37,7 +37,7 @@ func (h *Handler) connect(w http.ResponseWriter, r *http.Request, v *view) httpc
 		return refuse(http.StatusForbidden, "not-allowed", "tunnels to that port are not allowed here")
 	}
 	target := &url.URL{Scheme: "https", Host: canonical.Authority("https", r.Host)}
-	_, e := v.Rules.Request(&http.Request{Method: r.Method, URL: target, Header: r.Header}, false, nil)
+	_, e := v.Rules.Request(&http.Request{Method: r.Method, URL: target, Header: r.Header}, v.ruledClient(r), false, nil)
 	if e.Deny != nil {
 		return refuse(http.StatusForbidden, "denied", "a rule denies this tunnel")
 	}

@@ -43,6 +43,14 @@ func (v *view) client(r *http.Request) string {
 	return host
 }
 
+// ruledClient returns the address of r's client if a rule depends on it, and otherwise none.
+func (v *view) ruledClient(r *http.Request) (ip netip.Addr) {
+	if v.Rules.ByClient() {
+		ip, _ = netip.ParseAddr(v.client(r))
+	}
+	return ip.Unmap().WithZone("")
+}
+
 // forwarded is the scheme and host that a client used, as far as known.
 type forwarded struct {
 	scheme    string

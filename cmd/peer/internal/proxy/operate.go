@@ -3,6 +3,7 @@ package proxy
 import (
 	"fmt"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -33,7 +34,7 @@ func (h *Handler) Target(rawURL string, kind invalidation.Kind) (invalidation.Ta
 
 func (v *view) targetOf(u *url.URL, kind invalidation.Kind) invalidation.Target {
 	if kind == invalidation.Identity {
-		r, _ := v.Rules.Request(&http.Request{Method: http.MethodGet, URL: u}, true, nil)
+		r, _ := v.Rules.Request(&http.Request{Method: http.MethodGet, URL: u}, netip.Addr{}, true, nil)
 		u = r.URL
 	}
 	t := httpcache.TargetOf(rfc9111.CanonicalURL(u))
@@ -138,7 +139,7 @@ func (h *Handler) Explain(method, rawURL string, header http.Header) (httpcache.
 	}
 	header, _ = v.fields.Clean(header, method, false, false)
 	var decisions []rules.Decision
-	r, effect := v.Rules.Request(&http.Request{Method: method, URL: u, Host: u.Host, Header: header}, false,
+	r, effect := v.Rules.Request(&http.Request{Method: method, URL: u, Host: u.Host, Header: header}, netip.Addr{}, false,
 		func(d rules.Decision) { decisions = append(decisions, d) })
 	if len(v.Rules) > 0 && canonical.Ambiguous(u) {
 		decisions = append(decisions, rules.Decision{What: "matches only as far as it restricts, since some servers take this path for another", Rule: "with a path"})

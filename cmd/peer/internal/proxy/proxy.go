@@ -189,7 +189,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, v *view, e *Even
 		return h.purge(w, asked, v)
 	}
 	lookup := sibling.IsLookup(r)
-	r, effect := v.Rules.Request(asked, lookup, nil)
+	r, effect := v.Rules.Request(asked, v.ruledClient(r), lookup, nil)
 	if (effect.Deliver || effect.Rate != nil) && conn.AtOnce(w) {
 		return httpcache.Result{}
 	}

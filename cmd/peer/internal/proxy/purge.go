@@ -20,6 +20,10 @@ const methodPurge = "PURGE"
 // at Fastly.
 const softPurge = "Fastly-Soft-Purge"
 
+// purgeMethod, with the value "pattern", makes a PURGE one of all that its URL matches, where * stands for any
+// characters. The name is that of the plugins for Varnish.
+const purgeMethod = "X-Purge-Method"
+
 // mayPurge returns why r, as the client sent it, is refused; status 0 = it is carried out. The
 // client behind another proxy is known only if that proxy is trusted: otherwise all clients of a
 // proxy on this machine could purge.
@@ -49,7 +53,11 @@ func (h *Handler) purge(w http.ResponseWriter, r *http.Request, v *view) httpcac
 	case len(targets) > MaxPurgeTags:
 		return h.cache.Refuse(w, r, httpcache.ClientError, http.StatusBadRequest, "tags", fmt.Sprintf("more than %d tags at once", MaxPurgeTags))
 	case len(targets) == 0:
-		t := v.targetOf(r.URL, invalidation.Identity)
+		kind, known := map[string]invalidation.Kind{"": invalidation.Identity, "exact": invalidation.Identity, "pattern": invalidation.Pattern}[strings.ToLower(r.Header.Get(purgeMethod))]
+		if !known || kind == invalidation.Pattern && strings.Contains(r.URL.Host, "*") {
+			return h.cache.Refuse(w, r, httpcache.ClientError, http.StatusBadRequest, "method", purgeMethod+" is exact or pattern, where * stands for any characters of a path and query")
+		}
+		t := v.targetOf(r.URL, kind)
 		t.Soft = soft
 		targets = []invalidation.Target{t}
 	}

@@ -15,6 +15,7 @@ import (
 	"cmp"
 	"iter"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strconv"
@@ -50,6 +51,8 @@ type Rule struct {
 	Paths   []string `name:"path" type:"path"`
 	Cookies []string `name:"cookie" type:"pattern"`
 	Headers []string `name:"header" type:"pattern"`
+	// Clients are networks of the client, for Deny, Rate and MaxBody only: all clients share what is stored.
+	Clients []netip.Prefix `name:"client" type:"network"`
 
 	// Conditions about the response: its status, and patterns of its media type without
 	// parameters; nil = no condition. Without Statuses, TTL applies to statuses below 500 that are
@@ -180,11 +183,17 @@ type Effect struct {
 	Deliver  bool  // call [Set.Deliver] with the answer
 }
 
-// Request returns r as changed by the rules, which is r itself or a copy, and their further effects. A
+// ByClient reports whether a rule has a condition about the client's address.
+func (s Set) ByClient() bool {
+	return slices.ContainsFunc(s, func(r Rule) bool { return r.Clients != nil })
+}
+
+// Request returns r as changed by the rules, which is r itself or a copy, and their further effects. client is
+// the client's address; the zero address is in no network. A
 // sibling's lookup request was changed at that sibling and is never passed on, so that only its key is
 // normalised; it may be denied, too, since any client can send one. decided, if not nil, is called with
 // each decision.
-func (s Set) Request(r *http.Request, lookup bool, decided func(Decision)) (out *http.Request, e Effect) {
+func (s Set) Request(r *http.Request, client netip.Addr, lookup bool, decided func(Decision)) (out *http.Request, e Effect) {
 	if len(s) == 0 {
 		return r, e
 	}
@@ -199,6 +208,8 @@ func (s Set) Request(r *http.Request, lookup bool, decided func(Decision)) (out 
 		bypasses, denies := isTrue(rule.Bypass), isTrue(rule.Deny)
 		limits, sizes := rule.Rate != nil && rule.Rate.Requests > 0, rule.MaxBody != nil && *rule.MaxBody > 0
 		switch {
+		case rule.Clients != nil && !slices.ContainsFunc(rule.Clients, func(p netip.Prefix) bool { return p.Contains(client) }):
+			continue
 		case rule.ofResponses() || !rule.matchesRequest(r, ambiguous, bypasses || denies || limits || sizes):
 			continue
 		case ambiguous && rule.Paths != nil: // its other settings are for the path that is written there

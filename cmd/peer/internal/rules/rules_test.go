@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -56,7 +57,7 @@ func TestRequest(t *testing.T) {
 		r := request(t, c.url, c.fields...)
 		before := fmt.Sprint(r.URL, r.Header)
 		var said []string
-		out, e := set.Request(r, false, func(d Decision) {
+		out, e := set.Request(r, netip.Addr{}, false, func(d Decision) {
 			what, _, _ := strings.Cut(d.What, " ")
 			said = append(said, what+"/"+d.Rule)
 		})
@@ -76,7 +77,7 @@ func TestRequest(t *testing.T) {
 		if after := fmt.Sprint(r.URL, r.Header); after != before {
 			t.Errorf("the request was changed: %s, %s", before, after)
 		}
-		if again, _ := set.Request(out, true, nil); again.URL.RawQuery != out.URL.RawQuery {
+		if again, _ := set.Request(out, netip.Addr{}, true, nil); again.URL.RawQuery != out.URL.RawQuery {
 			t.Errorf("%s: a sibling has another key", c.url)
 		}
 	}
@@ -89,12 +90,12 @@ func TestEncodings(t *testing.T) {
 		"gzip": "gzip", "deflate, gzip": "gzip", "gzip, deflate, br": "gzip", "X-GZip": "gzip", "*": "zstd", "br;q=1, *;q=0.1": "zstd",
 		"gzip, deflate, br, zstd": "zstd", "zstd;q=0, gzip;q=0.5": "gzip", "zstd; q=0.000, *": "gzip", "gzip;q=0": "identity", "br": "identity", "": "identity", "*;q=0": "identity",
 	} {
-		out, _ := set.Request(request(t, "http://a.test/x", "Accept-Encoding: "+accept), false, nil)
+		out, _ := set.Request(request(t, "http://a.test/x", "Accept-Encoding: "+accept), netip.Addr{}, false, nil)
 		if got := out.Header.Get("Accept-Encoding"); got != want {
 			t.Errorf("%q becomes %q, want %q", accept, got, want)
 		}
 	}
-	out, _ := set.Request(request(t, "http://a.test/x"), true, nil)
+	out, _ := set.Request(request(t, "http://a.test/x"), netip.Addr{}, true, nil)
 	if got := out.Header.Get("Accept-Encoding"); got != "identity" {
 		t.Errorf("none becomes %q", got)
 	}
@@ -123,11 +124,11 @@ func TestCompress(t *testing.T) {
 		if name, value, ok := strings.Cut(c.field, ": "); ok {
 			r.Header.Set(name, value)
 		}
-		out, _ := set.Request(r, false, nil)
+		out, _ := set.Request(r, netip.Addr{}, false, nil)
 		if got, coding := out.Header.Get("Accept-Encoding"), set.Coding(out); got != c.want || coding != c.coding {
 			t.Errorf("%+v: requested %q, compressed by %q", c, got, coding)
 		}
-		if again, _ := set.Request(out, true, nil); again.Header.Get("Accept-Encoding") != c.want {
+		if again, _ := set.Request(out, netip.Addr{}, true, nil); again.Header.Get("Accept-Encoding") != c.want {
 			t.Errorf("%+v: a sibling has another key", c)
 		}
 		out.Method = "POST"
@@ -135,7 +136,7 @@ func TestCompress(t *testing.T) {
 			t.Errorf("%+v: the answer to a POST is put into %q", c, coding)
 		}
 	}
-	set.Request(&http.Request{Method: "GET", URL: request(t, "http://a.test/x").URL}, true, nil) // of a purge, which has no header
+	set.Request(&http.Request{Method: "GET", URL: request(t, "http://a.test/x").URL}, netip.Addr{}, true, nil) // of a purge, which has no header
 }
 
 // The decision of the rules determines for how long caches that read it consider a response fresh.
@@ -283,15 +284,15 @@ func TestFields(t *testing.T) {
 		{Name: "2", RequestHeader: []Field{{"X-A", "2", 0}, {"X-B", "2", '+'}}},
 		{Name: "3", Statuses: []Range{{404, 404}}, ResponseHeader: []Field{{"Server", "x", 0}, {"Link", "c", '+'}}},
 	}
-	out, e := set.Request(request(t, "http://a.test/a", "X-B: 0"), false, nil)
+	out, e := set.Request(request(t, "http://a.test/a", "X-B: 0"), netip.Addr{}, false, nil)
 	if got := fmt.Sprint(out.Header); got != "map[X-A:[1]]" || !e.Deliver {
 		t.Errorf("/a: %s, %+v", got, e)
 	}
 	r := request(t, "http://a.test/b", "X-B: 0")
-	if out, e = set.Request(r, false, nil); fmt.Sprint(out.Header, r.Header) != "map[X-A:[2] X-B:[0 2]] map[X-B:[0]]" || !e.Deliver {
+	if out, e = set.Request(r, netip.Addr{}, false, nil); fmt.Sprint(out.Header, r.Header) != "map[X-A:[2] X-B:[0 2]] map[X-B:[0]]" || !e.Deliver {
 		t.Errorf("/b: %v, %v, %+v", out.Header, r.Header, e)
 	}
-	if out, _ = set.Request(r, true, nil); out != r {
+	if out, _ = set.Request(r, netip.Addr{}, true, nil); out != r {
 		t.Error("a sibling's request was changed")
 	}
 	for path, want := range map[string]string{"/a": "map[Link:[a c]]", "/b": "map[Link:[a c] Server:[x]]"} {
@@ -332,7 +333,7 @@ func TestSiteAndScheme(t *testing.T) {
 	for url, want := range map[string]bool{
 		"http://a.test/": true, "http://a.test:8080/": true, "http://a.test./": true, "https://a.test/": false, "http://b.test/": false, "http://[::1]:80/": true, "http://[::1]/": true,
 	} {
-		if _, e := set.Request(request(t, url), false, nil); (e.Deny != nil) != want {
+		if _, e := set.Request(request(t, url), netip.Addr{}, false, nil); (e.Deny != nil) != want {
 			t.Errorf("%s: denied: %v", url, !want)
 		}
 	}
@@ -400,8 +401,33 @@ func unmatched(t testing.TB) func() {
 	r := httptest.NewRequest("GET", "http://a.test/page/x.html?q=1", nil)
 	ok := &http.Response{StatusCode: 200, Header: http.Header{}}
 	return func() {
-		if out, e := set.Request(r, false, nil); out != r || e != (Effect{}) || set.Rewritten(r) != nil || set.FailsOver(r, ok) {
+		if out, e := set.Request(r, netip.Addr{}, false, nil); out != r || e != (Effect{}) || set.Rewritten(r) != nil || set.FailsOver(r, ok) {
 			t.Fatalf("%+v", e)
 		}
+	}
+}
+
+// A rule for clients of some networks restricts these alone, and an earlier one makes an exception for some of them.
+func TestClients(t *testing.T) {
+	networks := func(list ...string) (all []netip.Prefix) {
+		for _, n := range list {
+			all = append(all, netip.MustParsePrefix(n))
+		}
+		return all
+	}
+	set := Set{
+		{Name: "1", Clients: networks("10.0.0.1/32"), Deny: is(false)},
+		{Name: "2", Clients: networks("10.0.0.0/8", "2001:db8::/32"), Deny: is(true)},
+	}
+	for client, want := range map[string]bool{"10.0.0.1": false, "10.0.0.2": true, "2001:db8::1": true, "192.0.2.1": false, "": false} {
+		ip, _ := netip.ParseAddr(client)
+		for _, lookup := range []bool{false, true} {
+			if _, e := set.Request(request(t, "http://a.test/x"), ip, lookup, nil); (e.Deny != nil) != want {
+				t.Errorf("%q, lookup %v: denied: %v", client, lookup, !want)
+			}
+		}
+	}
+	if !set.ByClient() || (Set{{Name: "1", Deny: is(true)}}).ByClient() {
+		t.Error("ByClient is wrong")
 	}
 }
