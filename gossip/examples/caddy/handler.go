@@ -57,7 +57,6 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 }
 
 var caches = caddy.NewUsagePool() // by name
-
 type cache struct {
 	*httpcache.Member
 	node *gossip.Node
