@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/summarycache/summarycache/gossip/httpcache/bodies"
 	"github.com/summarycache/summarycache/gossip/httpcache/diskstore/disktest"
 )
 
@@ -157,5 +158,46 @@ func TestDiskAndSiblingFailWithinAnswer(t *testing.T) {
 				})
 			}
 		}
+	}
+}
+
+// The disk fails within an answer that is kept in slices, and the store takes no new one: the client that has a part
+// gets the rest past the store.
+func TestDiskFailsWithinSlice(t *testing.T) {
+	const size = 1_700_000
+	for good := range int64(8) {
+		synctest.Test(t, func(t *testing.T) {
+			body := string(content(1, size))
+			w := newCluster(t, validated(body))
+			defer w.close()
+			var left atomic.Int64
+			left.Store(1000)
+			disk := disktest.New()
+			disk.Inject(func(op disktest.Op, _ string, b []byte) (int, error) {
+				if op == disktest.Read && len(b) >= 10_000 && left.Add(-1) < 0 {
+					return 0, syscall.EIO
+				}
+				return 0, nil
+			})
+			taking := &sliceWorld{}
+			taking.room.Store(1000)
+			w.tune = func(c *peerConfig) {
+				c.Store.FS = disk
+				c.Large = func(*http.Request) int64 { return SliceSize + 1 }
+				c.Open = func(h bodies.Hooks) (Store, error) {
+					s, err := c.Store.Open(h)
+					return fillable{s, taking}, err
+				}
+			}
+			w.start("a", "/store")
+			w.get("a", "/x")
+			synctest.Wait()
+			left.Store(good)
+			taking.room.Store(0)
+			r, err := w.try("a", "GET", "/x", "")
+			if err != nil || r.err != nil || r.body != body {
+				t.Errorf("%d good reads: %v, %d bytes, %v; %s", good, err, len(r.body), r.err, r.status())
+			}
+		})
 	}
 }

@@ -98,8 +98,8 @@ func (c *Cache) finishOnce(w io.Writer, r *request, cut *cutAnswer, by way, res 
 		repr, body = got.entry.representation(got.length), f
 	case got.answer != nil && !joined:
 		repr, body = got.answer.representation(), got.answer.body
-	default:
-		return joined // the result of another request's fetch is of no use here
+	default: // neither the result of another request's fetch nor advice about slices is of use here
+		return joined || errors.Is(got.err, errSliced) || errors.Is(got.err, errUnsliced)
 	}
 	bySibling := anew.result.peer != ""
 	if repr.Status != cut.repr.Status || !repr.same(cut.repr) {
