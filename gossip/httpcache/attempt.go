@@ -116,7 +116,7 @@ func (t *attempt) conclude(like likeness) {
 
 // find looks into the store, then asks the remaining siblings, the origin and, if the origin does
 // not have the rest, all siblings for a stale copy. The loop ends: each round uses up a sibling, or ends with
-// the origin's answer.
+// the origin's answer, the second where that refuses the first request.
 func (t *attempt) find() (found bool) {
 	b := t.b
 	patient := allow(otherPatience*t.patience, 0)
@@ -135,7 +135,7 @@ func (t *attempt) find() (found bool) {
 	}
 	conditions := t.conditions()
 	src := &b.f.sources
-	defer func(was int) { src.begun = was }(src.begun)
+	defer func(was int) { src.begun, src.plain = was, nil }(src.begun)
 	src.begun = b.repr.Status
 	if b.size > 0 {
 		src.begun = http.StatusOK
@@ -153,6 +153,8 @@ func (t *attempt) find() (found bool) {
 			if t.take(a, a.allowance()) == same {
 				return true
 			}
+		case a.refuses() && b.given() != nil && src.plainly(b.repr.Response):
+			a.close()
 		default:
 			like := t.take(a, patient)
 			if planted.Fault == "stale-crawls" {

@@ -71,7 +71,7 @@ func (c *Cache) compare(ctx context.Context, r *request, f *found) {
 	}
 	src := &sources{c: c, f: &fetch{r: *asNobody(r)}} // without siblings
 	var a *answer
-	for { // twice at most
+	for { // three times at most
 		if inPart {
 			conditions["Range"] = []string{fmt.Sprintf("bytes=%d-%d", of.first+offset, of.first+min(offset+comparedPart, mine.length)-1)}
 			conditions["If-Range"] = []string{tag}
@@ -79,11 +79,16 @@ func (c *Cache) compare(ctx context.Context, r *request, f *found) {
 		if a, err = src.next(ctx, conditions); err != nil {
 			return
 		}
-		if a.status != http.StatusRequestedRangeNotSatisfiable || offset == 0 {
-			break
+		switch {
+		case a.refuses() && src.plainly(mine.Response):
+			a.close()
+			continue
+		case a.status == http.StatusRequestedRangeNotSatisfiable && offset > 0:
+			a.close()
+			offset = 0 // the origin's body is shorter: find out its length
+			continue
 		}
-		a.close()
-		offset = 0 // the origin's body is shorter: find out its length
+		break
 	}
 	defer a.close()
 	c.judge(ctx, r, f.entry.given.by, compared(mine, of, v.Sums(), a, inPart, offset))

@@ -3,6 +3,7 @@ package httpcache
 import (
 	"context"
 	"io"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -91,6 +92,7 @@ type sources struct {
 	header   http.Header           // of requests to siblings; nil = none
 	request  sibling.LookupRequest // of siblings
 	accepted *answer               // the sibling's answer that was accepted last
+	plain    http.Header           // of requests to the origin, see plainly; nil = the client's
 	begun    int                   // status of the response whose rest is requested; 0 = a whole response is
 	exchange exchange              // memory for the first exchange with the origin
 	taken    atomic.Bool           // it is used
@@ -255,10 +257,36 @@ func withoutLast(lines []string) []string {
 	return members[:max(0, len(members)-1)]
 }
 
+// refuses reports whether an answer may say something of the client's request instead of the object.
+func (a *answer) refuses() bool {
+	switch a.status {
+	case http.StatusNotFound, http.StatusGone, http.StatusRequestedRangeNotSatisfiable:
+		return false
+	}
+	return a.status >= 400 && a.status < 500 && !a.passing()
+}
+
+// plainly reduces further requests to the origin to those fields of the client's that select the response of a sibling:
+// what others get of this must not depend on one client's other fields, which the origin may refuse. It reports
+// whether that is a change.
+func (s *sources) plainly(resp *rfc9111.Response) bool {
+	if s.plain != nil {
+		return false
+	}
+	r := &s.f.r
+	s.plain = sibling.LookupHeader(r.Request, &r.cc, s.c.cfg.Name, rfc9111.VaryFields(resp.Header)...)
+	delete(s.plain, "Cache-Control")
+	delete(s.plain, "Via")
+	return true
+}
+
 // fromOrigin sends a GET for the whole response to the origin, under ctx, which cancel ends.
 func (s *sources) fromOrigin(ctx context.Context, cancel context.CancelCauseFunc, conditions http.Header) (*http.Response, error) {
 	c, r := s.c, &s.f.r
 	h := withoutConditions(r.Header)
+	if s.plain != nil {
+		h = maps.Clone(s.plain)
+	}
 	for name, lines := range conditions {
 		h[name] = lines
 	}
