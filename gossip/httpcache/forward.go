@@ -191,7 +191,7 @@ func copyFlushing(w http.ResponseWriter, body io.Reader, buf []byte, n int, err 
 			if werr != nil {
 				return done, werr
 			}
-			if flusher != nil && (length < 0 || done < length && n < heldBack) {
+			if flusher != nil && (length < 0 || done < length && n <= heldBack) {
 				flusher.Flush()
 			}
 		}

@@ -258,3 +258,35 @@ func TestStallOfReplaced(t *testing.T) {
 		})
 	}
 }
+
+// What an origin has sent before it pauses reaches the client at once, also if the pieces are as long as a
+// ResponseWriter's buffer.
+func TestNothingIsHeldBack(t *testing.T) {
+	for _, n := range []int{1, heldBack - 1, heldBack} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newCluster(t, func(w http.ResponseWriter, r *http.Request, _ int) {
+				w.Header().Set("Cache-Control", "private")
+				w.Header().Set("Content-Length", "10000")
+				w.(http.Flusher).Flush()
+				time.Sleep(10 * time.Millisecond) // so that the peer reads these bytes in one piece
+				w.Write(make([]byte, n))
+				w.(http.Flusher).Flush()
+				time.Sleep(30 * time.Second)
+				w.Write(make([]byte, 10_000-n))
+			}, "a")
+			defer w.close()
+			start := time.Now()
+			conn, resp, err := w.open("a")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			if _, err := io.ReadFull(resp.Body, make([]byte, n)); err != nil || time.Since(start) > time.Second {
+				t.Errorf("the first %d bytes after %v, %v", n, time.Since(start), err)
+			}
+			if rest, err := io.ReadAll(resp.Body); len(rest) != 10_000-n || err != nil {
+				t.Errorf("%d bytes more, %v", len(rest), err)
+			}
+		})
+	}
+}
