@@ -179,6 +179,11 @@ func (n *Node) purgeOthers(ctx context.Context, targets []invalidation.Target) [
 			out[i].Error = fmt.Sprintf("not done within %v: the purge is still being sent to it", purgeWait)
 		}
 	}
+	if errors.Is(err, gossip.ErrMembers) {
+		for _, name := range late.Members {
+			out = append(out, admin.Purged{Peer: name, Error: "not reached: it is no member here, since there are more than --max-members allows"})
+		}
+	}
 	return out
 }
 

@@ -7,8 +7,33 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
+	"github.com/summarycache/summarycache/cmd/peer/internal/config"
 	"github.com/summarycache/summarycache/digest"
 )
+
+// TestPurgeTooManyMembers: a purge names the peers that are no members because there are too many, and fails there.
+func TestPurgeTooManyMembers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v := newVirtual(t, 0, nil)
+		defer v.stop()
+		v.tune = func(c *config.Config) { c.MaxMembers = 3 }
+		dir := t.TempDir()
+		for i := range 4 {
+			v.start(i, dir+"/"+string(rune('a'+i)))
+			pause(5 * time.Second)
+		}
+		pause(5 * time.Minute)
+		r, err := v.nodes[0].Purge(t.Context(), admin.PurgeRequest{URL: "/", Everywhere: true, Prefix: true})
+		if err != nil || len(r.Peers) != 4 || r.Failed() != 1 {
+			t.Fatalf("Purge = %+v, %v", r, err)
+		}
+		for _, p := range r.Peers {
+			if refused := strings.Contains(p.Error, "--max-members"); refused != (p.Peer == "p3") {
+				t.Errorf("%s: %q", p.Peer, p.Error)
+			}
+		}
+	})
+}
 
 // A purge everywhere removes an object from all live peers, and its report names the peers that
 // were not reached.
