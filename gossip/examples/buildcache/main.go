@@ -9,6 +9,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -136,8 +137,7 @@ type Machine struct {
 	Addr, Siblings string // where builds and siblings ask
 	Node           *gossip.Node
 	cache          *httpcache.Member
-	dir            string
-	servers        []*http.Server
+	closers        []io.Closer // listeners, and the servers at them
 }
 
 const (
@@ -164,23 +164,22 @@ func Start(ctx context.Context, o Options) (m *Machine, err error) {
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, err
 	}
-	m = &Machine{dir: o.Dir}
+	m = &Machine{}
 	defer func() {
 		if err != nil {
 			m.Close()
-			m = nil
 		}
 	}()
 	builds, err := net.Listen("tcp", o.Listen)
 	if err != nil {
 		return m, fmt.Errorf("--listen: %w", err)
 	}
-	defer closeUnless(&m.Addr, builds)
+	m.closers = append(m.closers, builds)
 	siblings, err := net.Listen("tcp", net.JoinHostPort(o.Address, strconv.Itoa(o.ServicePort)))
 	if err != nil {
 		return m, fmt.Errorf("--service-port: %w", err)
 	}
-	defer closeUnless(&m.Addr, siblings)
+	m.closers = append(m.closers, siblings)
 	cfg := gossip.Config{Name: o.Name, Bind: net.JoinHostPort(o.Address, strconv.Itoa(o.GossipPort)), Secret: secret, Service: siblings.Addr().String(),
 		Objects: int(o.Size<<20) / perOutput, StateFile: filepath.Join(o.Dir, "state")}
 	if o.Join != "" {
@@ -199,23 +198,16 @@ func Start(ctx context.Context, o Options) (m *Machine, err error) {
 	m.Addr, m.Siblings = builds.Addr().String(), cfg.Service
 	for l, h := range map[net.Listener]http.Handler{builds: &Server{Cache: m.cache, Keys: keys, Most: o.Size << 20 / 4, Dir: o.Dir}, siblings: m.cache} {
 		s := &http.Server{Handler: h, ReadHeaderTimeout: patience, IdleTimeout: patience}
-		m.servers = append(m.servers, s)
+		m.closers = append(m.closers, s)
 		go s.Serve(l)
 	}
 	return m, nil
 }
 
-// closeUnless closes a listener that has not come into use.
-func closeUnless(used *string, l net.Listener) {
-	if *used == "" {
-		l.Close()
-	}
-}
-
 // Close ends the cache.
 func (m *Machine) Close() (err error) {
-	for _, s := range m.servers {
-		s.Close()
+	for _, c := range m.closers {
+		c.Close()
 	}
 	if m.Node != nil {
 		err = m.Node.Close()

@@ -40,7 +40,8 @@ func TestPutAndGet(t *testing.T) {
 
 // What a build may get wrong is refused, and says why.
 func TestMisuse(t *testing.T) {
-	m := start(t, "a", func(o *Options) { o.Size = 8 })
+	dir := t.TempDir()
+	m := start(t, "a", func(o *Options) { o.Size, o.Dir = 8, dir })
 	for _, c := range []struct {
 		method, path, body string
 		status             int
@@ -59,7 +60,7 @@ func TestMisuse(t *testing.T) {
 			t.Errorf("%s %.80s: %d %q, want %d and %q", c.method, c.path, status, got, c.status, c.says)
 		}
 	}
-	left, err := os.ReadDir(m.dir)
+	left, err := os.ReadDir(dir)
 	for _, f := range left {
 		if err != nil || strings.HasPrefix(f.Name(), "put-") {
 			t.Errorf("%s is left behind", f.Name())

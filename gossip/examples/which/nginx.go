@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 
@@ -40,19 +41,13 @@ func (n *Nginx) follow(ctx context.Context, dir string) (err error) {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case e, ok := <-n.watcher.Events:
-			if !ok {
-				return errors.New("the watch has ended")
-			}
+		case e := <-n.watcher.Events:
 			n.note(e)
-		case err, ok := <-n.watcher.Errors:
-			if !ok {
-				return errors.New("the watch has ended")
+		case err := <-n.watcher.Errors:
+			if errors.Is(err, fsnotify.ErrEventOverflow) {
+				err = n.look(dir)
 			}
-			if !errors.Is(err, fsnotify.ErrEventOverflow) {
-				return err
-			}
-			if err := n.look(dir); err != nil {
+			if err != nil {
 				return err
 			}
 		}
@@ -82,13 +77,7 @@ func (n *Nginx) look(dir string) error {
 	if err := n.walk(dir, func(name string) { held[name] = true }); err != nil {
 		return err
 	}
-	n.Holdings.Replace(func(yield func(string) bool) {
-		for name := range held {
-			if !yield(name) {
-				return
-			}
-		}
-	})
+	n.Holdings.Replace(maps.Keys(held))
 	return nil
 }
 
