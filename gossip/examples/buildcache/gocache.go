@@ -47,9 +47,8 @@ type (
 )
 
 const (
-	atOnce  = 32                 // messages
-	unused  = 5 * 24 * time.Hour // the age at which a file goes that no build has used since, as in Go's own cache
-	touched = time.Hour          // a use within it is not noted again
+	atOnce = 32                 // messages
+	unused = 5 * 24 * time.Hour // the age at which a file goes that no build has used since, as in Go's own cache
 )
 
 var client = &http.Client{Timeout: 5 * time.Minute}
@@ -99,8 +98,11 @@ func (g *Go) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 			case "put":
 				a := g.put(m, body)
 				send(a)
-				if a.Err == "" {
-					g.upload(ctx, m, body)
+				if a.Err != "" {
+					return
+				}
+				if resp, err := g.ask(ctx, http.MethodPut, g.url(m), bytes.NewReader(body)); err == nil { // if not, others build it again
+					resp.Body.Close()
 				}
 			default:
 				send(answer{ID: m.ID, Err: "unknown command " + m.Command})
@@ -140,9 +142,7 @@ func (g *Go) get(ctx context.Context, m message) answer {
 	}
 	path := filepath.Join(g.Dir, of.String())
 	if info, err := os.Stat(path); err == nil && info.Size() == head.ContentLength {
-		if time.Since(info.ModTime()) > touched {
-			os.Chtimes(path, time.Time{}, time.Now())
-		}
+		os.Chtimes(path, time.Time{}, time.Now())
 	} else {
 		resp, err := g.ask(ctx, http.MethodGet, g.Server+"/cas/"+of.String(), nil)
 		if err != nil {
@@ -175,13 +175,6 @@ func (g *Go) put(m message, body []byte) answer {
 	return answer{ID: m.ID, DiskPath: filepath.Join(g.Dir, of.String())}
 }
 
-// upload tells the Server what was built. If it can't be told, others build it again.
-func (g *Go) upload(ctx context.Context, m message, body []byte) {
-	if resp, err := g.ask(ctx, http.MethodPut, g.url(m), bytes.NewReader(body)); err == nil {
-		resp.Body.Close()
-	}
-}
-
 // keep makes the file of an output, whole or not at all.
 func (g *Go) keep(r io.Reader, of sum) (err error) {
 	f, err := os.CreateTemp(g.Dir, "new-*")
@@ -199,15 +192,8 @@ func (g *Go) keep(r io.Reader, of sum) (err error) {
 	return os.Rename(f.Name(), filepath.Join(g.Dir, of.String()))
 }
 
-// prune removes files that no build has used for days. It looks once a day.
+// prune removes files that no build has used for days.
 func (g *Go) prune() {
-	mark := filepath.Join(g.Dir, "pruned")
-	if info, err := os.Stat(mark); err == nil && time.Since(info.ModTime()) < 24*time.Hour {
-		return
-	}
-	if os.WriteFile(mark, nil, 0o600) != nil {
-		return
-	}
 	list, _ := os.ReadDir(g.Dir)
 	for _, f := range list {
 		if info, err := f.Info(); err == nil && time.Since(info.ModTime()) > unused {
