@@ -86,6 +86,8 @@ func set(field reflect.Value, t tag, texts []string) (wrong []mistake) {
 			value, err = read(text, t)
 		}
 		switch v := reflect.ValueOf(value); {
+		case err != nil && field.Kind() == reflect.Slice && strings.Contains(text, ","): // flags are split before
+			wrong = append(wrong, mistake{Value: text, Reason: "is not one item: in the file a list is written in brackets, as [a, b]"})
 		case err != nil:
 			wrong = append(wrong, mistake{Value: text, Reason: err.Error()})
 		case field.Kind() == reflect.Slice:
@@ -245,7 +247,7 @@ func readOrigin(s string, t tag) (any, error) {
 // checkPattern checks a name that may contain *.
 func checkPattern(s string) error {
 	if s == "" || strings.ContainsAny(s, " \t,") {
-		return errors.New("is not a name or pattern: several make a list, [a, b]")
+		return errors.New("is not a name or pattern")
 	}
 	return nil
 }

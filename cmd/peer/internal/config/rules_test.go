@@ -42,13 +42,14 @@ func TestRuleMistakes(t *testing.T) {
 		"forwarded":              {"rules:\n  - request-header: X-Forwarded-Proto https\n", `is a field that the peer itself writes and reads`},
 		"ttl by client":          {"origin: http://o\nrules:\n  - client: 10.0.0.0/8\n    ttl: 1h\n", `ttl cannot depend on the client's address`},
 		"no network":             {"origin: http://o\nrules:\n  - client: office\n    deny: true\n", `client "office"`},
+		"list without brackets":  {"join: 10.0.0.1:7946,10.0.0.2:7946\n", `in the file a list is written in brackets`},
 		"personal rewrite":       {"origin: http://o\nrules:\n  - cookie: beta\n    rewrite: /b\n", `rewrite cannot depend on a cookie or header`},
 		"no origin":              {"rules:\n  - rewrite: /b\n", `rewrite is for a reverse proxy`},
 		"dots":                   {"origin: http://o\nrules:\n  - path: /a*\n    rewrite: /b/../*\n", `is not a path with at most one *, in normal form`},
 		"any failure":            {"rules:\n  - failover: true\n", `failover needs the status`},
 		"no rate":                {"rules:\n  - rate: 10/s\n", `rate "10/s" is not a rate up to 1000000r/s`},
 		"no size":                {"rules:\n  - max-body: 10M\n", `max-body "10M"`},
-		"a list in one text":     {"rules:\n  - query-drop: a, b\n", `query-drop "a, b" is not a name or pattern: several make a list`},
+		"a list in one text":     {"rules:\n  - query-drop: a, b\n", `query-drop "a, b" is not one item: in the file a list is written in brackets`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, _, err := load(t, "--config", write(t, "peer.yaml", c.text))

@@ -2,11 +2,11 @@ package node
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
+	"github.com/summarycache/summarycache/cmd/peer/internal/table"
 	"github.com/summarycache/summarycache/gossip"
 )
 
@@ -28,7 +28,7 @@ func (n *Node) Status() admin.Status {
 	case n.config().Origin != nil:
 		s.Origin = n.config().Origin.String()
 	case n.config().Reverse():
-		s.Origin = fmt.Sprintf("%d sites", len(n.config().Sites))
+		s.Origin = table.Of(len(n.config().Sites), "site")
 	}
 	if n.config().PeerTLS != nil {
 		_, s.CertificateUntil = n.config().PeerTLS.Validity()
