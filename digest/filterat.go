@@ -25,6 +25,9 @@ const HeadBytes = 512
 // [DecodeFilter], except that only a whole filter can be checked against the version's State, and lim.Bytes
 // bounds the length of a piece. An error of r is returned wrapped.
 func OpenFilter(r io.ReaderAt, head []byte, lim Limits) (*FilterAt, error) {
+	if r == nil {
+		panic("digest: OpenFilter without a reader: use one of the filter in pieces")
+	}
 	lim = lim.withDefaults()
 	if head == nil {
 		var err error

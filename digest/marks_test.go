@@ -1,6 +1,7 @@
 package digest
 
 import (
+	"flag"
 	"fmt"
 	"testing"
 )
@@ -34,12 +35,17 @@ func replaceSome(c *CountingFilter, n, from, some uint64) {
 	}
 }
 
+var long = flag.Bool("long", false, "count lines at 3·10⁷ keys as well, in 2 GiB")
+
 // TestFreezeReadsWhatChanged counts the lines that a freeze reads after some keys were replaced: at
 // most one for each position that changed, in tables and arrays, however large the filter is.
 func TestFreezeReadsWhatChanged(t *testing.T) {
 	sizes := []uint64{1000, 100_000, 10_000_000}
-	if testing.Short() || raceEnabled {
+	switch {
+	case testing.Short() || raceEnabled:
 		sizes = sizes[:2]
+	case *long:
+		sizes = append(sizes, 30_000_000)
 	}
 	for _, n := range sizes {
 		freezeReads(t, n, false)

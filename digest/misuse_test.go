@@ -21,6 +21,7 @@ func TestMisuse(t *testing.T) {
 		"a nil CountingFilter":        func() { (*CountingFilter)(nil).Add(1) },
 		"a history of nothing":        func() { NewHistory(1).Advance(nil) },
 		"a history of nothing, again": func() { NewHistory(1).AdvanceDelta(nil, nil) },
+		"OpenFilter of nothing":       func() { OpenFilter(nil, nil, Limits{}) },
 		"a nil FilterAt":              func() { (*FilterAt)(nil).MayContain(1) },
 	} {
 		func() {

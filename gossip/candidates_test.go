@@ -2,13 +2,11 @@ package gossip
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/summarycache/summarycache/digest"
 )
 
 // The digest of a peer that is distrusted is fetched anew, and the peer stays a candidate.
@@ -80,70 +78,6 @@ func TestCandidatesDoNotAllocate(t *testing.T) {
 		dst, k := make([]Candidate, 0, 8), key("x", 1)
 		if got := testing.AllocsPerRun(100, func() { dst = n.CandidatesByKey(dst[:0], k) }); got != 0 || len(dst) != 4 {
 			t.Errorf("%v allocations and %d candidates, want 0 and 4", got, len(dst))
-		}
-	})
-}
-
-// TestCandidatesOfSeveral finds the peers that have all, any, or the longest beginning of some keys.
-func TestCandidatesOfSeveral(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newCluster(t)
-		defer c.close()
-		c.startMany(5)
-		var chain []digest.Key
-		for i := range 40 {
-			chain = append(chain, key("chain", i))
-		}
-		for name, held := range map[string]int{"p2": 40, "p3": 25, "p4": 25, "p5": 1} {
-			for _, k := range chain[:held] {
-				c.nodes[name].cfg.Holdings.Keys().Add(k)
-			}
-		}
-		within(t, settling, c.inStep)
-		n := c.nodes["p1"]
-		names := func(candidates []Candidate) (names []string) {
-			for _, c := range candidates {
-				names = append(names, c.Peer)
-			}
-			slices.Sort(names)
-			return names
-		}
-		check := func(what string, got []string, want ...string) {
-			t.Helper()
-			if !slices.Equal(got, want) {
-				t.Errorf("%s: %v, want %v", what, got, want)
-			}
-		}
-		check("all of 25", names(n.CandidatesOfAll(nil, chain[:25])), "p2", "p3", "p4")
-		check("all of none", names(n.CandidatesOfAll(nil, nil)), "p2", "p3", "p4", "p5")
-		check("any of the last 20", names(n.CandidatesOfAny(nil, chain[20:])), "p2", "p3", "p4")
-		check("any of none", names(n.CandidatesOfAny(nil, nil)))
-
-		byPrefix := func() (found []string) {
-			last := len(chain)
-			for _, p := range n.CandidatesByPrefix(make([]PrefixCandidate, 1), chain)[1:] {
-				if p.Service == "" || p.FalsePositiveRate <= 0 {
-					t.Errorf("candidate %+v", p)
-				}
-				if p.Keys > last {
-					t.Errorf("%s has %d keys, after one that has %d", p.Peer, p.Keys, last)
-				}
-				last = p.Keys
-				found = append(found, fmt.Sprint(p.Peer, " ", p.Keys))
-			}
-			slices.Sort(found) // those with as many keys are in no order
-			return found
-		}
-		check("by prefix", byPrefix(), "p2 40", "p3 25", "p4 25", "p5 1")
-		c.kill("p5")
-		within(t, time.Minute, func() error {
-			if got := byPrefix(); slices.Contains(got, "p5 1") {
-				return fmt.Errorf("by prefix after p5 died: %v", got)
-			}
-			return nil
-		})
-		if got := n.CandidatesByPrefix(nil, nil); got != nil {
-			t.Errorf("by prefix of no keys: %v", got)
 		}
 	})
 }

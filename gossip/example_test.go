@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 
-	"github.com/summarycache/summarycache/digest"
 	"github.com/summarycache/summarycache/gossip"
 	"github.com/summarycache/summarycache/gossip/exchange"
 )
@@ -44,45 +43,4 @@ func ExampleNew() {
 		fmt.Println("ask", c.Peer, "at", c.Service)
 	}
 	// Output: ask a at 127.0.0.1:8080
-}
-
-// A router sends a prompt to the worker that has most of its beginning in its cache.
-func ExampleNode_CandidatesByPrefix() {
-	secret := []byte("at least 16 bytes, better random")
-	quiet := slog.New(slog.DiscardHandler)
-
-	worker, err := gossip.New(gossip.Config{
-		Name: "worker", Bind: "127.0.0.1:0", Secret: secret, Service: "127.0.0.1:8000", Objects: 100_000, Logger: quiet,
-	})
-	if err != nil {
-		panic(err)
-	}
-	defer worker.Close()
-	worker.Holdings().Add("You are")
-	worker.Holdings().Add("You are a helpful")
-
-	applied := make(chan exchange.Event, 10)
-	router, err := gossip.New(gossip.Config{
-		Name: "router", Bind: "127.0.0.1:0", Secret: secret, Join: []string{worker.Addr()}, Logger: quiet,
-		Advanced: gossip.Advanced{Hooks: gossip.Hooks{Event: func(ev exchange.Event) { applied <- ev }}},
-	})
-	if err != nil {
-		panic(err)
-	}
-	defer router.Close()
-	if err := router.Join(context.Background()); err != nil {
-		panic(err)
-	}
-	for len(router.Candidates(nil, "You are a helpful")) == 0 {
-		<-applied // something of what the worker holds
-	}
-
-	var chain []digest.Key // each block's key stands for all tokens up to its end
-	for _, block := range []string{"You are", "You are a helpful", "You are a helpful assistant."} {
-		chain = append(chain, digest.KeyOfString(router.Seed(), block))
-	}
-	for _, c := range router.CandidatesByPrefix(nil, chain) {
-		fmt.Println("send it to", c.Peer, "which has", c.Keys, "of", len(chain), "blocks")
-	}
-	// Output: send it to worker which has 2 of 3 blocks
 }

@@ -27,14 +27,21 @@ type Replica struct {
 // NewReplica returns a replica without a filter. lim bounds each message.
 func NewReplica(lim digest.Limits) *Replica { return &Replica{limits: lim} }
 
+func (r *Replica) made() *Replica {
+	if r == nil {
+		panic("feed: this Replica is nil: make one with NewReplica")
+	}
+	return r
+}
+
 // Filter returns the current filter, or nil before the first snapshot.
-func (r *Replica) Filter() *digest.Filter { return r.held.Load() }
+func (r *Replica) Filter() *digest.Filter { return r.made().held.Load() }
 
 // Needs reports whether the caller should request [Publisher.Since] from the publisher, and
 // since which version: the zero Version if a snapshot is needed. It returns the same until the
 // answer has been handled; the caller decides how often to repeat the request.
 func (r *Replica) Needs() (since digest.Version, any bool) {
-	f := r.held.Load()
+	f := r.made().held.Load()
 	switch {
 	case f == nil || r.doubtful:
 		return digest.Version{}, true
@@ -50,7 +57,7 @@ func (r *Replica) Needs() (since digest.Version, any bool) {
 // too large or of another seed, as for [digest.DecodeFilter] and [digest.DecodeDelta]; Filter
 // is unchanged. b is not kept.
 func (r *Replica) Handle(b []byte) (d *digest.Delta, changed bool, err error) {
-	h, err := digest.Peek(b, r.limits)
+	h, err := digest.Peek(b, r.made().limits)
 	if err != nil {
 		return nil, false, err
 	}

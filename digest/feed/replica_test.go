@@ -183,6 +183,9 @@ func FuzzHandle(f *testing.F) {
 func TestZeroPublisher(t *testing.T) {
 	for name, do := range map[string]func(){
 		"NewPublisher": func() { feed.NewPublisher(nil, 0) },
+		"Filter":       func() { (*feed.Replica)(nil).Filter() },
+		"Needs":        func() { (*feed.Replica)(nil).Needs() },
+		"Handle":       func() { (*feed.Replica)(nil).Handle(nil) },
 		"Next":         func() { new(feed.Publisher).Next() },
 		"Since":        func() { (*feed.Publisher)(nil).Since(digest.Version{}) },
 	} {

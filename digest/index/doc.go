@@ -3,7 +3,7 @@
 //
 // It is neither a cache nor a transport: the caller passes each peer's digest, or a delta of it, to
 // the index. Start with [New]. [Index.Set] and [Index.Apply] store a peer's filter, [Index.Lookup]
-// looks up one key, and [Index.AllOf], [Index.AnyOf] and [Index.Prefixes] look up several at once. An
+// looks up one key, and [Index.Prefixes] finds the peers with the longest beginnings of a chain of keys. An
 // Index keeps a reference to the last filter of each peer, and no slice of the caller's.
 //
 // Sparse filters share a table in which all entries for a key are in one cache line. A key held costs

@@ -124,7 +124,6 @@ func TestAllocations(t *testing.T) {
 		dst, counts := make([]Match, 0, 100), make([]Prefix, 0, 100)
 		for what, ask := range map[string]func(){
 			"Lookup":   func() { w.index.Lookup(dst, w.common[0]) },
-			"AllOf":    func() { w.index.AllOf(dst, w.common) },
 			"Prefixes": func() { w.index.Prefixes(counts, w.common) },
 		} {
 			if got := testing.AllocsPerRun(200, ask); got != 0 {

@@ -112,7 +112,6 @@ func TestZeroIndex(t *testing.T) {
 		"Lookup": func() { new(Index).Lookup(nil, 1) },
 		"Delete": func() { new(Index).Delete("a") },
 		"nil":    func() { (*Index)(nil).Set("a", f) },
-		"AllOf":  func() { new(Index).AllOf(nil, nil) },
 		"filter": func() { New().Set("a", nil) },
 		"Apply":  func() { New().Apply("a", nil, nil) },
 		"Len":    func() { new(Index).Len() },

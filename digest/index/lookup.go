@@ -14,15 +14,26 @@ func (x *Index) Lookup(dst []Match, k digest.Key) []Match {
 		v := x.now()
 		n := v.words()
 		if n > stackWords {
-			return x.several(dst, func(b *batch, v *view) {
-				x.collect(v, k, x.table.lineOf(uint64(k)), b.total, b.part)
-			})
+			return x.lookupMany(dst, k)
 		}
 		var memory [3 * stackWords]uint64
 		found, ranked := memory[:n], memory[stackWords:stackWords+n]
 		x.collect(v, k, x.table.lineOf(uint64(k)), found, memory[2*stackWords:])
 		if x.view.Load() == v {
 			return v.appendMatches(dst, found, ranked)
+		}
+	}
+}
+
+// lookupMany is Lookup among more peers than fit the stack.
+func (x *Index) lookupMany(dst []Match, k digest.Key) []Match {
+	b := x.borrow()
+	defer x.scratch.Put(b)
+	for {
+		v := b.begin(x)
+		b.look(x, v, k, x.table.lineOf(uint64(k)))
+		if x.view.Load() == v {
+			return v.appendMatches(dst, b.found, b.ranked)
 		}
 	}
 }

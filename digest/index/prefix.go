@@ -25,8 +25,7 @@ type Prefix struct {
 // different lengths. So a result is never shorter than with a lookup of each key. The peer's filter
 // has the first, the last and the last but one of the keys counted, and not the next. The result is
 // too long if the filter has two neighbouring keys that the peer lacks, of some ten that were looked
-// up. It may be too long by any number if the peer has lost keys in the middle. For keys that are not a
-// chain, use [Index.AllOf].
+// up. It may be too long by any number if the peer has lost keys in the middle.
 func (x *Index) Prefixes(dst []Prefix, chain []digest.Key) []Prefix {
 	if len(chain) == 0 {
 		return dst
