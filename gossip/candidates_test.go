@@ -6,7 +6,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
 )
 
 // The digest of a peer that is distrusted is fetched anew, and the peer stays a candidate.

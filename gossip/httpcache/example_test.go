@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/summarycache/summarycache/digest"
 	"github.com/summarycache/summarycache/gossip"
 	"github.com/summarycache/summarycache/gossip/exchange"
 	"github.com/summarycache/summarycache/gossip/httpcache"
@@ -50,7 +51,7 @@ func ExampleMember_Wrap() {
 	for _, name := range []string{"a", "b"} {
 		server := httptest.NewUnstartedServer(nil)
 		cfg := gossip.Config{
-			Name: name, Bind: "127.0.0.1:0", Secret: []byte("at least 16 bytes, better random"), Service: server.Listener.Addr().String(), Objects: 10_000,
+			Name: name, Bind: "127.0.0.1:0", Secret: []byte("at least 16 bytes, better random"), Service: server.Listener.Addr().String(), Objects: 10_000, Profile: digest.HTTP,
 			Join:     []string{"127.0.0.1:1"}, // nobody is there yet
 			Advanced: gossip.Advanced{Hooks: gossip.Hooks{Event: func(e exchange.Event) { heard <- e }}}, Logger: slog.New(slog.DiscardHandler),
 		}
@@ -102,7 +103,7 @@ func ExampleMember_Wrap() {
 // Values that are not HTTP responses. The first Get of a value that no cache has loads it.
 func ExampleMember_Get() {
 	node, err := gossip.New(gossip.Config{
-		Name: "a", Bind: "127.0.0.1:0", Service: "127.0.0.1:8080", Objects: 10_000, Logger: slog.New(slog.DiscardHandler),
+		Name: "a", Bind: "127.0.0.1:0", Service: "127.0.0.1:8080", Objects: 10_000, Profile: digest.HTTP, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		panic(err)
@@ -133,7 +134,7 @@ func ExampleMember_Get() {
 // What never changes, such as the output of a build under the hash of its inputs, on disk. It is read as it arrives.
 func ExampleMember_Put() {
 	node, err := gossip.New(gossip.Config{
-		Name: "a", Bind: "127.0.0.1:0", Service: "127.0.0.1:8080", Objects: 10_000, Logger: slog.New(slog.DiscardHandler),
+		Name: "a", Bind: "127.0.0.1:0", Service: "127.0.0.1:8080", Objects: 10_000, Profile: digest.HTTP, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		panic(err)

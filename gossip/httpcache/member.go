@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -74,6 +75,9 @@ func NewMember(cfg MemberConfig) (*Member, error) {
 		return nil, errors.New("cache: a Member needs a node and a store")
 	case node.Holdings() == nil:
 		return nil, errors.New("cache: the node only listens: set Objects in gossip.Config")
+	case node.Holdings().Keys().Geometry().Profile != digest.HTTP:
+		return nil, fmt.Errorf("cache: the identities of a Member's objects are methods and URLs, and the node's profile is %v: set Profile: digest.HTTP in gossip.Config",
+			node.Holdings().Keys().Geometry().Profile)
 	}
 	transport := cfg.Transport
 	if transport == nil {

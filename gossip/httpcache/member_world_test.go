@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/summarycache/summarycache/digest"
 	"github.com/summarycache/summarycache/gossip"
 	"github.com/summarycache/summarycache/gossip/httpcache/bodies"
 	"github.com/summarycache/summarycache/gossip/httpcache/diskstore"
@@ -180,7 +181,7 @@ func newMembers(t *testing.T, n int) *members {
 func (w *members) start() *Member {
 	w.t.Helper()
 	host := w.net.Host(fmt.Sprintf("10.0.0.%d", len(w.all)+1))
-	cfg := gossip.Config{Name: fmt.Sprint("c", len(w.all)), Bind: host.IP() + ":7946", Service: host.IP() + ":80", Objects: 100,
+	cfg := gossip.Config{Name: fmt.Sprint("c", len(w.all)), Bind: host.IP() + ":7946", Service: host.IP() + ":80", Objects: 100, Profile: digest.HTTP,
 		Secret: []byte("a secret of 16 bytes"), Advanced: gossip.Advanced{Network: host}, Logger: slog.New(slog.DiscardHandler)}
 	if len(w.all) > 0 {
 		cfg.Join = []string{"10.0.0.1:7946"}

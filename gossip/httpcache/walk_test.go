@@ -166,7 +166,7 @@ func TestLyingMember(t *testing.T) {
 		w := newMembers(t, 2)
 		defer w.close()
 		host := w.net.Host("10.0.0.99")
-		filter, err := digest.NewSet(digest.Geometry{Bits: 4096, Hashes: 1, Seed: w.nodes[0].Seed()}, 1)
+		filter, err := digest.NewSet(digest.Geometry{Bits: 4096, Hashes: 1, Profile: digest.HTTP, Seed: w.nodes[0].Seed()}, 1)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -4,13 +4,16 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"reflect"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/summarycache/summarycache/gossip"
 	"github.com/summarycache/summarycache/gossip/httpcache/memstore"
+	"github.com/summarycache/summarycache/gossip/memnet"
 )
 
 // says returns what a function panics with; "" = it does not.
@@ -74,6 +77,15 @@ func TestNilArguments(t *testing.T) {
 	}
 	if _, err := NewMember(MemberConfig{}); err == nil || !strings.Contains(err.Error(), "needs") {
 		t.Errorf("NewMember with nothing: %v", err)
+	}
+	opaque, err := gossip.New(gossip.Config{Name: "o", Bind: "10.0.0.1:7946", Objects: 100, Advanced: gossip.Advanced{Network: memnet.New(1).Host("10.0.0.1")},
+		Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer opaque.Close()
+	if _, err := NewMember(MemberConfig{Node: opaque, Open: memstore.Open(1 << 20)}); err == nil || !strings.Contains(err.Error(), "Profile: digest.HTTP") {
+		t.Errorf("NewMember with a node whose identities are opaque: %v", err)
 	}
 	m := newTestMember(t, "m", nil, nil)
 	for name, call := range map[string]func() error{

@@ -21,6 +21,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/summarycache/summarycache/digest"
 	"github.com/summarycache/summarycache/gossip"
 	"github.com/summarycache/summarycache/gossip/httpcache"
 	"github.com/summarycache/summarycache/gossip/httpcache/diskstore"
@@ -181,7 +182,7 @@ func Start(ctx context.Context, o Options) (m *Machine, err error) {
 	}
 	m.closers = append(m.closers, siblings)
 	cfg := gossip.Config{Name: o.Name, Bind: net.JoinHostPort(o.Address, strconv.Itoa(o.GossipPort)), Secret: secret, Service: siblings.Addr().String(),
-		Objects: int(o.Size<<20) / perOutput, StateFile: filepath.Join(o.Dir, "state")}
+		Objects: int(o.Size<<20) / perOutput, Profile: digest.HTTP, StateFile: filepath.Join(o.Dir, "state")}
 	if o.Join != "" {
 		cfg.Join = strings.Split(o.Join, ",")
 	}

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/summarycache/summarycache/digest"
 	"github.com/summarycache/summarycache/gossip"
 	"github.com/summarycache/summarycache/gossip/httpcache"
 	"github.com/summarycache/summarycache/gossip/httpcache/memstore"
@@ -34,7 +35,7 @@ func newOurs(w *world, room int) system {
 
 func (s *ours) join() {
 	h := s.w.host(len(s.nodes))
-	cfg := gossip.Config{Name: "n" + h.IP(), Bind: h.IP() + ":7946", Service: h.IP() + ":80", Objects: s.room, Advanced: gossip.Advanced{Network: h}, Logger: quiet}
+	cfg := gossip.Config{Name: "n" + h.IP(), Bind: h.IP() + ":7946", Service: h.IP() + ":80", Objects: s.room, Profile: digest.HTTP, Advanced: gossip.Advanced{Network: h}, Logger: quiet}
 	if len(s.nodes) > 0 {
 		cfg.Join = []string{s.nodes[0].Addr()}
 	}

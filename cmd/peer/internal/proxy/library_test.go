@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 
+	"github.com/summarycache/summarycache/digest"
 	"github.com/summarycache/summarycache/gossip"
 	"github.com/summarycache/summarycache/gossip/httpcache"
 	"github.com/summarycache/summarycache/gossip/httpcache/bodies"
@@ -22,7 +23,7 @@ func (w *world) startLibrary(name string, open func(bodies.Hooks) (httpcache.Sto
 	},
 		DisableCompression: true}
 	host := memnet.New(1).Host("10.0.0.1")
-	node, err := gossip.New(gossip.Config{Name: name, Bind: "10.0.0.1:7946", Objects: 100, Advanced: gossip.Advanced{Network: host}, Logger: slog.New(slog.DiscardHandler)})
+	node, err := gossip.New(gossip.Config{Name: name, Bind: "10.0.0.1:7946", Objects: 100, Profile: digest.HTTP, Advanced: gossip.Advanced{Network: host}, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		panic(err)
 	}
