@@ -212,6 +212,7 @@ func TestAwayForTooLong(t *testing.T) {
 					return nil
 				}
 				within(t, time.Minute, alive)
+				synctest.Wait() // until the index has its digest again
 				if is() != tt.want {
 					t.Errorf("as soon as p2 is back it is a candidate: %v, want %v", is(), tt.want)
 				}
