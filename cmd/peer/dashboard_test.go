@@ -92,7 +92,7 @@ var dashboard = []dashPanel{
 		{"sum by (kind) (rate(peer_digest_sent_bytes_total[$r]))", "{{kind}}"}, {"sum by (way) (rate(peer_membership_bytes_total[$r]))", "membership {{way}}"},
 		{"sum by (way) (rate(peer_sealing_bytes_total[$r]))", "encryption {{way}}"}}},
 	{"Bytes received", "", "Bps", 8, [][2]string{
-		{"sum by (kind) (rate(peer_digest_received_bytes_total[$r]))", "{{kind}}"}, {"sum(rate(peer_digest_resumed_bytes_total[$r]))", "not sent again"}}},
+		{"sum by (kind) (rate(peer_digest_received_bytes_total[$r]))", "{{kind}}"}}},
 	{"Messages", "", "ops", 8, [][2]string{
 		{"sum by (kind) (rate(peer_digest_sent_total[$r]))", "{{kind}} sent"}, {"sum by (kind) (rate(peer_digest_received_total[$r]))", "{{kind}} received"},
 		{"sum(rate(peer_digest_versions_total[$r]))", "versions published"}}},
