@@ -169,7 +169,7 @@ func looksRight(t *testing.T, b *tab, dir string) {
 			eventually(t, time.Minute, "the page has its data", func() bool {
 				return b.eval(`document.documentElement.dataset.shown`) == "yes"
 			})
-			height, overflow := b.eval(`document.documentElement.scrollHeight`), b.eval(`document.documentElement.scrollWidth - document.documentElement.clientWidth`)
+			height, overflow := b.eval(`document.documentElement.scrollHeight - document.querySelector("#alerts").offsetHeight - document.querySelector("#troubles").offsetHeight`), b.eval(`document.documentElement.scrollWidth - document.documentElement.clientWidth`)
 			t.Logf("%d px, %s: %s px high", width, theme, height)
 			if overflow != "0" {
 				t.Errorf("%d px: the page is %s px too wide", width, overflow)
