@@ -150,6 +150,13 @@
 //	                                                sibling that crawls was receiving the body still, so that it may be 500 bytes/s
 //	28              61000 to 61367     0.1          61287: who wanted the whole of a sliced object got 206 with a part. 61202, 61246:
 //	                                                an answer from slices was cut where the disk was full or failed
+//	28              62000 to 62378,     1.9          70326: a large object whose answers were one client's got 502. 70114: a clock put
+//	                70000 to 73260,                 right undid a soft purge. 70784: an answer in slices ended at an origin without
+//	                80000 to 82240,                 ranges. 80864: Age of what is relayed. 81188: a silent sibling was asked again.
+//	                90000 to 90853                  90334: a sibling's stale copy was not marked
+//	28              100000 to 100882,  1.1          102575: where the disk failed within a slice and the store took no other, the
+//	                101000 to 106300,               answer was cut. 103407: an origin refused the client whose fetch others had
+//	                300000 to 300549                joined, and all were cut. 104735: 4,096 bytes before a pause were held back
 //
 // # What is not simulated
 //
