@@ -162,13 +162,20 @@ func TestDiskAndSiblingFailWithinAnswer(t *testing.T) {
 }
 
 // The disk fails within an answer that is kept in slices, and the store takes no new one: the client that has a part
-// gets the rest past the store.
+// gets the rest past the store, also from an origin that no longer knows ranges.
 func TestDiskFailsWithinSlice(t *testing.T) {
 	const size = 1_700_000
-	for good := range int64(8) {
+	for n := range int64(16) {
+		good, ignores := n/2, n%2 == 1
 		synctest.Test(t, func(t *testing.T) {
 			body := string(content(1, size))
-			w := newCluster(t, validated(body))
+			filled := false
+			w := newCluster(t, func(rw http.ResponseWriter, r *http.Request, n int) {
+				if ignores && filled {
+					r.Header.Del("Range")
+				}
+				validated(body)(rw, r, n)
+			})
 			defer w.close()
 			var left atomic.Int64
 			left.Store(1000)
@@ -193,10 +200,11 @@ func TestDiskFailsWithinSlice(t *testing.T) {
 			w.get("a", "/x")
 			synctest.Wait()
 			left.Store(good)
-			taking.room.Store(0)
+			filled = true
+			taking.room.Store(n % 3)
 			r, err := w.try("a", "GET", "/x", "")
 			if err != nil || r.err != nil || r.body != body {
-				t.Errorf("%d good reads: %v, %d bytes, %v; %s", good, err, len(r.body), r.err, r.status())
+				t.Errorf("%d good reads, ranges are ignored %v: %v, %d bytes, %v; %s", good, ignores, err, len(r.body), r.err, r.status())
 			}
 		})
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"net/http"
 
 	"github.com/summarycache/summarycache/gossip/httpcache/bodies"
 	"github.com/summarycache/summarycache/gossip/internal/planted"
@@ -16,6 +17,7 @@ import (
 type cutAnswer struct {
 	id   string
 	repr representation
+	of   span        // of a slice
 	sums bodies.Sums // cover at least the bytes that were sent
 	plan rfc9111.Part
 }
@@ -23,6 +25,16 @@ type cutAnswer struct {
 // unread reports whether a body could not be read from the store, though another source may have it.
 func unread(err error) bool {
 	return errors.Is(err, bodies.ErrCorrupt) || errors.Is(err, bodies.ErrBehind)
+}
+
+// skips returns how many bytes of a body that was fetched again come before those of the answer's: where the answer
+// is from a slice and the body is a whole, since the origin knows no ranges. It isn't ok if the body is another one.
+func (cut *cutAnswer) skips(repr representation, whole bool) (n int64, ok bool) {
+	if !whole || cut.of.size == 0 {
+		return 0, repr.Status == cut.repr.Status && repr.same(cut.repr)
+	}
+	return cut.of.first, repr.Status == cut.repr.Status && repr.StrongValidator() != "" && repr.SameBytes(cut.repr.Response) &&
+		(repr.length < 0 || repr.length == cut.of.size)
 }
 
 // A way is a way to fetch the rest of a cutAnswer.
@@ -88,6 +100,7 @@ func (c *Cache) finishOnce(w io.Writer, r *request, cut *cutAnswer, by way, res 
 	}
 	var repr representation
 	var body io.Reader
+	var whole bool
 	switch got := anew.result; {
 	case got.into != nil:
 		f, ok := got.into.Follow(r.Context())
@@ -95,19 +108,23 @@ func (c *Cache) finishOnce(w io.Writer, r *request, cut *cutAnswer, by way, res 
 			return true
 		}
 		defer f.Close()
-		repr, body = got.entry.representation(got.length), f
+		repr, body, whole = got.entry.representation(got.length), f, got.entry.of.size == 0
 	case got.answer != nil && !joined:
-		repr, body = got.answer.representation(), got.answer.body
+		repr, body, whole = got.answer.representation(), got.answer.body, got.answer.status == http.StatusOK
 	default: // neither the result of another request's fetch nor advice about slices is of use here
 		return joined || errors.Is(got.err, errSliced) || errors.Is(got.err, errUnsliced)
 	}
 	bySibling := anew.result.peer != ""
-	if repr.Status != cut.repr.Status || !repr.same(cut.repr) {
+	before, ok := cut.skips(repr, whole)
+	if !ok {
 		return bySibling
 	}
 	source := &restReader{Reader: body}
 	checked := cut.sums.Check(source, 0, math.MaxInt64)
-	_, err := io.CopyN(io.Discard, checked, cut.plan.Offset+res.Bytes)
+	_, err := io.CopyN(io.Discard, source, before)
+	if err == nil {
+		_, err = io.CopyN(io.Discard, checked, cut.plan.Offset+res.Bytes)
+	}
 	if err == nil {
 		left := cut.plan.Length
 		if left >= 0 {
@@ -125,7 +142,7 @@ func (c *Cache) finishOnce(w io.Writer, r *request, cut *cutAnswer, by way, res 
 	} else if source.failed && !unread(err) {
 		res.Err = fmt.Errorf("%w: %w", errSource, err)
 	}
-	if f, ok := body.(*bodies.Follower); ok && unread(err) && f.Sums().Len() > cut.sums.Len() {
+	if f, ok := body.(*bodies.Follower); ok && before == 0 && unread(err) && f.Sums().Len() > cut.sums.Len() {
 		cut.sums = f.Sums()
 	}
 	return true

@@ -57,7 +57,7 @@ func (c *Cache) serveStored(w http.ResponseWriter, r *request, f *found, st rfc9
 		rest = direct{to}
 	}
 	if unread(res.Err) {
-		c.finish(rest, r, cutAnswer{f.obj.Key(), f.entry.representation(f.obj.Size()), v.Sums(), here}, &res)
+		c.finish(rest, r, cutAnswer{f.obj.Key(), f.entry.representation(f.obj.Size()), f.entry.of, v.Sums(), here}, &res)
 	}
 	if body != nil && here.Length < p.Length {
 		c.after(rest, r, f.entry, p, &res)
@@ -115,7 +115,7 @@ func (c *Cache) serveArriving(w http.ResponseWriter, r *request, got *result, st
 		c.forget(got.body.f)
 		sums := body.Sums()
 		body.Close() // so that it keeps no other follower waiting
-		c.finish(w, r, cutAnswer{got.id, got.entry.representation(got.length), sums, here}, &res)
+		c.finish(w, r, cutAnswer{got.id, got.entry.representation(got.length), got.entry.of, sums, here}, &res)
 	}
 	if here.Length < p.Length {
 		body.Close()

@@ -156,7 +156,8 @@
 //	                90000 to 90853                  90334: a sibling's stale copy was not marked
 //	28              100000 to 100882,  1.1          102575: where the disk failed within a slice and the store took no other, the
 //	                101000 to 106300,               answer was cut. 103407: an origin refused the client whose fetch others had
-//	                300000 to 300549                joined, and all were cut. 104735: 4,096 bytes before a pause were held back
+//	                300000 to 300549                joined, and all were cut. 104735: 4,096 bytes before a pause were held back.
+//	                                                106106: a slice with a bad block was cut if the origin knew no ranges
 //
 // # What is not simulated
 //
