@@ -26,6 +26,10 @@ import (
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
+// leastForGossip is what gossip has for its own, in bytes: eight streams, as many as with the least --memory-limit. With one,
+// peers that took each other for dead would not find each other again.
+const leastForGossip = 8 * 24 << 10
+
 // acquire opens files, ports and the store. It reports the errors of the last three parts together.
 func (n *Node) acquire(o Options) error {
 	var err error
@@ -211,7 +215,7 @@ func (n *Node) gossipConfig(o Options) gossip.Config {
 		Advanced: gossip.Advanced{
 			AcceptSecrets: n.config().AcceptSecrets, Zone: n.config().Zone, Publish: exchange.Publishing{Interval: n.config().Publish}, HeldSince: heldSince,
 			Limits: gossip.Limits{Members: max(0, n.config().MaxMembers-1), Conns: share.Conns, ConnsPerHost: share.PerHost,
-				DigestMemory: n.budget.Open("digests", n.budget.Total()/5, 0), StreamMemory: n.budget.Open("gossip", n.budget.Total()/64, 0)},
+				DigestMemory: n.budget.Open("digests", n.budget.Total()/5, 0), StreamMemory: n.budget.Open("gossip", max(n.budget.Total()/64, leastForGossip), 0)},
 			Network: o.Network,
 			Hooks: gossip.Hooks{PeerDown: func(m gossip.Member) {
 				if n.proxy != nil {

@@ -158,6 +158,8 @@
 //	                101000 to 106300,               answer was cut. 103407: an origin refused the client whose fetch others had
 //	                300000 to 300549                joined, and all were cut. 104735: 4,096 bytes before a pause were held back.
 //	                                                106106: a slice with a bad block was cut if the origin knew no ranges
+//	28              110000 to 110970   0.1          Checks: 110201: with less memory than can be set, gossip had one stream, and
+//	                                                peers that took each other for dead did not find each other again
 //
 // # What is not simulated
 //
