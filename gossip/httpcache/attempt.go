@@ -153,7 +153,7 @@ func (t *attempt) find() (found bool) {
 			if t.take(a, a.allowance()) == same {
 				return true
 			}
-		case a.refuses() && b.given() != nil && src.plainly(b.repr.Response):
+		case b.given() != nil && src.plainly(a, b.repr.Response):
 			a.close()
 		default:
 			like := t.take(a, patient)

@@ -80,7 +80,7 @@ func (c *Cache) compare(ctx context.Context, r *request, f *found) {
 			return
 		}
 		switch {
-		case a.refuses() && src.plainly(mine.Response):
+		case src.plainly(a, mine.Response):
 			a.close()
 			continue
 		case a.status == http.StatusRequestedRangeNotSatisfiable && offset > 0:

@@ -77,3 +77,26 @@ func TestComparedThoughRefused(t *testing.T) {
 		}
 	})
 }
+
+// A refusal that is itself what was stored is compared by one request.
+func TestRefusalComparedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newCluster(t, func(rw http.ResponseWriter, r *http.Request, n int) {
+			rw.Header().Set("Cache-Control", "max-age=60")
+			rw.WriteHeader(http.StatusForbidden)
+		})
+		w.tune = func(c *peerConfig) { c.Compare = 1 }
+		w.start("a", t.TempDir())
+		w.start("b", t.TempDir())
+		defer w.close()
+		w.get("a", "/x")
+		synctest.Wait()
+		if got := w.get("b", "/x"); got.StatusCode != http.StatusForbidden {
+			t.Fatalf("not from a: %d, %s", got.StatusCode, got.status())
+		}
+		synctest.Wait()
+		if n := w.peers["b"]; n.SiblingsCompared.Load() != 1 || n.SiblingsRefuted.Load() != 0 || w.origin.count() != 2 {
+			t.Errorf("%d compared, %d refuted, %d requests to the origin", n.SiblingsCompared.Load(), n.SiblingsRefuted.Load(), w.origin.count())
+		}
+	})
+}

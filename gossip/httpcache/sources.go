@@ -266,11 +266,11 @@ func (a *answer) refuses() bool {
 	return a.status >= 400 && a.status < 500 && !a.passing()
 }
 
-// plainly reduces further requests to the origin to those fields of the client's that select the response of a sibling:
-// what others get of this must not depend on one client's other fields, which the origin may refuse. It reports
-// whether that is a change.
-func (s *sources) plainly(resp *rfc9111.Response) bool {
-	if s.plain != nil {
+// plainly reduces further requests to the origin to those fields of the client's that select the response of a sibling,
+// if the origin has answered a by a refusal: what others get of the response must not depend on one client's other fields.
+// It reports whether that is a change.
+func (s *sources) plainly(a *answer, resp *rfc9111.Response) bool {
+	if s.plain != nil || !a.refuses() || a.status == resp.Status {
 		return false
 	}
 	r := &s.f.r
