@@ -26,8 +26,7 @@ func call(args ...string) (code int, stdout, stderr string) {
 	return code, out.String(), errs.String()
 }
 
-// Experiments accept values from flags, refuse those that they cannot use, and print confidence
-// intervals.
+// Experiments accept values from flags, and refuse those that they cannot use.
 func TestOwnValues(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
 		{"trials --f 0.1", "flag provided but not defined: -f (sim help trials lists the flags)"},
@@ -45,56 +44,29 @@ func TestOwnValues(t *testing.T) {
 			t.Errorf("%s: %d, %q", c.args, code, errs)
 		}
 	}
-	args := strings.Fields("trials --n 1000 --geometry 92:1 --c 0.05 --trials 20 --seeds 3")
-	code, text, errs := call(append(args, "--csv")...)
+	args := strings.Fields("trials --n 1000 --geometry 92:1 --c 0.05 --trials 20 --csv")
+	code, text, errs := call(args...)
 	lines := strings.Split(text, "\n")
 	if code != 0 || len(lines) != 5 || !strings.HasPrefix(lines[0], "# go run ./sim trials --n 1000 ") || !strings.HasSuffix(lines[0], "; seed 1; commit unknown") ||
-		!strings.Contains(lines[2], ",context,context_ci95") || !strings.HasPrefix(lines[3], "n=1000 m=92000 k=1 c=5 %,") {
+		!strings.Contains(lines[2], ",budget,over_budget,context") || !strings.HasPrefix(lines[3], "n=1000 m=92000 k=1 c=5 %,") {
 		t.Errorf("%d, %s, %s", code, text, errs)
-	}
-	if code, text, _ := call(args...); code != 0 || !strings.Contains(text, " ±") {
-		t.Errorf("%d, %s", code, text)
 	}
 	if code, text, _ := call("help", "trials"); code != 0 || !strings.Contains(text, "--geometry M/N:K") || !strings.Contains(text, "of CPU") {
 		t.Errorf("help trials: %d, %s", code, text)
 	}
 }
 
-// TestSeeds: a cell on which all seeds agree is unchanged, numbers become means, and other
-// cells are empty.
-func TestSeeds(t *testing.T) {
-	rows := 1
-	withExperiment(t, lab.Experiment{Name: "many", Run: func(_ context.Context, job *lab.Job) error {
-		table := job.Table("throws", lab.Column{Name: "name"}, lab.Column{Name: "exact"}, lab.Column{Name: "count"}, lab.Column{Name: "share", Format: "%.1f"},
-			lab.Column{Name: "own"}, lab.Column{Name: "word"}, lab.Column{Name: "lost"})
-		var lost any
-		if job.Seed > 5 {
-			lost = 1
-		}
-		for range rows {
-			table.Row("a", 3, int(job.Seed), float64(job.Seed)/2, lab.Measure{Value: float64(job.Seed), Half: 9}, strings.Repeat("x", int(job.Seed)), lost)
-		}
-		if job.Seed == 9 {
-			rows++
-		}
+// A measured value is printed with its confidence interval, if that is known.
+func TestIntervals(t *testing.T) {
+	withExperiment(t, lab.Experiment{Name: "measured", Run: func(_ context.Context, job *lab.Job) error {
+		table := job.Table("throws", lab.Column{Name: "name"}, lab.Column{Name: "mean", Format: "%.1f"})
+		table.Row("a", lab.Measure{Value: 5.5, Half: 6.355})
+		table.Row("b", lab.Measure{Value: 7})
 		return nil
 	}})
-	code, out, errs := call("many", "--seeds", "2", "--seed", "5", "--csv")
-	if want := "# go run ./sim many --seeds 2 --seed 5 --csv; seed 5; commit unknown\n# throws\nname,exact,count,count_ci95,share,share_ci95,own,own_ci95,word,lost\na,3,5.5,6.355,2.75,3.1775,5.5,6.355,,\n"; code != 0 || out != want {
-		t.Errorf("two seeds: %d, %q, %q, want %q", code, errs, out, want)
-	}
-	if _, out, _ := call("many", "--seeds", "2", "--seed", "5"); !strings.Contains(out, "5.5 ±6.4  2.8 ±3.2  5.5 ±6.4") || !strings.Contains(out, "Means of 2 seeds") {
-		t.Errorf("two seeds print %q", out)
-	}
-	if _, out, _ := call("many", "--seed", "5"); !strings.Contains(out, "5 ±9") || strings.Contains(out, "Means") {
-		t.Errorf("one seed prints %q", out)
-	}
-	if code, _, errs := call("many", "--seeds", "3", "--seed", "8"); code != 1 || !strings.Contains(errs, "1 rows with one seed, 2 with another") {
-		t.Errorf("seeds with different rows: %d, %q", code, errs)
-	}
-	for _, args := range []string{"many --seeds 0", "results --seeds 2"} {
-		if code, _, errs := call(strings.Fields(args)...); code != 2 || errs == "" {
-			t.Errorf("%s: %d, %q", args, code, errs)
+	for format, want := range map[string]string{"--csv": "name,mean,mean_ci95\na,5.5,6.355\nb,7,\n", "--trials=1": "5.5 ±6.4\n", "--json": `"mean_ci95": 6.355`} {
+		if code, out, errs := call("measured", format); code != 0 || !strings.Contains(out, want) {
+			t.Errorf("%s: %d, %q, %q, want %q", format, code, out, errs, want)
 		}
 	}
 }

@@ -18,7 +18,6 @@ var _ = experiments.Add(lab.Experiment{
 	Name:    "results",
 	Args:    "[CHAPTER...]",
 	Summary: "runs the experiments of RESULTS.md, or some of them, and writes it below --out",
-	Writes:  true,
 	Seconds: -1,
 	Run:     runResults,
 })

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"reflect"
 	"runtime/debug"
 	"time"
 )
@@ -184,77 +183,5 @@ func (j *Job) Part(experiment string) *Job {
 
 // Quiet returns a job that prints no progress.
 func Quiet(seed uint64) *Job { return &Job{Seed: seed, Stderr: io.Discard, start: time.Now()} }
-
-// repeat runs an experiment with so many seeds, from the job's seed on. Each cell of the job's
-// tables has the value on which all seeds agree, or the mean of their numbers with its
-// confidence interval.
-func (j *Job) repeat(ctx context.Context, run Runner, seeds int) error {
-	var runs [][]*Table
-	for i := range seeds {
-		part := *j
-		part.Seed += uint64(i)
-		if seeds > 1 {
-			part.name = fmt.Sprintf("%s, seed %d of %d", j.name, i+1, seeds)
-		}
-		if err := run(ctx, &part); err != nil {
-			return err
-		}
-		runs, j.Failed = append(runs, part.Tables), part.Failed
-		if len(part.Tables) != len(runs[0]) {
-			return fmt.Errorf("seed %d has %d tables, seed %d has %d", part.Seed, len(part.Tables), j.Seed, len(runs[0]))
-		}
-	}
-	j.Tables = runs[0]
-	for t, table := range j.Tables {
-		for _, run := range runs {
-			if len(run[t].Rows) != len(table.Rows) {
-				return fmt.Errorf("%s: %d rows with one seed, %d with another", table.Title, len(table.Rows), len(run[t].Rows))
-			}
-		}
-		for r, row := range table.Rows {
-			for c := range row {
-				var all []any
-				for _, run := range runs {
-					all = append(all, run[t].Rows[r][c])
-				}
-				row[c] = together(all)
-			}
-		}
-		if seeds > 1 {
-			table.Note("Means of %d seeds, with intervals of 95 %% where these differ; notes and titles are those of the first.", seeds)
-		}
-	}
-	return nil
-}
-
-// together returns the value of a cell from those of several runs. It is nil unless they agree
-// or all are numbers.
-func together(all []any) any {
-	same := true
-	var numbers []float64
-	for _, v := range all {
-		same = same && v == all[0]
-		switch x := reflect.ValueOf(v); {
-		case !x.IsValid():
-		case x.CanInt():
-			numbers = append(numbers, float64(x.Int()))
-		case x.CanUint():
-			numbers = append(numbers, float64(x.Uint()))
-		case x.CanFloat():
-			numbers = append(numbers, x.Float())
-		default:
-			if m, ok := v.(Measure); ok {
-				numbers = append(numbers, m.Value)
-			}
-		}
-	}
-	switch {
-	case same:
-		return all[0]
-	case len(numbers) == len(all):
-		return MeanOf(numbers)
-	}
-	return nil
-}
 
 type Runner func(ctx context.Context, job *Job) error

@@ -44,13 +44,11 @@ func (p Program) Run(ctx context.Context, args []string, stdout, stderr io.Write
 	case err != nil:
 	case o.json && o.csv:
 		err = errors.New("want --json or --csv, not both")
-	case o.seeds > 1 && experiment.Writes:
-		err = fmt.Errorf("%s writes files, which have one seed", experiment.Name)
 	}
 	if err != nil {
 		return fail(2, err)
 	}
-	err = runUntil(ctx, func() error { return job.repeat(ctx, experiment.Run, o.seeds) })
+	err = runUntil(ctx, func() error { return experiment.Run(ctx, job) })
 	if err == nil {
 		if err = o.print(job, stdout); err == nil {
 			err = job.Failed
@@ -72,16 +70,13 @@ func (p Program) Do(ctx context.Context, args []string, stderr io.Writer) (*Job,
 	job := &Job{Stderr: stderr, start: time.Now()}
 	e, err := job.parseArgs(p.Experiments, new(options).define(job), args)
 	if err == nil {
-		err = job.repeat(ctx, e.Run, 1)
+		err = e.Run(ctx, job)
 	}
 	return job, err
 }
 
 // options are the common flags that are not part of the job.
-type options struct {
-	json, csv bool
-	seeds     int
-}
+type options struct{ json, csv bool }
 
 // define defines the flags that every experiment has.
 func (o *options) define(job *Job) *flag.FlagSet {
@@ -90,8 +85,6 @@ func (o *options) define(job *Job) *flag.FlagSet {
 	flags.BoolVar(&o.json, "json", false, "print JSON instead of tables")
 	flags.BoolVar(&o.csv, "csv", false, "print CSV: a line \"# title\" before each table, values not rounded")
 	flags.Uint64Var(&job.Seed, "seed", 1, "`N`, the seed of all random numbers (default 1)")
-	o.seeds = 1
-	NumberFlag(flags, &o.seeds, "seeds", "run with `N` seeds, from --seed on, and print means with confidence intervals", 1, 1000)
 	NumberFlag(flags, &job.Trials, "trials", "number of filters or lookups in tables and trials", 1, 1_000_000_000)
 	flags.StringVar(&job.Out, "out", "sim", "`DIR` in which experiments write files (default sim)")
 	return flags

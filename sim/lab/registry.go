@@ -17,7 +17,6 @@ type Experiment struct {
 	Summary string // one line, no full stop
 	Args    string // the arguments it takes, as in "[TRACE]"; empty for none
 	Seconds int    // of CPU time that it took without flags: 0 for less than one, -1 for some minutes
-	Writes  bool   // files below --out
 	Run     Runner
 	// Flags may replace Run. It defines flags, and returns the function that runs with their
 	// values.

@@ -12,7 +12,6 @@ import (
 type systemsOptions struct {
 	caches   int
 	capacity float64
-	evict    string
 	skip     bool
 
 	generate bool
@@ -38,7 +37,6 @@ type cluster struct {
 	keys     []digest.Key // of the requested objects
 	names    []string     // of these; the origin sends each at least once
 	sized    bool
-	evict    func(limit int64) copies
 	most     int // objects in the fullest cache, without cooperation; at least 1
 }
 
@@ -87,7 +85,7 @@ func untimed(t *workload.Trace) bool {
 }
 
 func newCluster(t *workload.Trace, o *systemsOptions, job *lab.Job) *cluster {
-	c := &cluster{caches: o.caches, sized: t.Bytes() > 0, evict: evictions[o.evict], most: 1}
+	c := &cluster{caches: o.caches, sized: t.Bytes() > 0, most: 1}
 	c.assign(t, job)
 	total := int64(0)
 	for _, size := range t.Sizes {
@@ -121,7 +119,7 @@ func (o *outcomes) moves(from, to int, size int64) {
 func (c *cluster) empty(share float64) []copies {
 	nodes := make([]copies, c.caches)
 	for i := range nodes {
-		nodes[i] = c.evict(max(1, int64(share*float64(c.limit))))
+		nodes[i] = newLRU(max(1, int64(share*float64(c.limit))))
 	}
 	return nodes
 }

@@ -1,13 +1,8 @@
 package systems
 
-import (
-	"container/list"
-	"math"
+import "container/list"
 
-	"github.com/maypok86/otter/v2"
-)
-
-// copies is the contents of one cache of bounded weight, with its eviction policy.
+// copies is the contents of one cache of bounded weight.
 type copies interface {
 	// get returns the copy and counts as a request for it; peek does not count.
 	get(key uint32) (object, bool)
@@ -20,12 +15,6 @@ type copies interface {
 	drop(key uint32, left func(uint32))
 	len() int
 	weight() int64 // of all
-}
-
-// evictions are the policies of --evict, by name.
-var evictions = map[string]func(limit int64) copies{
-	"lru":   func(limit int64) copies { return newLRU(limit) },
-	"otter": func(limit int64) copies { return newTiny(limit) },
 }
 
 // largestShare limits an object to a quarter of a cache, as in a peer's store.
@@ -90,62 +79,6 @@ func (c *lru) drop(key uint32, left func(uint32)) {
 func (c *lru) len() int { return len(c.at) }
 
 func (c *lru) weight() int64 { return c.all }
-
-// A tiny is a cache with otter's policy, W-TinyLFU. This may reject a new object in favour of
-// one that was requested more often. Otter hashes with a random seed in every process, so equal
-// runs differ a little.
-type tiny struct {
-	limit int64
-	cache *otter.Cache[uint32, object]
-	gone  []uint32 // evicted by the current call
-}
-
-func newTiny(limit int64) *tiny {
-	c := &tiny{limit: limit}
-	c.cache = otter.Must(&otter.Options[uint32, object]{
-		MaximumWeight: uint64(limit),
-		Weigher:       func(_ uint32, o object) uint32 { return uint32(min(weigh(o.size), math.MaxUint32)) },
-		Executor:      func(run func()) { run() }, // in order, and done when the call returns
-		OnDeletion: func(e otter.DeletionEvent[uint32, object]) {
-			if e.WasEvicted() {
-				c.gone = append(c.gone, e.Key)
-			}
-		},
-	})
-	return c
-}
-
-func (c *tiny) get(key uint32) (object, bool) { return c.cache.GetIfPresent(key) }
-
-func (c *tiny) peek(key uint32) (object, bool) {
-	e, held := c.cache.GetEntryQuietly(key)
-	return e.Value, held
-}
-
-func (c *tiny) put(o object, _ bool, came, left func(uint32)) bool {
-	if weigh(o.size) > c.limit/largestShare {
-		return false
-	}
-	if _, fresh := c.cache.Set(o.key, o); fresh {
-		came(o.key)
-	}
-	c.cache.CleanUp()
-	for _, key := range c.gone {
-		left(key)
-	}
-	c.gone = c.gone[:0]
-	return true
-}
-
-func (c *tiny) len() int { return c.cache.EstimatedSize() }
-
-func (c *tiny) drop(key uint32, left func(uint32)) {
-	if _, held := c.cache.Invalidate(key); held {
-		left(key)
-	}
-}
-
-func (c *tiny) weight() int64 { return int64(c.cache.WeightedSize()) }
 
 // An object is a copy in a cache. The size stands for its version, as in the
 // evaluation of Summary Cache: a request for another size means that it changed.

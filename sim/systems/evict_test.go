@@ -1,13 +1,9 @@
 package systems
 
 import (
-	"context"
-	"maps"
 	"math/rand/v2"
 	"strings"
 	"testing"
-
-	"github.com/summarycache/summarycache/sim/lab"
 )
 
 func TestLRU(t *testing.T) {
@@ -36,15 +32,14 @@ func TestLRU(t *testing.T) {
 	}
 }
 
-// TestEvictions sends random requests to caches of every policy. The additions and removals
+// TestEvictions sends random requests to caches of both kinds. The additions and removals
 // that they report must agree with their contents, which must fit. If copies leave first,
 // nothing else leaves while they take more than their share.
 func TestEvictions(t *testing.T) {
-	rules := maps.Clone(evictions)
-	for name, make := range evictions {
-		rules[name+", few copies"] = func(limit int64) copies { return newFewCopies(make(limit), limit) }
-	}
-	for name, make := range rules {
+	for name, make := range map[string]func(limit int64) copies{
+		"lru":             func(limit int64) copies { return newLRU(limit) },
+		"lru, few copies": func(limit int64) copies { return newFewCopies(newLRU(limit), limit) },
+	} {
 		t.Run(name, func(t *testing.T) {
 			const limit = 1000
 			c := make(limit)
@@ -99,32 +94,5 @@ func TestEvictions(t *testing.T) {
 				t.Error("nothing but copies left")
 			}
 		})
-	}
-}
-
-// TestSystemsEvictByOtter replays a trace on caches that are not LRU.
-func TestSystemsEvictByOtter(t *testing.T) {
-	job := lab.Quiet(1)
-	requests := 20_000
-	if testing.Short() {
-		requests = 4_000
-	}
-	if err := replayAll(context.Background(), job, invented(requests), systemsOptions{caches: 4, capacity: 0.1, evict: "otter"}, false); err != nil {
-		t.Fatal(err)
-	}
-	table := job.Tables[0]
-	if !strings.Contains(strings.Join(table.Notes, " "), "otter") {
-		t.Errorf("the table does not say how objects leave: %q", table.Notes)
-	}
-	for _, row := range table.Rows {
-		if total := row[3].(float64); total < 20 || total > 95 {
-			t.Errorf("%s: %v %% hits", row[0], total)
-		}
-		// Only caches with gossip pay for membership, and every object comes from the origin
-		// once.
-		wire, all, fetches := row[11].(float64), row[12].(float64), row[13].(float64)
-		if name := row[0].(string); (all > wire) != strings.HasPrefix(name, "ours") || fetches < 1 {
-			t.Errorf("%s: %v bytes, with membership %v; %v fetches an object", name, wire, all, fetches)
-		}
 	}
 }

@@ -17,11 +17,10 @@ var systemsExperiment = lab.Experiment{
 	Summary: "replays a request trace, or three of its own, over caches that cooperate in many ways",
 	Seconds: 30,
 	Flags: func(flags *flag.FlagSet) lab.Runner {
-		o := &systemsOptions{caches: ownCaches[0], capacity: 0.1, evict: "lru"}
+		o := &systemsOptions{caches: ownCaches[0], capacity: 0.1}
 		o.model = workload.Model{Requests: 1_000_000, Objects: 20_000, Exponent: 0.8, Rate: 100, Clients: 256, Private: 0.2, Churn: 0.5}
 		lab.NumberFlag(flags, &o.caches, "caches", "number of caches", 2, 64)
 		lab.NumberFlag(flags, &o.capacity, "capacity", "size of each cache, as a share of the bytes of all objects, or of their number if the trace has no sizes", 1e-9, 1)
-		flags.StringVar(&o.evict, "evict", o.evict, "eviction `POLICY`: lru, or otter, which is that library's W-TinyLFU; it hashes with a random seed, so equal runs differ a little (default lru)")
 		flags.BoolVar(&o.skip, "skip", false, "skip broken lines of the trace")
 		flags.BoolVar(&o.generate, "synthetic", false, "generate a trace of 256 clients and 100 requests a second, by --requests, --objects, --zipf, --private and --churn")
 		lab.NumberFlag(flags, &o.model.Requests, "requests", "number of requests", 1, 100_000_000)
@@ -51,11 +50,8 @@ var (
 )
 
 func runSystems(ctx context.Context, job *lab.Job, o systemsOptions) error {
-	switch {
-	case len(job.Args) > 1:
+	if len(job.Args) > 1 {
 		return lab.Usagef("want one TRACE, not %q", job.Args)
-	case evictions[o.evict] == nil:
-		return lab.Usagef("--evict %q: want lru or otter", o.evict)
 	}
 	if o.generate {
 		if len(job.Args) > 0 {
@@ -152,9 +148,6 @@ func replayAll(ctx context.Context, job *lab.Job, t *workload.Trace, o systemsOp
 		table.Note("%.3g requests a second over all caches.", n/took)
 	}
 	table.Note("Truncated hashes with bits as planned have %d.", c.plannedBits())
-	if o.evict != "lru" {
-		table.Note("Objects leave by %s's policy.", o.evict)
-	}
 	if untimed(t) {
 		table.Note("The trace has no times: a request counts as a second. Every 60 s means every 60 requests, and ours publishes as it does at one request a second.")
 	}

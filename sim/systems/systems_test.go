@@ -62,7 +62,7 @@ func TestReplay(t *testing.T) {
 		t.Skip("replays one way after the other: TestSystemsEvictByOtter does it at once")
 	}
 	job := lab.Quiet(2)
-	c := newCluster(invented(10_000), &systemsOptions{caches: 4, capacity: 0.05, evict: "lru"}, job)
+	c := newCluster(invented(10_000), &systemsOptions{caches: 4, capacity: 0.05}, job)
 	results, owned := map[string]outcomes{}, map[string]bool{}
 	for _, w := range c.ways() {
 		owned[w.name] = w.owners > 0
@@ -152,7 +152,7 @@ func TestFewCopies(t *testing.T) {
 		t.Skip("replays one way after the other: TestSystemsEvictByOtter does it at once")
 	}
 	job := lab.Quiet(2)
-	c := newCluster(invented(20_000), &systemsOptions{caches: 4, capacity: 0.1, evict: "lru"}, job)
+	c := newCluster(invented(20_000), &systemsOptions{caches: 4, capacity: 0.1}, job)
 	total := map[string]float64{}
 	local := map[string]float64{}
 	for _, w := range c.ways() {

@@ -119,7 +119,7 @@ var layers = []struct {
 	// Each room has one door, and none knows another.
 	{dir: "sim/lab", imports: "digest"},
 	{dir: "sim/papers", imports: "arith digest sim/lab"},
-	{dir: "sim/systems", imports: "digest digest/index gossip/exchange sim/cputime sim/lab sim/workload github.com/maypok86/otter/v2"},
+	{dir: "sim/systems", imports: "digest digest/index gossip/exchange sim/cputime sim/lab sim/workload"},
 	{dir: "sim", imports: "sim/lab sim/papers sim/systems"},
 }
 
