@@ -34,10 +34,11 @@ func TestGoBuild(t *testing.T) {
 		t.Fatal("the first machine compiles nothing")
 	}
 	t.Logf("a: %v, %d packages compiled", cold, compiled)
-	time.Sleep(2 * time.Second) // until the digests are told
+	told(t, b, a)
+	told(t, c, a)
 	for _, m := range []*Machine{b, c} {
 		if m == c {
-			b.Close() // it is killed
+			stops[b]()
 		}
 		took, again := build(t, m, dir, packages...)
 		s := m.cache.Stats()
@@ -49,7 +50,7 @@ func TestGoBuild(t *testing.T) {
 	if *long {
 		return
 	}
-	c.Close()
+	stops[c]()
 	if _, again := build(t, c, dir, packages...); again != compiled {
 		t.Errorf("without a cache %d packages are compiled, want %d", again, compiled)
 	}
@@ -86,7 +87,9 @@ func TestCcache(t *testing.T) {
 		if s := m.cache.Stats(); i == 1 && s.Siblings == 0 {
 			t.Errorf("machine %d: %+v", i, s)
 		}
-		time.Sleep(time.Second)
+		if i == 0 {
+			told(t, b, a)
+		}
 	}
 }
 

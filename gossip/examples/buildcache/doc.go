@@ -16,8 +16,7 @@
 // can't be checked, since only a build says what an action makes. They are signed by a key that follows from the secret
 // of the cluster, so those of strangers are refused, whatever way they came. What a member signs is believed by all:
 // whoever steals the secret, or may write to the port at 127.0.0.1 of one machine, can have all others use outputs of
-// his choice. Where some machines' builds are not trusted, such as those of strangers' changes, the others get a key of
-// their own (--key-file), and these only check with it (--public-key, which "buildcache key" prints).
+// his choice. Machines that build strangers' changes are therefore a cluster of their own.
 //
 // Outputs travel in clear, and everyone who reaches the port of --service can read what is stored.
 package main

@@ -1,10 +1,9 @@
 package main
 
 import (
-	"crypto/ed25519"
 	"crypto/hkdf"
+	"crypto/hmac"
 	"crypto/sha256"
-	"encoding/base64"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -30,47 +29,43 @@ func parseSum(text string) (s sum, ok bool) {
 	return s, err == nil && n == len(s) && s.String() == text
 }
 
-// Keys sign entries, and check them. A machine without the private key can only check.
-type Keys struct {
-	Public  ed25519.PublicKey
-	private ed25519.PrivateKey // nil = none
+// A Key signs entries, and checks them.
+type Key []byte
+
+// KeyOf returns the key that follows from the secret of a cluster.
+func KeyOf(secret []byte) (Key, error) {
+	return hkdf.Key(sha256.New, secret, nil, "summarycache buildcache entries 1", sha256.Size)
 }
 
-// KeysOf returns the keys of a secret.
-func KeysOf(secret []byte) (Keys, error) {
-	seed, err := hkdf.Key(sha256.New, secret, nil, "summarycache buildcache entries 1", ed25519.SeedSize)
-	if err != nil {
-		return Keys{}, err
-	}
-	private := ed25519.NewKeyFromSeed(seed)
-	return Keys{private.Public().(ed25519.PublicKey), private}, nil
-}
-
-// text returns what is signed of an entry: the name of its action and the fields. A name has no space.
-func (e entry) text(name string) string {
-	return fmt.Sprintf("%s %s %d %d", name, e.sum, e.size, e.made.Unix())
+// signature returns that of an action's name and the fields of its entry. A name has no space.
+func (k Key) signature(name, fields string) string {
+	mac := hmac.New(sha256.New, k)
+	fmt.Fprintf(mac, "%s %s", name, fields)
+	return hex.EncodeToString(mac.Sum(nil))
 }
 
 // seal returns the entry of an action as it is stored.
-func (k Keys) seal(name string, e entry) string {
-	_, fields, _ := strings.Cut(e.text(name), " ")
-	return fields + " " + base64.RawStdEncoding.EncodeToString(ed25519.Sign(k.private, []byte(e.text(name))))
+func (k Key) seal(name string, e entry) string {
+	fields := fmt.Sprintf("%s %d %d", e.sum, e.size, e.made.Unix())
+	return fields + " " + k.signature(name, fields)
 }
 
 var errUnsigned = errors.New("the entry has no valid signature")
 
 // open returns the entry of an action that was stored as text, if its signature is right.
-func (k Keys) open(name, text string) (e entry, err error) {
-	var digits, signed string
-	var made int64
-	if _, err := fmt.Sscanf(text, "%s %d %d %s", &digits, &e.size, &made, &signed); err != nil {
+func (k Key) open(name, text string) (e entry, err error) {
+	end := max(0, strings.LastIndexByte(text, ' '))
+	if fields := text[:end]; !hmac.Equal([]byte(text[end:]), []byte(" "+k.signature(name, fields))) {
 		return e, errUnsigned
 	}
-	var ok bool
-	e.sum, ok = parseSum(digits)
+	var digits string
+	var made int64
+	if _, err := fmt.Sscanf(text, "%s %d %d", &digits, &e.size, &made); err != nil {
+		return e, err
+	}
 	e.made = time.Unix(made, 0)
-	signature, err := base64.RawStdEncoding.DecodeString(signed)
-	if !ok || err != nil || !ed25519.Verify(k.Public, []byte(e.text(name)), signature) {
+	var ok bool
+	if e.sum, ok = parseSum(digits); !ok {
 		return e, errUnsigned
 	}
 	return e, nil

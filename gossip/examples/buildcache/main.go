@@ -4,12 +4,9 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/ed25519"
-	"encoding/base64"
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -42,15 +39,13 @@ type Options struct {
 	Address                 string // of this machine, for the others
 	GossipPort, ServicePort int
 	Join                    string // gossip addresses of others, with commas
-	Name, Dir               string
-	SecretFile              string
-	KeyFile, PublicKey      string // see keys
-	Size                    int64  // MiB
+	Name, Dir, SecretFile   string
+	Size                    int64 // MiB
 }
 
 func run(ctx context.Context, args []string) error {
 	if len(args) == 0 {
-		return errors.New("say what to do: serve, go or key (see -h of each)")
+		return errors.New("say what to do: serve or go (see -h of each)")
 	}
 	host, _ := os.Hostname()
 	o, flags := Options{Name: host}, flag.NewFlagSet("buildcache "+args[0], flag.ContinueOnError)
@@ -61,8 +56,6 @@ func run(ctx context.Context, args []string) error {
 	flags.StringVar(&o.Join, "join", "", "gossip addresses of other machines, with commas")
 	flags.StringVar(&o.Name, "name", o.Name, "name of this machine in the cluster")
 	flags.StringVar(&o.SecretFile, "secret-file", "", "file with the secret of the cluster, 16 bytes or more")
-	flags.StringVar(&o.KeyFile, "key-file", "", "file with a secret to sign entries by, 16 bytes or more, instead of the cluster's")
-	flags.StringVar(&o.PublicKey, "public-key", "", "believe entries that are signed by this key, and sign none: as \"buildcache key\" prints it")
 	flags.StringVar(&o.Dir, "dir", "", "directory of the outputs (default: buildcache in the user's cache directory)")
 	flags.Int64Var(&o.Size, "size", 10<<10, "MiB on disk; an output may have a quarter of it")
 	if err := flags.Parse(args[1:]); err != nil {
@@ -80,57 +73,26 @@ func run(ctx context.Context, args []string) error {
 	}
 	switch args[0] {
 	case "serve":
-		m, err := Start(ctx, o)
-		if err != nil {
-			return err
-		}
-		fmt.Printf("builds ask at http://%s, siblings at %s, gossip at %s\n", m.Addr, m.Siblings, m.Node.Addr())
-		<-ctx.Done()
-		return m.Close()
+		return serve(ctx, o, func(m *Machine) {
+			fmt.Printf("builds ask at http://%s, siblings at %s, gossip at %s\n", m.Addr, m.Siblings, m.Node.Addr())
+		})
 	case "go":
 		return (&Go{Server: "http://" + o.Listen, Dir: filepath.Join(o.Dir, "go")}).Serve(ctx, os.Stdin, os.Stdout)
-	case "key":
-		keys, err := o.keys()
-		if err == nil {
-			fmt.Println(base64.StdEncoding.EncodeToString(keys.Public))
-		}
-		return err
 	}
-	return fmt.Errorf("unknown command %q: serve, go or key", args[0])
+	return fmt.Errorf("unknown command %q: serve or go", args[0])
 }
 
-func readSecret(flag, file string) ([]byte, error) {
+// readSecret reads the secret of the cluster.
+func readSecret(file string) ([]byte, error) {
 	if file == "" {
-		return nil, fmt.Errorf("--%s is needed: entries are believed, so they are signed", flag)
+		return nil, errors.New("--secret-file is needed: entries are believed, so they are signed")
 	}
 	text, err := os.ReadFile(file)
 	secret := bytes.TrimSpace(text)
 	if err == nil && len(secret) < 16 {
-		err = fmt.Errorf("--%s: %s has %d bytes, 16 at least are needed", flag, file, len(secret))
+		err = fmt.Errorf("--secret-file: %s has %d bytes, 16 at least are needed", file, len(secret))
 	}
 	return secret, err
-}
-
-// keys returns the keys of entries: those of the key file, or of the cluster's secret, or only the one that checks.
-func (o *Options) keys() (Keys, error) {
-	flag, file := "secret-file", o.SecretFile
-	switch {
-	case o.PublicKey != "" && o.KeyFile != "":
-		return Keys{}, errors.New("give --key-file or --public-key, not both")
-	case o.PublicKey != "":
-		public, err := base64.StdEncoding.DecodeString(o.PublicKey)
-		if err != nil || len(public) != ed25519.PublicKeySize {
-			return Keys{}, errors.New("--public-key: want 44 characters of base64, as \"buildcache key\" prints them")
-		}
-		return Keys{Public: public}, nil
-	case o.KeyFile != "":
-		flag, file = "key-file", o.KeyFile
-	}
-	secret, err := readSecret(flag, file)
-	if err != nil {
-		return Keys{}, err
-	}
-	return KeysOf(secret)
 }
 
 // A Machine is a running cache.
@@ -138,7 +100,6 @@ type Machine struct {
 	Addr, Siblings string // where builds and siblings ask
 	Node           *gossip.Node
 	cache          *httpcache.Member
-	closers        []io.Closer // listeners, and the servers at them
 }
 
 const (
@@ -146,75 +107,61 @@ const (
 	patience  = time.Minute
 )
 
-// Start starts the cache of this machine. If it can reach no other, it goes on trying.
-func Start(ctx context.Context, o Options) (m *Machine, err error) {
+// serve runs the cache of this machine until ctx ends, and calls ready once it answers. If it can reach no other, it goes
+// on trying.
+func serve(ctx context.Context, o Options, ready func(*Machine)) error {
 	if net.ParseIP(o.Address) == nil {
-		return nil, fmt.Errorf("--address: %q is no IP address; give the one at which the other machines reach this one", o.Address)
+		return fmt.Errorf("--address: %q is no IP address; give the one at which the other machines reach this one", o.Address)
 	}
 	if o.Size < 8 {
-		return nil, fmt.Errorf("--size: %d, want 8 MiB at least", o.Size)
+		return fmt.Errorf("--size: %d, want 8 MiB at least", o.Size)
 	}
-	keys, err := o.keys()
+	secret, err := readSecret(o.SecretFile)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	secret, err := readSecret("secret-file", o.SecretFile)
+	key, err := KeyOf(secret)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
-		return nil, err
+		return err
 	}
-	m = &Machine{}
-	defer func() {
-		if err != nil {
-			m.Close()
-		}
-	}()
 	builds, err := net.Listen("tcp", o.Listen)
 	if err != nil {
-		return m, fmt.Errorf("--listen: %w", err)
+		return fmt.Errorf("--listen: %w", err)
 	}
-	m.closers = append(m.closers, builds)
+	defer builds.Close()
 	siblings, err := net.Listen("tcp", net.JoinHostPort(o.Address, strconv.Itoa(o.ServicePort)))
 	if err != nil {
-		return m, fmt.Errorf("--service-port: %w", err)
+		return fmt.Errorf("--service-port: %w", err)
 	}
-	m.closers = append(m.closers, siblings)
+	defer siblings.Close()
 	cfg := gossip.Config{Name: o.Name, Bind: net.JoinHostPort(o.Address, strconv.Itoa(o.GossipPort)), Secret: secret, Service: siblings.Addr().String(),
 		Objects: int(o.Size<<20) / perOutput, Profile: digest.HTTP, StateFile: filepath.Join(o.Dir, "state")}
 	if o.Join != "" {
 		cfg.Join = strings.Split(o.Join, ",")
 	}
-	if m.Node, err = gossip.New(cfg); err != nil {
-		return m, err
+	node, err := gossip.New(cfg)
+	if err != nil {
+		return err
 	}
 	disk := diskstore.Options{Dir: filepath.Join(o.Dir, "store"), MaxBytes: o.Size << 20, MemoryBytes: 64 << 20, Scrub: 7 * 24 * time.Hour}
-	if m.cache, err = httpcache.NewMember(httpcache.MemberConfig{Node: m.Node, Open: disk.Open, Logger: slog.Default()}); err != nil {
-		return m, err
+	cache, err := httpcache.NewMember(httpcache.MemberConfig{Node: node, Open: disk.Open, Logger: slog.Default()})
+	if err != nil {
+		return cmp.Or(err, node.Close())
 	}
-	if err := m.Node.Join(ctx); err != nil && !errors.Is(err, gossip.ErrUnreachable) {
-		return m, err
+	defer cache.Close()
+	defer node.Close() // before the cache
+	if err := node.Join(ctx); err != nil && !errors.Is(err, gossip.ErrUnreachable) {
+		return err
 	}
-	m.Addr, m.Siblings = builds.Addr().String(), cfg.Service
-	for l, h := range map[net.Listener]http.Handler{builds: &Server{Cache: m.cache, Keys: keys, Most: o.Size << 20 / 4, Dir: o.Dir}, siblings: m.cache} {
+	for l, h := range map[net.Listener]http.Handler{builds: &Server{Cache: cache, Key: key, Most: o.Size << 20 / 4, Dir: o.Dir}, siblings: cache} {
 		s := &http.Server{Handler: h, ReadHeaderTimeout: patience, IdleTimeout: patience}
-		m.closers = append(m.closers, s)
+		defer s.Close()
 		go s.Serve(l)
 	}
-	return m, nil
-}
-
-// Close ends the cache.
-func (m *Machine) Close() (err error) {
-	for _, c := range m.closers {
-		c.Close()
-	}
-	if m.Node != nil {
-		err = m.Node.Close()
-	}
-	if m.cache != nil {
-		err = cmp.Or(err, m.cache.Close())
-	}
-	return err
+	ready(&Machine{builds.Addr().String(), cfg.Service, node, cache})
+	<-ctx.Done()
+	return nil
 }

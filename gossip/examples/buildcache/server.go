@@ -21,7 +21,7 @@ import (
 // /cas/ the last element of a path is the SHA-256 of the output; any other path names an action.
 type Server struct {
 	Cache *httpcache.Member
-	Keys  Keys
+	Key   Key
 	Most  int64  // bytes of an output
 	Dir   string // for outputs that are being received
 }
@@ -74,7 +74,7 @@ func (s *Server) entry(ctx context.Context, action string) (entry, error) {
 	if err != nil {
 		return entry{}, err
 	}
-	e, err := s.Keys.open(action, string(text))
+	e, err := s.Key.open(action, string(text))
 	if err != nil {
 		s.forget(actionName(action))
 	}
@@ -155,10 +155,6 @@ func copyChecked(w io.Writer, r io.Reader, want sum) (sent int64, err error) {
 
 // put stores an output, and the entry of the action that has made it, if the path names one.
 func (s *Server) put(w http.ResponseWriter, r *http.Request, action string, want sum, content bool) {
-	if s.Keys.private == nil && !content {
-		http.Error(w, "this machine only reads entries", http.StatusForbidden)
-		return
-	}
 	spool, err := os.CreateTemp(s.Dir, "put-*")
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInsufficientStorage)
@@ -184,7 +180,7 @@ func (s *Server) put(w http.ResponseWriter, r *http.Request, action string, want
 		err = s.Cache.Put(r.Context(), outputName(e.sum), spool)
 	}
 	if err == nil && !content {
-		err = s.Cache.Put(r.Context(), actionName(action), bytes.NewReader([]byte(s.Keys.seal(action, e))))
+		err = s.Cache.Put(r.Context(), actionName(action), bytes.NewReader([]byte(s.Key.seal(action, e))))
 	}
 	switch {
 	case errors.Is(err, bodies.ErrTooLarge):

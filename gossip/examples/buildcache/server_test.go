@@ -8,7 +8,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"os/exec"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -72,18 +71,19 @@ func TestMisuse(t *testing.T) {
 // build then makes itself is used.
 func TestLiar(t *testing.T) {
 	right, wrong, action := "the right output", "another output", "/ac/"+sumOf("an action").String()
-	honest := start(t, "honest", func(o *Options) { o.KeyFile = file(t, "a key that only builders have") })
-	other := start(t, "other", nil, honest) // signs by the secret of the cluster
-	if status, _ := ask(t, other, "PUT", action, wrong); status != http.StatusCreated {
-		t.Fatal(status)
-	}
+	honest := start(t, "honest", nil)
+	other := start(t, "other", nil, honest)
 	put := func(name, value string) {
 		if err := other.cache.Put(t.Context(), name, strings.NewReader(value)); err != nil {
 			t.Fatal(err)
 		}
 		advertised(t, honest, strings.ReplaceAll(strings.ReplaceAll(name, "/", "%2F"), " ", "+"))
 	}
-	advertised(t, honest, "ac+"+strings.ReplaceAll(action, "/", "%2F"))
+	strangers, err := KeyOf([]byte("not the secret of this cluster"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(actionName(action), strangers.seal(action, entry{sumOf(wrong), int64(len(wrong)), time.Now()}))
 	lacks(t, honest, action)
 	put(outputName(sumOf(right)), wrong)
 	content := "/cas/" + sumOf(right).String()
@@ -103,60 +103,35 @@ func TestLiar(t *testing.T) {
 	}
 }
 
-// A machine that has only the public key believes entries, and signs none.
-func TestPublicKey(t *testing.T) {
-	key := file(t, "a key that only builders have")
-	var printed bytes.Buffer
-	self, _ := os.Executable()
-	cmd := exec.Command(self, "key", "--key-file", key)
-	cmd.Env, cmd.Stdout = append(os.Environ(), "BUILDCACHE_COMMAND=1"), &printed
-	if err := cmd.Run(); err != nil {
-		t.Fatal(err)
-	}
-	builder := start(t, "builder", func(o *Options) { o.KeyFile = key })
-	reader := start(t, "reader", func(o *Options) { o.PublicKey = strings.TrimSpace(printed.String()) }, builder)
-	if status, _ := ask(t, builder, "PUT", "/ac/1", "output"); status != http.StatusCreated {
-		t.Fatal(status)
-	}
-	advertised(t, reader, "ac+%2Fac%2F1")
-	has(t, reader, "/ac/1", "output")
-	if status, got := ask(t, reader, "PUT", "/ac/2", "output"); status != 403 || !strings.Contains(got, "only reads") {
-		t.Errorf("PUT at a reader: %d %s", status, got)
-	}
-}
-
 // An entry is that of one action, one key and these fields.
 func TestEntry(t *testing.T) {
-	keys, err := KeysOf([]byte(secret))
+	key, err := KeyOf([]byte(secret))
 	if err != nil {
 		t.Fatal(err)
 	}
 	e := entry{sumOf("x"), 1, time.Unix(1234567890, 0)}
-	text := keys.seal("/ac/1", e)
-	if got, err := keys.open("/ac/1", text); err != nil || got != e {
+	text := key.seal("/ac/1", e)
+	if got, err := key.open("/ac/1", text); err != nil || got != e {
 		t.Errorf("open = %+v, %v", got, err)
 	}
-	if _, err := keys.open("/ac/2", text); err == nil {
+	if _, err := key.open("/ac/2", text); err == nil {
 		t.Error("it is taken for another action")
 	}
-	others, _ := KeysOf([]byte(secret + "!"))
+	others, _ := KeyOf([]byte(secret + "!"))
 	if _, err := others.open("/ac/1", text); err == nil {
 		t.Error("another key's is believed")
 	}
 	for i := range len(text) {
 		for _, c := range []byte(" 0aZ") {
 			if c != text[i] {
-				if got, err := keys.open("/ac/1", text[:i]+string(c)+text[i+1:]); err == nil && got != e {
+				if got, err := key.open("/ac/1", text[:i]+string(c)+text[i+1:]); err == nil && got != e {
 					t.Errorf("byte %d is %q: %+v", i, c, got)
 				}
 			}
 		}
-		if _, err := keys.open("/ac/1", text[:i]); err == nil {
+		if _, err := key.open("/ac/1", text[:i]); err == nil {
 			t.Errorf("cut at %d it is believed", i)
 		}
-	}
-	if n := len(keys.Public); base64.StdEncoding.EncodedLen(n) != 44 {
-		t.Error("a public key is not 44 characters of base64")
 	}
 }
 
@@ -189,16 +164,14 @@ func TestFlags(t *testing.T) {
 		args []string
 		says string
 	}{
-		{nil, "serve, go or key"},
+		{nil, "serve or go"},
 		{[]string{"build"}, `unknown command "build"`},
 		{right, "--address"},
 		{append(right, "--address", "here"), `"here" is no IP address`},
 		{append(right, "--address", "127.0.0.1"), "--secret-file is needed"},
 		{append(right, "--address", "127.0.0.1", "--secret-file", file(t, "short")), "has 5 bytes"},
 		{append(right, "--address", "127.0.0.1", "--secret-file", file(t, secret), "--size", "1"), "8 MiB"},
-		{append(right, "--address", "127.0.0.1", "--secret-file", file(t, secret), "--public-key", "x"), "44 characters"},
 		{append(right, "x"), `unexpected "x"`},
-		{[]string{"key"}, "--secret-file is needed"},
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		if err := run(ctx, c.args); err == nil || !strings.Contains(err.Error(), c.says) {

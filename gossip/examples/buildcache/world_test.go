@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-
 	"flag"
 	"fmt"
 	"io"
@@ -12,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -41,6 +41,8 @@ func file(t *testing.T, text string) string {
 	return name
 }
 
+var stops = map[*Machine]func(){} // what ends each machine
+
 // start starts a machine and joins it to others.
 func start(t *testing.T, name string, change func(*Options), others ...*Machine) *Machine {
 	t.Helper()
@@ -51,12 +53,23 @@ func start(t *testing.T, name string, change func(*Options), others ...*Machine)
 	if change != nil {
 		change(&o)
 	}
-	m, err := Start(t.Context(), o)
-	if err != nil {
+	ctx, cancel := context.WithCancel(context.Background())
+	ready, ended := make(chan *Machine), make(chan error, 1)
+	go func() { ended <- serve(ctx, o, func(m *Machine) { ready <- m }) }()
+	select {
+	case m := <-ready:
+		stops[m] = sync.OnceFunc(func() {
+			cancel()
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		})
+		t.Cleanup(stops[m])
+		return m
+	case err := <-ended:
 		t.Fatal(err)
+		return nil
 	}
-	t.Cleanup(func() { m.Close() })
-	return m
 }
 
 // advertised waits until another machine knows that one has an output or entry.
@@ -69,6 +82,20 @@ func advertised(t *testing.T, at *Machine, value string) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	t.Fatalf("%s is not advertised", value)
+}
+
+// told waits until a machine has the digest of all that another holds.
+func told(t *testing.T, at, of *Machine) {
+	t.Helper()
+	for range 1000 {
+		for _, m := range at.Node.Members() {
+			if m.Name == of.Node.Name() && m.Keys == uint64(of.Node.Holdings().Filter().Len()) {
+				return
+			}
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Fatalf("%s does not get the digest of %s", at.Node.Name(), of.Node.Name())
 }
 
 // ask asks a machine as a build does, and returns status and body.
