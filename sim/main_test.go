@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"regexp"
 	"strings"
@@ -64,7 +63,7 @@ func TestIntervals(t *testing.T) {
 		table.Row("b", lab.Measure{Value: 7})
 		return nil
 	}})
-	for format, want := range map[string]string{"--csv": "name,mean,mean_ci95\na,5.5,6.355\nb,7,\n", "--trials=1": "5.5 ±6.4\n", "--json": `"mean_ci95": 6.355`} {
+	for format, want := range map[string]string{"--csv": "name,mean,mean_ci95\na,5.5,6.355\nb,7,\n", "--trials=1": "5.5 ±6.4\n"} {
 		if code, out, errs := call("measured", format); code != 0 || !strings.Contains(out, want) {
 			t.Errorf("%s: %d, %q, %q, want %q", format, code, out, errs, want)
 		}
@@ -102,25 +101,6 @@ func TestRun(t *testing.T) {
 			t.Errorf("run(dice) prints %q", lines)
 		}
 	})
-	t.Run("json", func(t *testing.T) {
-		code, out, _ := call("dice", "--json", "--seed", "9")
-		var got struct {
-			Experiment, Command, Commit string
-
-			Seed   uint64
-			Tables []struct {
-				Title string
-				Rows  []map[string]any
-			}
-		}
-		if err := json.Unmarshal([]byte(out), &got); err != nil || code != 0 {
-			t.Fatalf("run(dice --json) = %d, %q: %v", code, out, err)
-		}
-		if got.Experiment != "dice" || got.Seed != 9 || got.Command != "go run ./sim dice --json --seed 9" || got.Commit != "unknown" || len(got.Tables) != 1 || len(got.Tables[0].Rows) != 2 ||
-			got.Tables[0].Rows[1]["eyes"] != nil || got.Tables[0].Rows[0]["eyes"].(float64) < 1 {
-			t.Errorf("run(dice --json) prints %s", out)
-		}
-	})
 	t.Run("csv", func(t *testing.T) {
 		code, out, _ := call("dice", "--csv", "--trials", "2")
 		lines := strings.Split(out, "\n")
@@ -147,7 +127,6 @@ func TestRun(t *testing.T) {
 	}{
 		{[]string{"help", "dise"}, 2, `no experiment "dise": there are `},
 		{[]string{"help", "dice", "broken"}, 2, "one experiment at a time"},
-		{[]string{"dice", "--json", "--csv"}, 2, "--json or --csv"},
 		{[]string{"dise"}, 2, ", dice, "},
 		{[]string{"broken"}, 1, "sim: broken: no luck"},
 		{[]string{"dice", "broken"}, 2, "one experiment at a time"},

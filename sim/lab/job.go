@@ -5,7 +5,6 @@ package lab
 import (
 	"context"
 	"encoding/csv"
-	"encoding/json"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -137,43 +136,6 @@ func (j *Job) writeCSV(w io.Writer) error {
 		out.Flush() // before the next title
 	}
 	return out.Error()
-}
-
-func (j *Job) writeJSON(w io.Writer) error {
-	type table struct {
-		Title string           `json:"title"`
-		Rows  []map[string]any `json:"rows"`
-		Notes []string         `json:"notes,omitempty"`
-	}
-	out := struct {
-		Experiment string  `json:"experiment"`
-		Command    string  `json:"command"`
-		Seed       uint64  `json:"seed"`
-		Commit     string  `json:"commit"`
-		Tables     []table `json:"tables"`
-	}{j.name, j.command, j.Seed, commit(), []table{}}
-	for _, t := range j.Tables {
-		rows := []map[string]any{}
-		for _, row := range t.Rows {
-			object := make(map[string]any, len(row))
-			for i, v := range row {
-				name := t.Columns[i].Name
-				object[name] = v
-				if m, ok := v.(Measure); ok {
-					object[name] = m.Value
-					if m.Half > 0 {
-						object[name+"_ci95"] = m.Half
-					}
-				}
-			}
-			rows = append(rows, object)
-		}
-		out.Tables = append(out.Tables, table{t.Title, rows, t.Notes})
-	}
-	encoder := json.NewEncoder(w)
-	encoder.SetIndent("", "  ")
-	encoder.SetEscapeHTML(false)
-	return encoder.Encode(out)
 }
 
 // Part returns a job that is a part of j: an experiment with j's parameters.

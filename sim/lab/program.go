@@ -20,8 +20,8 @@ type Program struct {
 // 130 if it was interrupted.
 func (p Program) Run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	job := &Job{Stderr: stderr, start: time.Now(), command: "go run ./sim " + strings.Join(args, " ")}
-	var o options
-	flags := o.define(job)
+	var csv bool
+	flags := define(job, &csv)
 	fail := func(code int, err error) int {
 		fmt.Fprintf(stderr, "sim: %v\n", err)
 		return code
@@ -42,15 +42,17 @@ func (p Program) Run(ctx context.Context, args []string, stdout, stderr io.Write
 		io.WriteString(stdout, p.usage())
 		return 0
 	case err != nil:
-	case o.json && o.csv:
-		err = errors.New("want --json or --csv, not both")
 	}
 	if err != nil {
 		return fail(2, err)
 	}
 	err = runUntil(ctx, func() error { return experiment.Run(ctx, job) })
 	if err == nil {
-		if err = o.print(job, stdout); err == nil {
+		write := job.writeText
+		if csv {
+			write = job.writeCSV
+		}
+		if err = write(stdout); err == nil {
 			err = job.Failed
 		}
 	}
@@ -68,43 +70,29 @@ func (p Program) Run(ctx context.Context, args []string, stdout, stderr io.Write
 // Do runs a command line and returns its job.
 func (p Program) Do(ctx context.Context, args []string, stderr io.Writer) (*Job, error) {
 	job := &Job{Stderr: stderr, start: time.Now()}
-	e, err := job.parseArgs(p.Experiments, new(options).define(job), args)
+	e, err := job.parseArgs(p.Experiments, define(job, new(bool)), args)
 	if err == nil {
 		err = e.Run(ctx, job)
 	}
 	return job, err
 }
 
-// options are the common flags that are not part of the job.
-type options struct{ json, csv bool }
-
 // define defines the flags that every experiment has.
-func (o *options) define(job *Job) *flag.FlagSet {
+func define(job *Job, csv *bool) *flag.FlagSet {
 	flags := flag.NewFlagSet("sim", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
-	flags.BoolVar(&o.json, "json", false, "print JSON instead of tables")
-	flags.BoolVar(&o.csv, "csv", false, "print CSV: a line \"# title\" before each table, values not rounded")
+	flags.BoolVar(csv, "csv", false, "print CSV: a line \"# title\" before each table, values not rounded")
 	flags.Uint64Var(&job.Seed, "seed", 1, "`N`, the seed of all random numbers (default 1)")
 	NumberFlag(flags, &job.Trials, "trials", "number of filters or lookups in tables and trials", 1, 1_000_000_000)
 	flags.StringVar(&job.Out, "out", "sim", "`DIR` in which experiments write files (default sim)")
 	return flags
 }
 
-func (o *options) print(job *Job, w io.Writer) error {
-	switch {
-	case o.json:
-		return job.writeJSON(w)
-	case o.csv:
-		return job.writeCSV(w)
-	}
-	return job.writeText(w)
-}
-
 // usage lists the common flags and the experiments.
 func (p Program) usage() string {
 	var b strings.Builder
 	b.WriteString("usage: sim NAME [flags]\n       sim help NAME    an experiment's flags, run time and chapter\n\n")
-	b.WriteString(flagsHelp(new(options).define(new(Job))))
+	b.WriteString(flagsHelp(define(new(Job), new(bool))))
 	b.WriteString("\nexperiments:\n")
 	p.Experiments.list(&b)
 	return b.String()

@@ -113,7 +113,7 @@ type Table struct {
 
 // Column describes one value of a row.
 type Column struct {
-	Name   string // the key in JSON: lower case, words joined by _
+	Name   string // in CSV: lower case, words joined by _
 	Head   string // the heading in text; empty says Name
 	Format string // a fmt verb for text; empty says %v
 	// Loose is the share by which a number of a short run may differ from that of a
@@ -128,8 +128,8 @@ const AnyValue = math.MaxFloat64
 // those of large inputs.
 const Exact = 1e-6
 
-// Row adds one value for each column. nil, NaN and infinities are printed as "-", and as null
-// in JSON.
+// Row adds one value for each column. nil, NaN and infinities are printed as "-", and as empty
+// cells in CSV.
 func (t *Table) Row(values ...any) {
 	if len(values) != len(t.Columns) {
 		panic(fmt.Sprintf("sim: %d values for the %d columns of %q", len(values), len(t.Columns), t.Title))

@@ -193,7 +193,7 @@ func printTables(job *lab.Job, cells []cell) {
 			list = append(list, fmt.Sprintf("%s, %s, %s: printed %s, right is %s", c.table, c.row, c.column, c.published, inStyle(c.published, c.computed)))
 		}
 	}
-	summary.Note("The text, CSV and JSON of sim tables have the confidence intervals of measured values.")
+	summary.Note("The text and CSV of sim tables have the confidence intervals of measured values.")
 	summary.Note("Wrong: %s.", strings.Join(list, "; "))
 	summary.Note("Computed: (1-e^(-kn/m))^k, m·H(p) and m·H(q) as the documents define them. Measured: filters of %d keys made by package digest, coded by package arith.", measuredKeys)
 }
