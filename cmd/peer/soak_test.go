@@ -26,9 +26,12 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/origin"
 )
 
-// soakFor is the duration of the soak: two minutes have the churn of an hour at thirty requests a
-// second, and twenty seconds are a short check.
-var soakFor = flag.Duration("soak", 20*time.Second, "how long the soak lasts")
+// Without pauses, two minutes of the soak have the churn of an hour at thirty requests a second, and
+// twenty seconds are a short check. With them, it leaves a machine time for other work.
+var (
+	soakFor   = flag.Duration("soak", 20*time.Second, "how long the soak lasts")
+	soakPause = flag.Duration("soak-pause", 0, "how long each of its six clients pauses between requests")
+)
 
 const (
 	soakObjects = 20_000
@@ -173,7 +176,7 @@ func (s *soak) start(i int) {
 func (s *soak) ask(ctx context.Context, seed uint64) {
 	random := rand.New(rand.NewPCG(seed, 3))
 	addrs := [3]string{s.peers[0].listen, s.peers[1].listen, s.peers[2].listen} // they keep them
-	for ctx.Err() == nil {
+	for ctx.Err() == nil && sleep(ctx, *soakPause) {
 		i := random.IntN(3)
 		target := object(sort.SearchFloat64s(s.popular, random.Float64()*s.popular[soakObjects-1]))
 		life, wasBroken := s.life[i].Load(), s.broken.Load()
