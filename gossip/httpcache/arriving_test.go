@@ -164,26 +164,3 @@ func TestArrivingIsNotListed(t *testing.T) {
 		})
 	}
 }
-
-// Many clients request one large object from three peers within a few seconds. The test counts the
-// fetches, in virtual time and with digests that are exact a moment later.
-func TestCrowdForALargeObject(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newCluster(t, slowly("Cache-Control: max-age=60", -1), "a", "b", "c")
-		defer w.close()
-		var all sync.WaitGroup
-		for i := range 60 {
-			all.Go(func() {
-				time.Sleep(time.Duration(i) * 100 * time.Millisecond)
-				peer := []string{"a", "b", "c"}[i/3%3]
-				if r := w.get(peer, "/x"); r.err != nil || len(r.body) != 200_000 {
-					t.Errorf("%s: %d bytes, %v", peer, len(r.body), r.err)
-				}
-			})
-		}
-		all.Wait()
-		if n := w.origin.count(); n != 1 {
-			t.Errorf("%d origin requests for one object", n)
-		}
-	})
-}

@@ -210,35 +210,3 @@ func TestCloseInFlight(t *testing.T) {
 		time.Sleep(2 * time.Hour)
 	})
 }
-
-// TestTooLong checks that a body that exceeds the limit of the store is delivered whole and not
-// stored, whether or not its length was announced.
-func TestTooLong(t *testing.T) {
-	for _, announced := range []bool{true, false} {
-		synctest.Test(t, func(t *testing.T) {
-			const size = 3 << 20
-			w := newCluster(t, func(w http.ResponseWriter, r *http.Request, n int) {
-				w.Header().Set("Cache-Control", "max-age=60")
-				if announced {
-					w.Header().Set("Content-Length", fmt.Sprint(size))
-				}
-				for range 30 {
-					w.Write(make([]byte, size/30))
-				}
-				w.Write(make([]byte, size-size/30*30))
-			})
-			w.tune = func(c *peerConfig) { c.Store.MaxBytes = 4 << 20 }
-			h := w.start("a", t.TempDir())
-			defer w.close()
-			for range 2 {
-				if r := w.get("a", "/x"); len(r.body) != size || r.err != nil {
-					t.Errorf("announced=%v: %d bytes, %v", announced, len(r.body), r.err)
-				}
-				synctest.Wait()
-			}
-			if st := h.store.Stats(); st.Objects != 0 || st.WritingBytes != 0 || w.origin.count() != 2 {
-				t.Errorf("announced=%v: %+v, %d origin requests", announced, st, w.origin.count())
-			}
-		})
-	}
-}

@@ -328,42 +328,6 @@ func TestServeCollapses(t *testing.T) {
 	}
 }
 
-// Concurrent requests for different variants of a URL get their own, whichever of them is first, and requests for the
-// same variant still share one call.
-func TestServeCollapsesVariants(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		defer w.close()
-		var calls sync.Map
-		h := newTestMember(t, "me", w.client, nil).Wrap(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-			language := r.Header.Get("Accept-Language")
-			n, _ := calls.LoadOrStore(r.URL.Path+language, new(atomic.Int64))
-			n.(*atomic.Int64).Add(1)
-			time.Sleep(time.Second)
-			rw.Header().Set("Cache-Control", "public, max-age=60")
-			rw.Header().Set("Vary", "Accept-Language")
-			io.WriteString(rw, "page in "+language)
-		}))
-		var all sync.WaitGroup
-		for i := range 60 {
-			all.Go(func() {
-				time.Sleep(time.Duration(i/20) * time.Second / 4)
-				for _, path := range []string{"/a", "/b"} {
-					language := []string{"de", "en", "fr"}[(i+len(path))%3]
-					r := httptest.NewRequest("GET", "http://site.test"+path, nil)
-					r.Header.Set("Accept-Language", language)
-					rec := httptest.NewRecorder()
-					h.ServeHTTP(rec, r)
-					if rec.Body.String() != "page in "+language {
-						t.Errorf("%s in %s is %q", path, language, rec.Body)
-					}
-				}
-			})
-		}
-		all.Wait()
-	})
-}
-
 // Servers of one site under two host names share objects by an Identity function.
 func TestCacheIdentity(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

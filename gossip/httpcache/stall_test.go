@@ -108,33 +108,6 @@ func TestEventsBeginAtOnce(t *testing.T) {
 	}
 }
 
-// The first bytes of a body that must not be stored are sent before the next ones arrive.
-func TestFirstBytesNotStored(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newCluster(t, func(rw http.ResponseWriter, r *http.Request, n int) {
-			rw.Header().Set("Cache-Control", "no-store")
-			rw.Header().Set("Content-Length", "200")
-			rw.Write(content(1, 100))
-			rw.(http.Flusher).Flush()
-			time.Sleep(30 * time.Second)
-			rw.Write(content(2, 100))
-		}, "a")
-		defer w.close()
-		start := time.Now()
-		conn, resp, err := w.open("a")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
-		if _, err := io.ReadFull(resp.Body, make([]byte, 100)); err != nil || time.Since(start) > time.Second {
-			t.Errorf("the first 100 bytes came after %v, %v", time.Since(start), err)
-		}
-		if n, err := io.Copy(io.Discard, resp.Body); n != 100 || err != nil {
-			t.Errorf("the rest: %d bytes, %v", n, err)
-		}
-	})
-}
-
 // However many clients wait for an origin that stalls at the same byte, it gets one request at a
 // time, and these ever less often; before the first byte it gets none.
 func TestStalledOriginIsNotCrowded(t *testing.T) {

@@ -46,32 +46,6 @@ func fetchAll(t testing.TB, rt http.RoundTripper, target string) (string, *http.
 	return string(body), resp
 }
 
-// One transport gets the objects of the other through its Handler, but those that vary or are long
-// from the origin.
-func TestTransportFromSibling(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		defer w.close()
-		cacheA := newTestMember(t, "a", nil, nil)
-		a := cacheA.Transport(stored("Cache-Control: max-age=60", "from a"))
-		w.sibling(cacheA.ServeHTTP)
-		cacheB := newTestMember(t, "b", w.client, nil)
-		b := cacheB.Transport(stored("Cache-Control: max-age=60", "from b"))
-		fetchAll(t, a, "http://o.test/x")
-		time.Sleep(5 * time.Second)
-		for _, status := range []string{"fwd=uri-miss; fwd-status=200; stored; detail=sibling", "hit; ttl=55"} {
-			body, resp := fetchAll(t, b, "http://o.test/x")
-			lines := resp.Header["Cache-Status"]
-			if body != "from a" || resp.Header.Get("Age") != "5" || lines[len(lines)-1] != "b; "+status {
-				t.Errorf("%q, %v; want from a, %s", body, resp.Header, status)
-			}
-		}
-		if body, _ := fetchAll(t, b, "http://o.test/y"); body != "from b" {
-			t.Errorf("what a does not have: %q", body)
-		}
-	})
-}
-
 // A body that is too long for the store is passed on, and one that broke off is not stored.
 func TestTransportBodies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -105,23 +79,6 @@ func TestTransportBodies(t *testing.T) {
 			}
 		}
 	})
-}
-
-// A response that was being fetched during a write to its URL is not stored.
-func TestTransportWrittenMeanwhile(t *testing.T) {
-	m := newTestMember(t, "c", nil, memstore.Open(64<<10))
-	c := m.Transport(stored("Cache-Control: max-age=60", "old"))
-	resp, err := c.RoundTrip(httptest.NewRequest("GET", "http://o.test/x", nil))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.RoundTrip(httptest.NewRequest("PUT", "http://o.test/x", strings.NewReader("new"))); err != nil {
-		t.Fatal(err)
-	}
-	io.ReadAll(resp.Body)
-	if n := m.objects(); n != 0 {
-		t.Errorf("%d responses are stored", n)
-	}
 }
 
 // Many goroutines add and remove variants, and their index does not grow.

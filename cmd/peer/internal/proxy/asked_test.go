@@ -55,8 +55,8 @@ func TestWhoIsAsking(t *testing.T) {
 		"Forwarded without a hop":       {terminator, []string{"Forwarded: host=shop.test, 192.0.2.1"}, "Forwarded:", "10.1.0.1"},
 		"two terminators":               {terminator, []string{"X-Forwarded-For: 192.0.2.9, 10.1.2.3", "X-Forwarded-Proto: http, https"}, "X-Forwarded-For: 192.0.2.9, 10.1.2.3, 10.1.0.1 | X-Forwarded-Proto: https", "192.0.2.9"},
 		"a host that is none":           {terminator, []string{"X-Forwarded-Host: a/b?c"}, "X-Forwarded-Host:", "10.1.0.1"},
-		"fields that nobody is believed in": {terminator, []string{"X-Forwarded-Scheme: https", "X-Forwarded-Ssl: on", "Front-End-Https: on", "X-HTTP-Method-Override: DELETE", "X-Real-IP: 1.1.1.1", "True-Client-IP: 1.1.1.1", "Client-IP: 1.1.1.1", "Proxy: http://evil.test"},
-			"X-Forwarded-Scheme: | X-Forwarded-Ssl: | Front-End-Https: | X-Http-Method-Override: | X-Real-Ip: | True-Client-Ip: | Client-Ip: | Proxy:", "10.1.0.1"},
+		"fields that nobody is believed in": {terminator, []string{"X-Forwarded-Scheme: https", "X-Forwarded-Ssl: on", "Front-End-Https: on", "X-HTTP-Method-Override: DELETE", "X-Real-IP: 1.1.1.1", "True-Client-IP: 1.1.1.1", "Client-IP: 1.1.1.1", "Proxy: http://evil.test", "X-Original-URL: /admin"},
+			"X-Forwarded-Scheme: | X-Forwarded-Ssl: | Front-End-Https: | X-Http-Method-Override: | X-Real-Ip: | True-Client-Ip: | Client-Ip: | Proxy: | X-Original-Url:", "10.1.0.1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -303,31 +303,3 @@ func TestFaultIsNotShared(t *testing.T) {
 		}
 	})
 }
-
-// A client's fault is not counted against the origin.
-func TestBrokenUpload(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, true, func(rw http.ResponseWriter, r *http.Request, n int) { io.Copy(io.Discard, r.Body) }, "a")
-		defer w.close()
-		for _, body := range []string{"5\r\nhello\r\nzz\r\n", "5\r\nhel"} {
-			conn, err := w.net.dial(t.Context(), "tcp", "peer-a:3128")
-			if err != nil {
-				t.Fatal(err)
-			}
-			fmt.Fprintf(conn, "POST /x HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n%s", body)
-			if strings.HasSuffix(body, "hel") {
-				conn.Close()
-			} else {
-				line := make([]byte, 12)
-				if _, err := io.ReadFull(conn, line); err != nil || string(line) != "HTTP/1.1 400" {
-					t.Errorf("%q, %v", line, err)
-				}
-				conn.Close()
-			}
-			synctest.Wait()
-		}
-		if n := w.peers["a"].Counters(); n.OriginErrors != 0 || n.ClientErrors+n.ClientsGone != 2 {
-			t.Errorf("%+v", n)
-		}
-	})
-}
