@@ -268,37 +268,3 @@ func TestWritesThroughOtherCaches(t *testing.T) {
 		}
 	})
 }
-
-// BenchmarkTransport measures a hit, a miss that is stored, and the origin's transport alone.
-func BenchmarkTransport(b *testing.B) {
-	date := []string{time.Now().UTC().Format(http.TimeFormat)}
-	origin := roundTripFunc(func(r *http.Request) (*http.Response, error) {
-		return &http.Response{StatusCode: 200, ContentLength: 1024, Body: io.NopCloser(io.LimitReader(endless{}, 1024)),
-			Header: http.Header{"Cache-Control": {"max-age=60"}, "Etag": {`"e"`}, "Date": date}}, nil
-	})
-	cached := newTestMember(b, "c", nil, nil).Transport(origin)
-	for _, bb := range []struct {
-		name string
-		rt   http.RoundTripper
-		cc   []string
-	}{{"origin", origin, nil}, {"miss", cached, []string{"no-cache"}}, {"hit", cached, nil}} {
-		b.Run(bb.name, func(b *testing.B) {
-			r := httptest.NewRequest("GET", "http://o.test/x", nil)
-			if bb.cc != nil {
-				r.Header["Cache-Control"] = bb.cc
-			}
-			b.ReportAllocs()
-			for b.Loop() {
-				resp, err := bb.rt.RoundTrip(r)
-				if err != nil {
-					b.Fatal(err)
-				}
-				io.Copy(io.Discard, resp.Body)
-			}
-		})
-	}
-}
-
-type endless struct{}
-
-func (endless) Read(p []byte) (int, error) { clear(p); return len(p), nil }
