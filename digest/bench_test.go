@@ -152,7 +152,7 @@ func benchmarkFreeze(b *testing.B, whole bool) {
 				if whole {
 					f = c.Advance()
 				} else {
-					c.counters.Load().collect(f, false)
+					c.counters.Load().collect(f)
 				}
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*changed), "ns/changed-key")

@@ -30,7 +30,6 @@ type counters struct {
 	spanBits   uint   // positions that are equal above these bits share a shard
 	salt       uint32 // odd, for the hash tables; unsalt is its inverse
 	unsalt     uint32
-	inherited  stock // of a loaded filter, in addition to what the shards count
 	shards     []shard
 	arrayWords int                     // of a shard in array form
 	onChange   *atomic.Pointer[func()] // of the counting filter; see OnChange
@@ -130,7 +129,7 @@ func (c *CountingFilter) AdvanceDelta() (*Filter, *Delta) {
 	c.freezing.Lock()
 	defer c.freezing.Unlock()
 	base := c.current.Load()
-	d := c.now().collect(base, false).delta
+	d := c.now().collect(base)
 	if d.Len() == 0 {
 		return base, d
 	}
@@ -175,7 +174,6 @@ func (c *counters) add(k Key) {
 	s.mu.Lock()
 	s.bump(c, rel)
 	s.keys++
-	s.sum += sumOf(k)
 	s.mu.Unlock()
 }
 
@@ -188,7 +186,6 @@ func (c *counters) remove(k Key) bool {
 	removed := s.decrement(c, rel) > 0
 	if removed {
 		s.keys--
-		s.sum -= sumOf(k)
 	}
 	s.mu.Unlock()
 	return removed
@@ -207,7 +204,6 @@ func (c *counters) addMany(k Key) {
 		s.bump(c, rel)
 	}
 	home.keys++
-	home.sum += sumOf(k)
 }
 
 func (c *counters) removeMany(k Key) bool {
@@ -225,7 +221,6 @@ func (c *counters) removeMany(k Key) bool {
 		s.decrement(c, rel)
 	}
 	home.keys--
-	home.sum -= sumOf(k)
 	return true
 }
 

@@ -61,18 +61,6 @@ func layout(b []byte) (fields []field, err error) {
 		for i := uint64(0); r.err == nil && i < d.count(); i++ {
 			r.take("piece", d.length)
 		}
-	case KindCounting:
-		r.u64("key sum")
-		r.section("positions", h.Geometry.Bits, h.Ones)
-		below := h.Ones
-		for level := 2; level <= maxCount && r.err == nil; level++ {
-			n := r.bounded("level count", 0, below)
-			if n == 0 {
-				break
-			}
-			r.section("level", below, n)
-			below = n
-		}
 	case KindDelta:
 		counts := r.u8("counts")
 		r.annotate("%d set, %d cleared", counts&15, counts>>4)

@@ -65,11 +65,8 @@ func (r *reader) filterBody(h Header, lim Limits) *Filter {
 		return nil
 	}
 	at, code := r.off, []byte(nil)
-	switch h.Kind {
-	case KindFilter:
+	if h.Kind == KindFilter {
 		at, code = r.code("positions", len(r.b)-r.off, m, f.ones)
-	case KindCounting:
-		at, code = r.section("positions", m, f.ones)
 	}
 	if r.err != nil {
 		return nil

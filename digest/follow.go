@@ -19,7 +19,7 @@ func (c *CountingFilter) Follow(former *Filter) (*Filter, *Delta, error) {
 		return nil, nil, fmt.Errorf("digest: %v (%v) cannot follow %v (%v): %w",
 			base.version, base.geometry, former.version, former.geometry, ErrBase)
 	}
-	d := c.now().collect(base, false).delta
+	d := c.now().collect(base)
 	f := *d.flip(base)
 	if d.Len() == 0 {
 		f = *base

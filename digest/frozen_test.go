@@ -28,7 +28,6 @@ const frozenDir = "testdata/frozen"
 // A frozen message, and what it says.
 type frozen struct {
 	Name, Kind string
-	Scheme     uint8
 	Bits       uint64
 	Hashes     int
 	Profile    digest.Profile
@@ -45,7 +44,7 @@ type frozen struct {
 }
 
 func (f frozen) geometry() digest.Geometry {
-	return digest.Geometry{Bits: f.Bits, Hashes: f.Hashes, Scheme: digest.Scheme(f.Scheme), Profile: f.Profile, Seed: digest.SeedFrom([]byte(f.Secret))}
+	return digest.Geometry{Bits: f.Bits, Hashes: f.Hashes, Profile: f.Profile, Seed: digest.SeedFrom([]byte(f.Secret))}
 }
 
 func (f frozen) key(i int) digest.Key {
@@ -57,8 +56,8 @@ func (f frozen) keys(yield func(digest.Key) bool) {
 	}
 }
 
-// shapes are the filters from which the messages of a freeze are made: both methods, every
-// scheme, with and without a secret, and each form of blocks in several chunks, whose span is
+// shapes are the filters from which the messages of a freeze are made: both methods,
+// with and without a secret, and each form of blocks in several chunks, whose span is
 // not a multiple of 128.
 var shapes = []frozen{
 	{Name: "empty", Bits: 1 << 24, Hashes: 1},
@@ -73,10 +72,6 @@ var shapes = []frozen{
 	{Name: "chunks-16", Bits: 4_000_001, Hashes: 1, Last: 500_000},
 	{Name: "chunks-32", Bits: 7_300_101, Hashes: 1, Last: 370_000},
 	{Name: "chunks-gaps", Bits: 195_000_101, Hashes: 1, Last: 195_000, Secret: "a secret of the cluster"},
-	{Name: "enhanced-double", Scheme: uint8(digest.EnhancedDouble), Bits: 14_001, Hashes: 4, Last: 500},
-	{Name: "independent", Scheme: uint8(digest.Independent), Bits: 14_001, Hashes: 4, Last: 500},
-	{Name: "partitioned", Scheme: uint8(digest.Partitioned), Bits: 14_000, Hashes: 4, Last: 500},
-	{Name: "two-mod-prime", Scheme: uint8(digest.TwoModPrime), Bits: 196_611, Hashes: 3, Last: 500},
 }
 
 func (f frozen) long() bool { return f.Last >= 100_000 }
@@ -114,9 +109,6 @@ func TestFreeze(t *testing.T) {
 		all = append(all, f)
 	}
 	for _, s := range shapes {
-		if s.Scheme == 0 {
-			s.Scheme = uint8(digest.Double)
-		}
 		held, err := digest.NewCountingFilter(s.geometry(), 7)
 		if err != nil {
 			t.Fatal(err)
@@ -131,9 +123,6 @@ func TestFreeze(t *testing.T) {
 		pieces := s
 		pieces.Kind, pieces.Name = "pieces", s.Name+"-pieces"
 		save(pieces, before.Version(), before.AppendPieces(nil, s.pieceBytes()))
-		counting := s
-		counting.Kind, counting.Name = "counting", s.Name+"-counting"
-		save(counting, before.Version(), held.AppendTo(nil))
 		later.First, later.Last, later.Base = s.First+s.Last/20, s.Last+2+s.Last/20, s.Name
 		if s.long() {
 			later.First, later.Last = s.Last, 2*s.Last // another filter, so that what changes takes chunks too
@@ -243,14 +232,6 @@ func (f frozen) again(t *testing.T, message func(string) []byte) {
 	switch f.Kind {
 	case "pieces":
 		b = before.AppendPieces(nil, f.pieceBytes())
-	case "counting":
-		held, err := digest.NewCountingFilter(f.geometry(), f.Epoch)
-		if err != nil {
-			t.Fatal(err)
-		}
-		f.keys(func(k digest.Key) bool { held.Add(k); return true })
-		held.Advance()
-		b = held.AppendTo(nil)
 	default:
 		after, failed := digest.FilterOf(f.geometry(), digest.Version{Epoch: f.Epoch, Sequence: f.Sequence}, f.keys)
 		if failed != nil {
@@ -301,26 +282,9 @@ func (f frozen) holdsItsName(t *testing.T, b []byte) {
 	}
 }
 
-// whole reads a filter, in pieces or not, or a counting filter.
+// whole reads a filter, in pieces or not.
 func (f frozen) whole(b []byte) (*digest.Filter, error) {
-	lim := digest.Limits{Seed: f.geometry().Seed, Profile: f.Profile}
-	if f.Kind == "filter" || f.Kind == "pieces" {
-		return digest.DecodeFilter(b, lim)
-	}
-	held, err := digest.DecodeCountingFilter(b, lim)
-	if err != nil {
-		return nil, err
-	}
-	now := held.Current()
-	for i := f.First; i < f.Last; i++ {
-		if !held.Remove(f.key(i)) {
-			return nil, fmt.Errorf("object %d cannot be removed", i)
-		}
-	}
-	if n := held.Len(); n != 0 {
-		return nil, fmt.Errorf("%d keys in an empty filter", n)
-	}
-	return now, nil
+	return digest.DecodeFilter(b, digest.Limits{Seed: f.geometry().Seed, Profile: f.Profile})
 }
 
 // change reads a delta and its base, and applies it.

@@ -18,7 +18,6 @@ const (
 type Geometry struct {
 	Bits   uint64 // m, size of the position space: 1 to [MaxBits]
 	Hashes int    // k, positions per key: 1 to [MaxHashes]
-	Scheme Scheme // zero means [Double]
 	// Seed is the one that keys are hashed under, as given to [KeyOf]; zero
 	// means none. It is a secret: encodings carry a one-way tag of it, and
 	// decoding restores it from [Limits.Seed].
@@ -48,7 +47,7 @@ func GeometryFor(keys uint64, falsePositiveRate float64) (Geometry, error) {
 	for k := 1; k <= MaxHashes; k++ {
 		if m, ok := fewestBits(keys, k, falsePositiveRate); ok {
 			const multiple = 1024
-			return Geometry{Bits: (m + multiple - 1) / multiple * multiple, Hashes: k, Scheme: Double}, nil
+			return Geometry{Bits: (m + multiple - 1) / multiple * multiple, Hashes: k}, nil
 		}
 	}
 	return fail(ErrTooLarge, fmt.Sprintf("more than %d bits", uint64(MaxBits)))
@@ -66,9 +65,6 @@ func (g Geometry) Validate() error {
 	if g.Hashes < 1 || g.Hashes > MaxHashes {
 		errs = append(errs, fmt.Errorf("digest: hashes %d: %w: want 1 to %d", g.Hashes, ErrGeometry, MaxHashes))
 	}
-	if len(errs) == 0 {
-		errs = append(errs, g.scheme().validate(g))
-	}
 	return errors.Join(errs...)
 }
 
@@ -81,25 +77,21 @@ func (g Geometry) SeedTag() uint32 {
 }
 
 // Predict returns the expected share of positions that n keys set, and the expected
-// false-positive rate. These are 1-(1-1/m)^(kn) and its k-th power (Mitzenmacher, section II-A;
-// for the partitioned schemes, 1-(1-k/m)^n). The rate for the scheme [Double] also includes
+// false-positive rate. These are 1-(1-1/m)^(kn) and its k-th power (Mitzenmacher, section II-A).
+// With several hashes the rate also includes
 // keys that two hashes cannot distinguish, of the order of n/m²: next to nothing in a filter of
 // thousands of keys, and a third of the rate for 100 keys, 17 bits a key and 8 hashes.
 func (g Geometry) Predict(n uint64) (fill, falsePositives float64) {
 	m, k := float64(g.Bits), float64(g.Hashes)
-	draws, cell := k*float64(n), 1/m
-	if g.scheme().parted() {
-		draws, cell = float64(n), k/m
-	}
-	if cell >= 1 {
+	if m == 1 {
 		if n == 0 {
 			return 0, 0
 		}
 		return 1, 1
 	}
-	fill = -math.Expm1(draws * math.Log1p(-cell))
+	fill = -math.Expm1(k * float64(n) * math.Log1p(-1/m))
 	falsePositives = math.Pow(fill, k)
-	if g.scheme() == Double && g.Hashes > 1 {
+	if g.Hashes > 1 {
 		falsePositives = min(1, falsePositives+alike(m, k, float64(n), fill))
 	}
 	return fill, falsePositives
@@ -122,12 +114,11 @@ func alike(m, k, n, p float64) float64 {
 }
 
 func (g Geometry) String() string {
-	return fmt.Sprintf("m=%d k=%d %v", g.Bits, g.Hashes, g.scheme())
+	return fmt.Sprintf("m=%d k=%d", g.Bits, g.Hashes)
 }
 
 // normal gives g its canonical form, in which equal geometries are ==.
 func (g Geometry) normal() Geometry {
-	g.Scheme = g.scheme()
 	if g.Seed != 0 {
 		g.tag = 0
 	}
@@ -136,7 +127,7 @@ func (g Geometry) normal() Geometry {
 
 // matches reports whether positions mean the same in g and in o.
 func (g Geometry) matches(o Geometry) bool {
-	if g.Bits != o.Bits || g.Hashes != o.Hashes || g.scheme() != o.scheme() || g.Profile != o.Profile {
+	if g.Bits != o.Bits || g.Hashes != o.Hashes || g.Profile != o.Profile {
 		return false
 	}
 	return g.Seed == o.Seed && g.tag == o.tag || g.SeedTag() == o.SeedTag()

@@ -9,14 +9,13 @@ import (
 type Kind uint8
 
 const (
-	KindFilter   Kind = 1 // everything
-	KindDelta    Kind = 2 // changes, coded with the base as context
-	KindCounting Kind = 3 // everything, with the counts
-	KindPieces   Kind = 4 // everything, in pieces that can be read apart
-	lastKind          = KindPieces
+	KindFilter Kind = 1 // everything
+	KindDelta  Kind = 2 // changes, coded with the base as context
+	KindPieces Kind = 3 // everything, in pieces that can be read apart
+	lastKind        = KindPieces
 )
 
-var kindNames = [...]string{"", "filter", "delta", "counting filter", "filter in pieces"}
+var kindNames = [...]string{"", "filter", "delta", "filter in pieces"}
 
 func (k Kind) String() string {
 	if k < KindFilter || k > lastKind {
@@ -49,7 +48,7 @@ func appendHeader(dst []byte, h Header) []byte {
 	dst = append(dst, magic...)
 	dst = append(dst, formatVersion, byte(h.Kind), 0) // without extension
 	if h.Kind != KindDelta {
-		dst = append(dst, byte(h.Geometry.scheme()), byte(h.Geometry.Hashes), byte(h.Geometry.Profile))
+		dst = append(dst, doubleHashing, byte(h.Geometry.Hashes), byte(h.Geometry.Profile))
 		dst = binary.LittleEndian.AppendUint32(dst, h.Geometry.SeedTag())
 		dst = binary.AppendUvarint(dst, h.Geometry.Bits)
 	}
@@ -103,8 +102,7 @@ func (r *reader) header(lim Limits) (h Header) {
 
 func (r *reader) geometry(lim Limits) (g Geometry) {
 	at := r.off
-	g.Scheme = Scheme(r.u8("scheme"))
-	r.annotate("%v", g.Scheme)
+	scheme := r.u8("scheme")
 	g.Hashes = int(r.u8("hashes"))
 	g.Profile = Profile(r.u8("profile"))
 	r.annotate("%v", g.Profile)
@@ -115,16 +113,14 @@ func (r *reader) geometry(lim Limits) (g Geometry) {
 		return Geometry{}
 	}
 	switch {
-	case g.Scheme == 0:
+	case scheme == 0:
 		r.corrupt("scheme", at, "0")
-	case g.Scheme > lastScheme:
-		r.fail("scheme", at, fmt.Errorf("%w: scheme %d", ErrVersion, uint8(g.Scheme)))
+	case scheme != doubleHashing:
+		r.fail("scheme", at, fmt.Errorf("%w: scheme %d", ErrVersion, scheme))
 	case g.Hashes < 1 || g.Hashes > MaxHashes:
 		r.corrupt("hashes", at+1, "%d is not in [1, %d]", g.Hashes, MaxHashes)
 	case g.Bits > lim.Bits || g.Bits > MaxBits:
 		r.fail("bits", bitsAt, fmt.Errorf("%w: %d, %d allowed", ErrTooLarge, g.Bits, min(lim.Bits, MaxBits)))
-	case g.Scheme.validate(g) != nil:
-		r.corrupt("bits", bitsAt, "%d bits and %d hashes do not suit scheme %v", g.Bits, g.Hashes, g.Scheme)
 	case lim.Profile != AnyProfile && g.Profile != lim.Profile:
 		r.fail("profile", at+2, fmt.Errorf("%w: its identities are %v, ours are %v", ErrSeed, g.Profile, lim.Profile))
 	case lim.Seed != 0 && g.tag != seedTag(lim.Seed):

@@ -40,10 +40,6 @@ var geometries = []Geometry{
 	{Bits: 1_000_000, Hashes: 1},
 	{Bits: MaxBits, Hashes: 1},
 	{Bits: MaxBits - 87, Hashes: 4},
-	{Bits: 14_001, Hashes: 3, Scheme: EnhancedDouble},
-	{Bits: 14_000, Hashes: 4, Scheme: Independent},
-	{Bits: 60_000, Hashes: 4, Scheme: Partitioned},
-	{Bits: 3 * 65_537, Hashes: 3, Scheme: TwoModPrime},
 }
 
 // encode is [Delta.AppendTo] where it must succeed.

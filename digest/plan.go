@@ -123,7 +123,7 @@ func (g Goal) leastShare() float64 {
 
 // evaluate predicts everything for m bits and k hashes.
 func (g Goal) evaluate(m uint64, k int) Design {
-	p := Design{Geometry: Geometry{Bits: m, Hashes: k, Scheme: Double}}
+	p := Design{Geometry: Geometry{Bits: m, Hashes: k}}
 	fill, f := p.Geometry.Predict(g.Objects)
 	p.FalsePositiveRate, p.FalseCandidates = f, f*g.others()
 	ones := uint64(math.Round(fill * float64(m)))

@@ -57,15 +57,6 @@ func (r *reader) code(field string, n int, m, x uint64) (at int, code []byte) {
 	return at, code
 }
 
-// ranks reads a section as a list. The caller has bounded its memory.
-func (r *reader) ranks(field string, m, x uint64) (list []uint64) {
-	at, code := r.section(field, m, x)
-	if r.err == nil {
-		r.coded(field, at, arith.DecodeSet(arith.Choose(m, x), code, m, x, func(some []uint64) { list = append(list, some...) }))
-	}
-	return list
-}
-
 // coded refuses a code that package arith has refused.
 func (r *reader) coded(field string, at int, err error) {
 	if err != nil {

@@ -192,7 +192,7 @@ func (c *CountingFilter) replace(fresh *counters) {
 	defer c.freezing.Unlock()
 	fresh.onChange = c.counters.Load().onChange
 	empty := emptyFilter(fresh.geometry, c.current.Load().version.Epoch+1)
-	c.current.Store(fresh.collect(empty, false).delta.flip(empty))
+	c.current.Store(fresh.collect(empty).flip(empty))
 	c.counters.Store(fresh)
 	fresh.changed()
 }

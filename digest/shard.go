@@ -29,7 +29,6 @@ type shard struct {
 	groupShift uint8
 	isArray    bool
 	dirty      uint64 // bit g: a line of [g<<groupShift, (g+1)<<groupShift) is marked
-	sum        uint64 // of sumOf over these keys: see Verify
 	saturated  int32
 }
 

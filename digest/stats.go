@@ -6,7 +6,13 @@ import "unsafe"
 // microseconds.
 
 // Len returns how many keys were added and not removed.
-func (c *CountingFilter) Len() int { return max(0, int(c.now().stock().keys)) }
+func (c *CountingFilter) Len() int {
+	n := 0
+	for s := range c.now().locked {
+		n += int(s.keys)
+	}
+	return max(0, n)
+}
 
 // Changed returns how many positions differ from the last frozen filter: the
 // length of the delta that Advance would make now.
@@ -23,23 +29,6 @@ func (c *CountingFilter) Saturated() (n int) {
 		n += int(s.saturated)
 	}
 	return n
-}
-
-// A stock is a number of keys, and the sum of sumOf over them.
-type stock struct {
-	keys int64
-	sum  uint64
-}
-
-func sumOf(k Key) uint64 { return mix(uint64(k) + golden) }
-
-func (c *counters) stock() stock {
-	total := c.inherited
-	for s := range c.locked {
-		total.keys += int64(s.keys)
-		total.sum += s.sum
-	}
-	return total
 }
 
 // MemoryBytes returns the memory of the counters, without that of the frozen filter.

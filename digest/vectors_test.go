@@ -22,7 +22,6 @@ type vectors struct {
 	Seeds     []struct{ Secret, Seed, Tag string }
 	Keys      []struct{ Seed, Identity, Key string }
 	Positions []struct {
-		Scheme    string
 		Bits      uint64
 		Hashes    int
 		Key       string
@@ -43,7 +42,6 @@ type vectors struct {
 
 type filterVector struct {
 	Name            string
-	Scheme          string
 	Bits            uint64
 	Hashes          int
 	Profile         Profile
@@ -52,8 +50,7 @@ type filterVector struct {
 	Keys            []string
 	State           string
 	Positions       []uint64
-	Hex             string // the filter's encoding
-	Counting        string // and that of the counting filter, if not empty
+	Hex             string
 }
 
 func loadVectors(t testing.TB) (v vectors) {
@@ -86,19 +83,10 @@ func unhex(t testing.TB, s string) []byte {
 	return b
 }
 
-func schemeNamed(t testing.TB, name string) Scheme {
-	t.Helper()
-	i := slices.Index(schemeNames[:], name)
-	if i < 1 {
-		t.Fatalf("no scheme %q", name)
-	}
-	return Scheme(i)
-}
-
 // counters returns the counting filter that a vector describes, frozen at the vector's version.
 func (v filterVector) counters(t testing.TB) *CountingFilter {
 	t.Helper()
-	g := Geometry{Bits: v.Bits, Hashes: v.Hashes, Scheme: schemeNamed(t, v.Scheme), Profile: v.Profile, Seed: number(t, v.Seed)}
+	g := Geometry{Bits: v.Bits, Hashes: v.Hashes, Profile: v.Profile, Seed: number(t, v.Seed)}
 	c, err := NewCountingFilter(g, v.Epoch)
 	if err != nil {
 		t.Fatalf("%s: %v", v.Name, err)
@@ -129,7 +117,7 @@ func TestVectorKeys(t *testing.T) {
 		}
 	}
 	for _, p := range v.Positions {
-		g := Geometry{Bits: p.Bits, Hashes: p.Hashes, Scheme: schemeNamed(t, p.Scheme)}
+		g := Geometry{Bits: p.Bits, Hashes: p.Hashes}
 		var buf [MaxHashes]uint64
 		if got := g.positions(&buf, Key(number(t, p.Key))); !slices.Equal(got, p.Positions) {
 			t.Errorf("%v: positions of %s = %v, want %v", g, p.Key, got, p.Positions)
@@ -157,17 +145,6 @@ func TestVectorFilters(t *testing.T) {
 			continue
 		}
 		equalFilters(t, got, want)
-		if f.Counting == "" {
-			continue
-		}
-		if got := hex.EncodeToString(c.AppendTo(nil)); got != f.Counting {
-			t.Errorf("%s: counting filter encodes to\n%s, want\n%s", f.Name, got, f.Counting)
-		}
-		if back, err := DecodeCountingFilter(unhex(t, f.Counting), lim); err != nil {
-			t.Errorf("%s: counting filter: %v", f.Name, err)
-		} else {
-			equalFilters(t, back.Current(), want)
-		}
 	}
 	for _, p := range v.Pieces {
 		want := filters[p.Filter]
@@ -271,9 +248,6 @@ func TestDumpGoldens(t *testing.T) {
 	dumps := map[string]string{}
 	for _, f := range v.Filters {
 		dumps["filter-"+f.Name] = dumpOf(unhex(t, f.Hex))
-		if f.Counting != "" {
-			dumps["counting-"+f.Name] = dumpOf(unhex(t, f.Counting))
-		}
 	}
 	for _, p := range v.Pieces {
 		dumps["pieces-"+p.Filter] = dumpOf(unhex(t, p.Hex))

@@ -27,7 +27,7 @@ type inspectCommand struct {
 }
 
 func (c *inspectCommand) Help() string {
-	return `Decodes a digest (whole, in pieces, or a saved counting filter) or delta (digest/FORMAT.md). An admin address stands for the digest that this peer publishes, a name for the copy that the peer at --admin holds of that peer's digest. Of a store, in use or not, it lists the objects: when they were written, bytes, file and key.`
+	return `Decodes a digest (whole or in pieces) or delta (digest/FORMAT.md). An admin address stands for the digest that this peer publishes, a name for the copy that the peer at --admin holds of that peer's digest. Of a store, in use or not, it lists the objects: when they were written, bytes, file and key.`
 }
 
 // inspected is what inspect prints as JSON.
@@ -139,12 +139,6 @@ func (c *inspectCommand) describe(b []byte) (out inspected, err error) {
 			return out, err
 		}
 		out.FalsePositiveRate, out.MemoryBytes = f.FalsePositiveRate(), f.MemoryBytes()
-	case digest.KindCounting:
-		c, err := digest.DecodeCountingFilter(b, lim)
-		if err != nil {
-			return out, err
-		}
-		out.FalsePositiveRate, out.MemoryBytes = c.Current().FalsePositiveRate(), c.MemoryBytes()
 	}
 	return out, nil
 }

@@ -61,8 +61,4 @@ var geometries = []digest.Geometry{
 	{Bits: 1_000_000, Hashes: 1},
 	{Bits: 1 << 40, Hashes: 1},
 	{Bits: 1<<40 - 87, Hashes: 4},
-	{Bits: 14_001, Hashes: 3, Scheme: digest.EnhancedDouble},
-	{Bits: 14_000, Hashes: 4, Scheme: digest.Independent},
-	{Bits: 60_000, Hashes: 4, Scheme: digest.Partitioned},
-	{Bits: 3 * 65_537, Hashes: 3, Scheme: digest.TwoModPrime},
 }

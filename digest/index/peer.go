@@ -37,15 +37,9 @@ const (
 type family struct {
 	bits   uint64 // m
 	hashes int
-	scheme digest.Scheme
 }
 
-func keyOf(g digest.Geometry) family {
-	if g.Hashes == 1 {
-		g.Scheme = digest.Double // with one hash, all schemes are equal
-	}
-	return family{g.Bits, g.Hashes, g.Scheme}
-}
+func keyOf(g digest.Geometry) family { return family{g.Bits, g.Hashes} }
 
 func (e *indexed) match() Match {
 	peer, part, _ := strings.Cut(e.name, "\x00")
@@ -58,7 +52,7 @@ func (x *Index) layoutFor(f *digest.Filter, now *indexed) layout {
 	const bitsPerCode = 26
 	key := keyOf(f.Geometry())
 	m, ones, density := float64(key.bits), float64(f.Ones()), float64(x.table.shape.density)
-	if key.bits >= 64 && key.scheme == digest.Double {
+	if key.bits >= 64 {
 		inTableBits := bitsPerCode * (ones + ones*density/m)
 		switch {
 		case now == nil:

@@ -3,8 +3,11 @@ package papers
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 
+	"github.com/summarycache/summarycache/arith"
 	"github.com/summarycache/summarycache/digest"
 	"github.com/summarycache/summarycache/sim/lab"
 )
@@ -142,7 +145,7 @@ func countingSizes(ctx context.Context, job *lab.Job) error {
 		lab.Column{Name: "counters", Head: "counters a key, m/n", Format: "%.2f"},
 		lab.Column{Name: "plain", Head: "bits a key at four a counter", Format: "%.1f"},
 		lab.Column{Name: "entropy", Head: "m·H a key", Format: "%.4f"},
-		lab.Column{Name: "coded", Head: "coded by package digest", Format: "%.4f", Loose: lab.Exact},
+		lab.Column{Name: "coded", Head: "coded by package arith", Format: "%.4f", Loose: lab.Exact},
 		lab.Column{Name: "over", Head: "coded over m·H", Format: "%.5f", Loose: lab.Exact},
 		lab.Column{Name: "bits", Head: "of the filter alone", Format: "%.4f"},
 		lab.Column{Name: "counts", Head: "of the counts", Format: "%.4f"})
@@ -153,17 +156,45 @@ func countingSizes(ctx context.Context, job *lab.Job) error {
 		mn := lab.ArrayAt(f, float64(k))
 		counts := mn * poissonEntropy(float64(k)/mn)
 		bits := lab.SentBits(mn, float64(k))
-		held, err := digest.NewCountingFilter(digest.Geometry{Bits: uint64(math.Round(mn * n)), Hashes: k}, 1)
-		if err != nil {
-			return err
-		}
-		rng := job.Source(11, uint64(k))
-		for range n {
-			held.Add(digest.Key(rng.Uint64()))
-		}
-		coded := 8 * float64(len(held.AppendTo(nil))) / n
+		geometry := digest.Geometry{Bits: uint64(math.Round(mn * n)), Hashes: k}
+		coded := 8 * float64(countedBytes(geometry, lab.RandomKeys(job.Source(11, uint64(k)), n))) / n
 		table.Row(k, lab.Round(mn, 6), lab.Round(4*mn, 6), lab.Round(counts, 7), lab.Round(coded, 7), lab.Round(coded/counts, 7), lab.Round(bits, 7), lab.Round(counts-bits, 6))
 	}
-	table.Note("H is the entropy of a Poisson number of mean kn/m. As with filters, the best k in memory (k = 10) is the worst on the wire, and one hash is the best.")
+	table.Note("Coded are sets within sets: the positions with a key, which of these have two, which of those three, and so on. H is the entropy of a Poisson number of mean kn/m. As with filters, the best k in memory (k = 10) is the worst on the wire, and one hash is the best.")
 	return nil
+}
+
+// countedBytes is the size of a counting filter as a message: for each number of keys the positions that
+// have so many, as ranks among those that have one less.
+func countedBytes(g digest.Geometry, keys []digest.Key) (size int) {
+	counts := map[uint64]int{}
+	var buf []uint64
+	for _, k := range keys {
+		buf = g.AppendPositions(buf[:0], k)
+		for _, p := range buf {
+			counts[p]++
+		}
+	}
+	held := slices.Sorted(maps.Keys(counts))
+	ranks := held // of the positions with so many keys, among those with one less
+	for m := g.Bits; len(ranks) > 0; m = uint64(len(held)) {
+		size += len(arith.AppendSet(nil, arith.Choose(m, uint64(len(ranks))), m, ranks))
+		if m != g.Bits {
+			held = pick(held, ranks)
+		}
+		ranks = nil
+		for i, p := range held {
+			if counts[p]--; counts[p] > 0 {
+				ranks = append(ranks, uint64(i))
+			}
+		}
+	}
+	return size
+}
+
+func pick(from, ranks []uint64) (picked []uint64) {
+	for _, i := range ranks {
+		picked = append(picked, from[i])
+	}
+	return picked
 }

@@ -187,27 +187,10 @@ static u64 mix(u64 x) {
 
 static u64 high(u64 a, u64 b) { return (u64)((u128)a * b >> 64); }
 
-static int suits(int scheme, int k, u64 m) {
-  if (scheme < 4) return 1;
-  u64 p = m / k;
-  if (p * k != m) return 0;
-  for (u64 d = 2; scheme == 5 && d * d <= p; d++)
-    if (p % d == 0) return 0;
-  return scheme == 4 || p > 1;
-}
-
-static List positions(int scheme, u64 m, int k, u64 h) {
+static List positions(u64 m, int k, u64 h) {
   List l = {0};
-  for (u64 i = 0, p = m / k, at = 0; i < (u64)k; i++) {
-    u64 g = mix(h + GAMMA), own = i ? mix(h + i * GAMMA) : h;
-    switch (scheme) {
-    case 1: at = high(h + i * (g | 1), m); break;
-    case 2: at = (u64)(((u128)high(h, m) + (u128)i * high(g, m) + (i * i * i - i) / 6) % m); break;
-    case 3: at = high(own, m); break;
-    case 4: at = i * p + high(own, p); break;
-    case 5: at = i * p + (u64)(((u128)high(h, p) + (u128)i * high(g, p)) % p); break;
-    }
-    u64 j = 0;
+  for (u64 i = 0, d = mix(h + GAMMA) | 1; i < (u64)k; i++) {
+    u64 at = high(h + i * d, m), j = 0;
     while (j < l.n && l.at[j] != at) j++;
     if (j == l.n) push(&l, at); // one that comes twice counts once
   }
@@ -762,8 +745,8 @@ static void write_pair(Bytes *b, u64 m, List x, u64 n, List y) {
 typedef struct {
   int kind, scheme, k, profile;
   u64 tag, m, epoch, sequence, state, keys, count, state_at, count_at;
-  u64 extra; // of pieces: the span; of a counting filter: the key sum
-  List set, counts; // counts: of a counting filter, each position as often as it counts
+  u64 span; // of pieces
+  List set;
 } Message;
 
 static u64 state_of(const Message *h) { // F 3
@@ -784,16 +767,15 @@ static void preamble(Reader *r) {
 static void geometry(Reader *r, Message *h) {
   u64 at = r->at;
   h->scheme = (int)fixed(r, "scheme", 1), h->k = (int)fixed(r, "hashes", 1), h->profile = (int)fixed(r, "profile", 1);
-  if (h->scheme < 1 || h->scheme > 5) refuse(h->scheme ? "version" : "corrupt", "scheme", at);
+  if (h->scheme != 1) refuse(h->scheme ? "version" : "corrupt", "scheme", at);
   if (h->k < 1 || h->k > 32) refuse("corrupt", "hashes", at + 1);
   h->tag = fixed(r, "seed tag", 4);
   h->m = uvarint(r, "bits", 1, UINT64_C(1) << 44, "too large");
-  if (!suits(h->scheme, h->k, h->m)) refuse("corrupt", "bits", at + 7);
 }
 
 static void header(Reader *r, Message *h, int delta) {
   h->kind = (int)fixed(r, "kind", 1);
-  if (h->kind > 4) refuse("version", "kind", 4);
+  if (h->kind > 3) refuse("version", "kind", 4);
   if (!h->kind || (h->kind == 2) != delta) refuse("corrupt", "kind", 4);
   u64 n = fixed(r, "extension length", 1);
   if (n > r->b.n - r->at) refuse("corrupt", "extension", r->at);
@@ -839,7 +821,7 @@ static List read_piece(Reader *r, const Message *h, const Pieces *p, u64 i, u64 
 
 static void read_pieces(Reader *r, Message *h) {
   Pieces p = piece_head(r, h);
-  h->extra = p.span;
+  h->span = p.span;
   for (u64 i = 0; i < (h->m + p.span - 1) / p.span; i++) {
     List l = read_piece(r, h, &p, i, h->count - h->set.n);
     for (u64 j = 0; j < l.n; j++) push(&h->set, l.at[j]);
@@ -849,26 +831,6 @@ static void read_pieces(Reader *r, Message *h) {
 
 static void check_state(const Message *h) {
   if (state_of(h) != h->state || h->set.n != h->count) refuse("corrupt", "state", h->state_at);
-}
-
-static void read_counting(Reader *r, Message *h) {
-  h->extra = fixed(r, "key sum", 8);
-  h->set = section(r, "positions", h->m, h->count);
-  check_state(h);
-  u8 *counts = memory(h->set.n);
-  memset(counts, 1, h->set.n);
-  List level = {0}; // indexes into the set
-  for (u64 i = 0; i < h->set.n; i++) push(&level, i);
-  for (int j = 2; j <= 15; j++) {
-    u64 y = uvarint(r, "level count", 0, level.n, "corrupt");
-    if (y == 0) break;
-    List ranks = section(r, "level", level.n, y), next = {0};
-    for (u64 i = 0; i < y; i++) push(&next, level.at[ranks.at[i]]);
-    for (u64 i = 0; i < y; i++) counts[next.at[i]] = (u8)j;
-    level = next;
-  }
-  for (u64 i = 0; i < h->set.n; i++)
-    for (int n = 0; n < counts[i]; n++) push(&h->counts, h->set.at[i]);
 }
 
 // flip returns the filter base with ranks set among its clear positions, and ranks cleared among the others.
@@ -909,7 +871,7 @@ static void read_delta(Reader *r, Message *h, const Message *base) {
   if ((step == 0 && !same) || (same && state != h->state)) refuse("corrupt", "sequence step", step_at);
 }
 
-// read_message decodes a filter, whole or in pieces, or a counting filter; or a delta, if base is not null.
+// read_message decodes a filter, whole or in pieces, or a delta, if base is not null.
 static Message read_message(Bytes data, const Message *base) {
   Message h = {0};
   Reader r = {data, 0};
@@ -919,8 +881,7 @@ static Message read_message(Bytes data, const Message *base) {
   if (check_of(data.at, r.b.n, 0) != word(data.at + r.b.n, 4)) refuse("corrupt", "checksum", r.b.n);
   header(&r, &h, base != NULL);
   if (base) read_delta(&r, &h, base);
-  else if (h.kind == 4) read_pieces(&r, &h);
-  else if (h.kind == 3) read_counting(&r, &h);
+  else if (h.kind == 3) read_pieces(&r, &h);
   else h.set = set(&r, "positions", r.b.n - r.at, h.m, h.count);
   if (!base) check_state(&h); // before what else is wrong behind the positions: F 4
   if (r.at != r.b.n) refuse("corrupt", "end", r.at);
@@ -951,15 +912,9 @@ static Bytes sealed(Bytes b) {
 }
 
 static Bytes write_message(Message *h) {
-  List counts = h->set;
-  if (h->kind == 3) {
-    h->set = (List){0};
-    for (u64 i = 0; i < counts.n; i++)
-      if (i == 0 || counts.at[i] != counts.at[i - 1]) push(&h->set, counts.at[i]);
-  }
   Bytes b = write_header(h);
-  if (h->kind == 4) {
-    u64 span = h->extra, n = (h->m + span - 1) / span, longest = 0, i = 0;
+  if (h->kind == 3) {
+    u64 span = h->span, n = (h->m + span - 1) / span, longest = 0, i = 0;
     Bytes *parts = memory(n * sizeof *parts);
     for (u64 p = 0; p < n; p++) {
       List l = {0};
@@ -979,27 +934,7 @@ static Bytes write_message(Message *h) {
     }
     return sealed(b);
   }
-  if (h->kind == 1) {
-    put_all(&b, write_set(method_for(h->m, h->set.n), h->m, h->set));
-    return sealed(b);
-  }
-  put_fixed(&b, h->extra, 8);
-  write_section(&b, h->m, h->set);
-  List level = counts; // each position as often as it still counts
-  for (int j = 2; j <= 15; j++) {
-    List ranks = {0}, next = {0};
-    u64 rank = 0;
-    for (u64 i = 0; i < level.n; rank++) {
-      u64 same = i + 1;
-      for (; same < level.n && level.at[same] == level.at[i]; same++) push(&next, level.at[i]);
-      if (same > i + 1) push(&ranks, rank);
-      i = same;
-    }
-    put_uvarint(&b, ranks.n);
-    if (ranks.n == 0) break;
-    write_section(&b, rank, ranks);
-    level = next;
-  }
+  put_all(&b, write_set(method_for(h->m, h->set.n), h->m, h->set));
   return sealed(b);
 }
 
@@ -1034,7 +969,7 @@ static int ask(Bytes data, u64 position) { // looks at the head and at one piece
   Message h = {0};
   preamble(&r);
   header(&r, &h, 0);
-  if (h.kind != 4) refuse("corrupt", "kind", 4);
+  if (h.kind != 3) refuse("corrupt", "kind", 4);
   Pieces p = piece_head(&r, &h);
   u64 i = position / p.span, at = p.first + i * p.length;
   if (at > data.n) refuse("corrupt", "piece", at);
@@ -1047,7 +982,7 @@ static int ask(Bytes data, u64 position) { // looks at the head and at one piece
 
 // ---- Lines
 
-static const char *const kinds[] = {"", "filter", "delta", "counting", "pieces"};
+static const char *const kinds[] = {"", "filter", "delta", "pieces"};
 
 static char *token(void) {
   char *t = strtok(NULL, " \n");
@@ -1097,10 +1032,9 @@ static void answer(char *line) {
     Bytes b = hex();
     printf("%" PRIu64 "\n", xxh64(b.at, b.n, seed));
   } else if (!strcmp(what, "positions")) {
-    int scheme = (int)number();
     u64 m = number();
     int k = (int)number();
-    print_list(positions(scheme, m, k, number()));
+    print_list(positions(m, k, number()));
   } else if (!strcmp(what, "code")) {
     int method = (int)number();
     u64 m = number();
@@ -1115,15 +1049,15 @@ static void answer(char *line) {
     if (*what == 'a') base = read_message(hex(), NULL);
     h = read_message(data, *what == 'a' ? &base : NULL);
     printf("%s %d %d %d %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " ", kinds[h.kind], h.scheme, h.k, h.profile, h.tag,
-           h.m, h.epoch, h.sequence, h.state, h.keys, h.extra);
-    print_list(h.kind == 3 ? h.counts : h.set);
+           h.m, h.epoch, h.sequence, h.state, h.keys, h.span);
+    print_list(h.set);
   } else if (!strcmp(what, "write")) {
     Message h = {0};
     const char *kind = token();
-    while (h.kind < 4 && strcmp(kind, kinds[h.kind])) h.kind++;
+    while (h.kind < 3 && strcmp(kind, kinds[h.kind])) h.kind++;
     h.scheme = (int)number(), h.k = (int)number(), h.profile = (int)number(), h.tag = number(), h.m = number(), h.epoch = number(), h.sequence = number();
     number(); // the state follows from the rest
-    h.keys = number(), h.extra = number(), h.set = list();
+    h.keys = number(), h.span = number(), h.set = list();
     print_hex(write_message(&h));
   } else if (!strcmp(what, "diff")) {
     const char *form = token();

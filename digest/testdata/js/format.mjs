@@ -6,8 +6,7 @@
 //   has(g, keyOf(seed, utf8("GET http://a/")))
 //   await ask(head, (at, n) => bytes, key)     // looks a key up in a filter in pieces that is somewhere else
 //
-// Keys, states and seeds are BigInts, positions are Numbers. Whatever is wrong throws a Refused. It does not read counting
-// filters, which caches save for themselves, nor schemes other than 1.
+// Keys, states and seeds are BigInts, positions are Numbers. Whatever is wrong throws a Refused.
 
 const { min, max, floor, ceil } = Math, big = BigInt;
 const TWO32 = 2n ** 32n, TWO63 = 2n ** 63n, TWO64 = 2n ** 64n, M = TWO64 - 1n, GAMMA = 0x9e3779b97f4a7c15n, MAX_BITS = 2 ** 44, MAX_BYTES = 2 ** 26, MAX_ONES = 2 ** 25;
@@ -52,7 +51,7 @@ function mix(x) {
 
 export const keyOfNumber = (seed, number) => mix(mix(number + GAMMA) ^ mix(seed));
 
-export function positions({ hashes, bits }, key) { // of scheme 1
+export function positions({ hashes, bits }, key) { // F 2
   const d = mix(key + GAMMA) | 1n, all = new Set();
   for (let i = 0; i < hashes; i++, key += d) all.add(Number((key & M) * big(bits) >> 64n));
   return [...all];
@@ -366,14 +365,14 @@ function reader(b, start = 0) { // b begins at byte start of the message
 function header(r, ...due) {
   if (String.fromCharCode(...r.take("magic", 3)) !== "SCD") refuse("magic", 0);
   if (r.fixed("format version") !== 1) refuse("format version", 3, "version");
-  if (due.length < 4) { // of a whole message
+  if (due.length < 3) { // of a whole message
     const end = r.b.length - 4;
     if (end < 4) refuse("checksum", r.b.length);
     if (reader(r.b.subarray(end)).fixed("", 4) !== check(r.b.subarray(0, end))) refuse("checksum", end);
     r.b = r.b.subarray(0, end);
   }
   const h = { kind: r.fixed("kind") };
-  if (h.kind > 4) refuse("kind", 4, "version");
+  if (h.kind > 3) refuse("kind", 4, "version");
   if (!due.includes(h.kind)) refuse("kind", 4);
   r.take("extension", r.fixed("extension length"));
   if (h.kind !== 2) geometry(r, h);
@@ -431,8 +430,8 @@ function checkState(h, set) {
 
 // read returns a filter: its header, and its positions, ascending, in set.
 export function read(b) {
-  const r = reader(b), h = header(r, 1, 4);
-  h.set = h.kind === 4 ? pieces(r, h)
+  const r = reader(b), h = header(r, 1, 3);
+  h.set = h.kind === 3 ? pieces(r, h)
     : r.code("positions", r.rest(), (code) => decode(method(h.bits, h.count), code, h.bits, h.count));
   checkState(h, h.set);
   if (r.rest()) refuse("end", r.at);
@@ -491,8 +490,8 @@ export async function ask(head, fetch, key) {
 }
 
 export function open(head) {
-  const r = reader(head), h = header(r, 1, 2, 3, 4);
-  if (h.kind !== 4) refuse("kind", 4);
+  const r = reader(head), h = header(r, 1, 2, 3);
+  if (h.kind !== 3) refuse("kind", 4);
   const d = pieceHead(r, h);
   return {
     h, find: async (p, fetch) => {

@@ -2,7 +2,7 @@
 import { createInterface } from "node:readline";
 import { Refused, apply, bare, decode, keyOf, open, positions, read } from "./format.mjs";
 
-const KINDS = ["", "filter", "delta", "counting", "pieces"];
+const KINDS = ["", "filter", "delta", "pieces"];
 const hex = (s) => Uint8Array.from(Buffer.from(s === "-" ? "" : s, "hex"));
 const list = (set) => set.join(",") || "-";
 const whole = (h) => [KINDS[h.kind], h.scheme, h.hashes, h.profile, h.tag, h.bits, h.epoch, h.sequence, h.state, h.keys, h.span ?? 0,
@@ -10,7 +10,7 @@ const whole = (h) => [KINDS[h.kind], h.scheme, h.hashes, h.profile, h.tag, h.bit
 
 const answers = {
   key: (seed, b) => keyOf(BigInt(seed), hex(b)),
-  positions: (scheme, bits, hashes, key) => scheme === "1" ? list(positions({ bits: +bits, hashes: +hashes }, BigInt(key))) : "refused version 0 scheme",
+  positions: (bits, hashes, key) => list(positions({ bits: +bits, hashes: +hashes }, BigInt(key))),
   read: (b) => whole(read(hex(b))),
   apply: (b, base) => whole({ ...apply(hex(b), read(hex(base))), span: 0 }),
   bare: (b, base) => list(bare(hex(b), read(hex(base)))),

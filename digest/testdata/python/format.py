@@ -63,25 +63,12 @@ def mix(x):
     x = (x ^ x >> 27) * 0x94D049BB133111EB & M64
     return x ^ x >> 31
 
-def positions(scheme, m, k, h):  # section 2
-    high = lambda a, b: (a & M64) * b >> 64
-    own = lambda i: h if i == 0 else mix(h + i * GAMMA)
-    d, p = mix(h + GAMMA), m // k
-    at = {1: lambda i: high(h + i * (d | 1), m),
-          2: lambda i: (high(h, m) + i * high(d, m) + (i**3 - i) // 6) % m,
-          3: lambda i: high(own(i), m),
-          4: lambda i: i * p + high(own(i), p),
-          5: lambda i: i * p + (high(h, p) + i * high(d, p)) % p}[scheme]
-    return list(dict.fromkeys(at(i) for i in range(k)))  # one that comes twice counts once
-
-def suits(scheme, m, k):
-    p = m // k
-    if scheme < 4 or p * k != m:
-        return scheme < 4
-    return scheme == 4 or p > 1 and all(p % d for d in range(2, int(p**0.5) + 2) if d < p)
+def positions(m, k, h):  # section 2
+    d = mix(h + GAMMA) | 1
+    return list(dict.fromkeys(((h + i * d) & M64) * m >> 64 for i in range(k)))  # one that comes twice counts once
 
 def state_of(h, members):  # section 3
-    return (mix(h["bits"] + mix(h["hashes"] + (h["scheme"] << 8) + (h["tag"] << 16) + (h["profile"] << 48))) + sum(mix(p + GAMMA) for p in members)) & M64
+    return (mix(h["bits"] + mix(h["hashes"] + (1 << 8) + (h["tag"] << 16) + (h["profile"] << 48))) + sum(mix(p + GAMMA) for p in members)) & M64
 
 class Interval:
     """low, width and words of CODERS.md, section 2.1; reads a code, or writes one if there is none."""
@@ -314,10 +301,10 @@ def write_section(m, members):
     code = WRITE[method_for(m, len(members))](m, members)
     return uvarint(len(code)) + code
 
-KINDS = ("", "filter", "delta", "counting", "pieces")
+KINDS = ("", "filter", "delta", "pieces")
 
 def decode(data, base=None):
-    """The header and the positions of a message, of a counting filter as often as they count; base is a filter so decoded."""
+    """The header and the positions of a message; base is a filter so decoded."""
     r = Reader(data)
     preamble(r)
     if len(data) < 8:
@@ -325,13 +312,11 @@ def decode(data, base=None):
     r.data = data[:-4]
     if check_of(r.data) != int.from_bytes(data[-4:], "little"):
         raise Refused("corrupt", "checksum", len(data) - 4)
-    h = header(r, (2,) if base else (1, 3, 4))
+    h = header(r, (2,) if base else (1, 3))
     if base:
         h, members = delta(r, h, *base)
-    elif h["kind"] == 4:
-        members = all_pieces(r, h)
     elif h["kind"] == 3:
-        members = counting(r, h)
+        members = all_pieces(r, h)
     else:
         members = r.set("positions", len(r.data) - r.at, h["bits"], h["count"])
     if base is None:  # before what else is wrong behind the positions: section 4
@@ -356,7 +341,7 @@ def preamble(r):
 
 def header(r, due):
     h = {"kind": r.fixed("kind", 1), "extra": 0}
-    if h["kind"] > 4:
+    if h["kind"] > 3:
         raise Refused("version", "kind", 4)
     if h["kind"] not in due:
         raise Refused("corrupt", "kind", 4)
@@ -378,14 +363,12 @@ def header(r, due):
 def geometry(r, h):
     at = r.at
     h["scheme"], h["hashes"], h["profile"] = (r.fixed(f, 1) for f in ("scheme", "hashes", "profile"))
-    if not 1 <= h["scheme"] <= 5:
+    if h["scheme"] != 1:
         raise Refused("version" if h["scheme"] else "corrupt", "scheme", at)
     if not 1 <= h["hashes"] <= 32:
         raise Refused("corrupt", "hashes", at + 1)
-    h["tag"], at = r.fixed("seed tag", 4), at + 7
-    m = h["bits"] = r.uvarint("bits", 1, 1 << 44, "too large")
-    if not suits(h["scheme"], m, h["hashes"]):
-        raise Refused("corrupt", "bits", at)
+    h["tag"] = r.fixed("seed tag", 4)
+    h["bits"] = r.uvarint("bits", 1, 1 << 44, "too large")
 
 def piece_head(r, h):
     """The span, and the length of a piece."""
@@ -427,24 +410,11 @@ def ask(read, position):
     """Whether a position is set in a filter in pieces, of which read(offset, length) gives bytes."""
     r = Reader(read(0, 512))
     preamble(r)
-    h = header(r, (4,))
+    h = header(r, (3,))
     span, length = piece_head(r, h)
     i = position // span
     at = r.at + i * length
     return position in piece(h, i, span, read(at, length), at, h["count"])
-
-def counting(r, h):
-    h["extra"] = r.fixed("key sum", 8)
-    level = r.section("positions", h["bits"], h["count"])
-    check_state(h, level)
-    found = level[:]
-    for _ in range(2, 16):
-        y = r.uvarint("level count", 0, len(level))
-        if y == 0:
-            break
-        level = [level[rank] for rank in r.section("level", len(level), y)]
-        found += level
-    return sorted(found)
 
 def delta(r, h, base, before):
     step_at = r.at
@@ -492,11 +462,11 @@ def write_header(h, members):
 def sealed(data):
     return data + check_of(data).to_bytes(4, "little")
 
-def write(h, positions):
-    """A filter, whole or in pieces, or a counting filter, of which each position comes as often as it counts."""
-    m, members = h["bits"], sorted(set(positions))
+def write(h, members):
+    """A filter, whole or in pieces."""
+    m = h["bits"]
     data = write_header(h, members)
-    if h["kind"] == 4:
+    if h["kind"] == 3:
         span, parts, at = h["extra"], [], 0
         for start in range(0, m, span):
             size, own = min(span, m - start), []
@@ -509,20 +479,7 @@ def write(h, positions):
         parts = [part.ljust(length, b"\0") for part in parts]
         state = state_of(h, members)
         return sealed(data + b"".join(check_of(part, state + i).to_bytes(4, "little") + part for i, part in enumerate(parts)))
-    if h["kind"] == 1:
-        return sealed(data + WRITE[method_for(m, len(members))](m, members))
-    counts = {}
-    for p in positions:
-        counts[p] = counts.get(p, 0) + 1
-    data += h["extra"].to_bytes(8, "little") + write_section(m, members)
-    for level in range(2, 16):
-        ranks = [rank for rank, p in enumerate(members) if counts[p] >= level]
-        data += uvarint(len(ranks))
-        if not ranks:
-            break
-        data += write_section(len(members), ranks)
-        members = [members[rank] for rank in ranks]
-    return sealed(data)
+    return sealed(data + WRITE[method_for(m, len(members))](m, members))
 
 def write_delta(form, base, before, target, after):
     held, wanted, sets = set(before), set(after), []

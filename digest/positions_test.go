@@ -9,28 +9,22 @@ import (
 	"testing"
 )
 
-// schemeGeometries has every scheme at the geometries of the papers' tables and ours, for n
-// keys. m is a little larger if a scheme needs a prime or a multiple.
-func schemeGeometries(n uint64) []Geometry {
+// paperGeometries has the geometries of the papers' tables and ours, for n keys.
+func paperGeometries(n uint64) []Geometry {
 	var all []Geometry
 	for _, g := range []Geometry{
 		{Bits: 8, Hashes: 5}, {Bits: 14, Hashes: 2}, {Bits: 48, Hashes: 3},
 		{Bits: 16, Hashes: 11}, {Bits: 92, Hashes: 1}, {Bits: 7, Hashes: 1}, {Bits: 1000, Hashes: 1},
 	} {
-		for g.Scheme = Double; g.Scheme <= lastScheme; g.Scheme++ {
-			fit := g
-			for fit.Bits *= n; fit.Validate() != nil; {
-				fit.Bits++
-			}
-			all = append(all, fit)
-		}
+		g.Bits *= n
+		all = append(all, g)
 	}
 	return all
 }
 
 var rateKeys = flag.Int("rate-keys", 10_000, "keys in the filters of TestFalsePositiveRate")
 
-// TestFalsePositiveRate: for every scheme and geometry, the false positives are within four
+// TestFalsePositiveRate: for every geometry, the false positives are within four
 // standard deviations of the rate that follows from the filter's fill, and of the one that the
 // geometry predicts for so many keys. The fill is within four of the prediction, too. Use
 // -rate-keys 1000000 for filters as large as those of a cache.
@@ -38,10 +32,10 @@ func TestFalsePositiveRate(t *testing.T) {
 	if testing.Short() {
 		t.Skip("counts false positives in one goroutine")
 	}
-	for _, g := range schemeGeometries(uint64(*rateKeys)) {
+	for _, g := range paperGeometries(uint64(*rateKeys)) {
 		t.Run(g.String(), func(t *testing.T) {
 			n, trials := *rateKeys, 10*float64(max(10_000, *rateKeys/5))
-			r := random(g.Bits + uint64(g.Scheme))
+			r := random(g.Bits)
 			c := counting(t, g)
 			for _, k := range randomKeys(r, n) {
 				c.Add(k)
@@ -74,23 +68,18 @@ func TestFalsePositiveRate(t *testing.T) {
 	}
 }
 
-// TestPositionsAreUniform is a chi-square test of the positions of keys, for every scheme and
-// each of its hashes.
+// TestPositionsAreUniform is a chi-square test of the positions of keys, for each of their hashes.
 func TestPositionsAreUniform(t *testing.T) {
 	if testing.Short() {
 		t.Skip("counts positions in one goroutine")
 	}
-	for _, g := range schemeGeometries(10_000) {
+	for _, g := range paperGeometries(10_000) {
 		const cells, n = 64, 64_000
 		counts := make([][cells]float64, g.Hashes)
 		var buf [MaxHashes]uint64
 		r := random(11)
 		for range n {
 			for i, p := range g.draws(&buf, Key(r.Uint64())) {
-				if g.scheme().parted() {
-					part := g.Bits / uint64(g.Hashes)
-					p = (p - uint64(i)*part) * uint64(g.Hashes)
-				}
 				counts[i][p*cells/g.Bits]++
 			}
 		}
@@ -107,39 +96,19 @@ func TestPositionsAreUniform(t *testing.T) {
 	}
 }
 
-// TestSchemesFromTheBook computes every scheme's positions by the formulas of the documents,
-// with slow arithmetic.
-func TestSchemesFromTheBook(t *testing.T) {
+// TestPositionsFromTheBook computes positions by the formula of FORMAT.md, with slow arithmetic.
+func TestPositionsFromTheBook(t *testing.T) {
 	reduce := func(h, m uint64) uint64 {
 		// floor(h·m/2^64) by halves.
 		high, low := h>>32, h&(1<<32-1)
 		return (high*m + low*m>>32) >> 32
 	}
-	for _, g := range schemeGeometries(10_000) {
+	for _, g := range paperGeometries(10_000) {
 		for _, k := range randomKeys(random(5), 50) {
 			h := uint64(k)
 			var want []uint64
 			for i := range uint64(g.Hashes) {
-				part := g.Bits / uint64(g.Hashes)
-				own := h
-				if i > 0 {
-					own = mix(h + i*golden)
-				}
-				second := mix(h + golden)
-				cube := (i*i*i - i) / 6
-				var p uint64
-				switch g.scheme() {
-				case Double:
-					p = reduce(h+i*(second|1), g.Bits)
-				case EnhancedDouble:
-					p = (reduce(h, g.Bits) + i*reduce(second, g.Bits) + cube) % g.Bits
-				case Independent:
-					p = reduce(own, g.Bits)
-				case Partitioned:
-					p = i*part + reduce(own, part)
-				case TwoModPrime:
-					p = i*part + (reduce(h, part)+i*reduce(second, part))%part
-				}
+				p := reduce(h+i*(mix(h+golden)|1), g.Bits)
 				if !slices.Contains(want, p) {
 					want = append(want, p)
 				}
@@ -155,8 +124,7 @@ func TestSchemesFromTheBook(t *testing.T) {
 func TestGeometryValidate(t *testing.T) {
 	for _, g := range []Geometry{
 		{}, {Bits: 1}, {Hashes: 1}, {Bits: MaxBits + 1, Hashes: 1}, {Bits: 1, Hashes: MaxHashes + 1},
-		{Bits: 1, Hashes: -1}, {Bits: 8, Hashes: 1, Scheme: lastScheme + 1},
-		{Bits: 100, Hashes: 3, Scheme: Partitioned}, {Bits: 12, Hashes: 3, Scheme: TwoModPrime},
+		{Bits: 1, Hashes: -1},
 	} {
 		if err := g.Validate(); !errors.Is(err, ErrGeometry) {
 			t.Errorf("Validate(%+v) = %v", g, err)
@@ -165,7 +133,7 @@ func TestGeometryValidate(t *testing.T) {
 			t.Errorf("NewCountingFilter(%+v) = %v", g, err)
 		}
 	}
-	if got, want := fmt.Sprint(Geometry{Bits: 9, Hashes: 2}), "m=9 k=2 double"; got != want {
+	if got, want := fmt.Sprint(Geometry{Bits: 9, Hashes: 2}), "m=9 k=2"; got != want {
 		t.Errorf("String = %q, want %q", got, want)
 	}
 }
