@@ -29,6 +29,8 @@ type Engine struct {
 	order []*peer       // all, by ID
 	live  []*peer       // in no particular order
 
+	tagShared bool // another member has this peer's tag
+
 	round   adverts
 	want    []*peer // whose digests are to be fetched; see fetch.go
 	waiting []*peer // likewise, when there is room for another snapshot

@@ -15,13 +15,23 @@ import (
 // quietWorld has n peers with some keys each, which know each other, and no faults.
 func quietWorld(t *testing.T, n int) *world {
 	t.Helper()
+	names := make([]string, n)
+	for i := range names {
+		names[i] = fmt.Sprintf("p%d", i)
+	}
+	return namedWorld(t, names...)
+}
+
+// namedWorld is a quietWorld of peers with these names.
+func namedWorld(t *testing.T, names ...string) *world {
+	t.Helper()
 	w := &world{
 		rng: rand.New(rand.NewPCG(1, 2)), now: time.Unix(0, 0), delay: time.Millisecond,
 		cut: make(map[[2]int]bool), published: make(map[digest.Version]uint64),
 	}
-	w.peers = make([]*simPeer, n)
-	for i := range w.peers {
-		w.peers[i] = &simPeer{w: w, i: i, name: fmt.Sprintf("p%d", i)}
+	w.peers = make([]*simPeer, len(names))
+	for i, name := range names {
+		w.peers[i] = &simPeer{w: w, i: i, name: name}
 	}
 	for _, p := range w.peers {
 		var err error

@@ -9,7 +9,7 @@ import (
 func (e *Engine) HandleDatagram(now time.Time, b []byte) {
 	var kind advertKind
 	if len(b) > 0 {
-		kind = advertKind(b[0] & 0xf)
+		kind = advertKind(b[0]&0xf) &^ byID
 	}
 	var err error
 	switch kind {

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// A tag stands for a peer in short datagrams: the lower three bytes of its ID. If two members have
-// the same tag, it stands for neither.
-type tag uint32
+// A tag stands for a peer in short datagrams: the lower three bytes of its ID, or, above tagMask, the whole
+// ID, by which a peer is told from others with the same three bytes.
+type tag uint64
 
 const (
 	tagBytes = 3
@@ -17,13 +17,40 @@ const (
 func (id ID) tag() tag { return tag(id & tagMask) }
 
 // AppendTag appends the three bytes that stand for a peer in short datagrams.
-func (id ID) AppendTag(dst []byte) []byte { return appendTag(dst, id.tag()) }
+func (id ID) AppendTag(dst []byte) []byte { return append(dst, byte(id), byte(id>>8), byte(id>>16)) }
 
-func appendTag(dst []byte, t tag) []byte { return append(dst, byte(t), byte(t>>8), byte(t>>16)) }
+// ownTag is the tag in this peer's datagrams.
+func (e *Engine) ownTag() tag {
+	if e.tagShared {
+		return tag(e.id)
+	}
+	return e.id.tag()
+}
 
-func (r *reader) tag() tag { return tag(r.Uint24("origin")) }
+// byID is added to the kind of a short datagram that has an ID.
+const byID advertKind = 8
 
-// A note is a datagram of eight bytes.
+// appendTag appends the first byte of a short datagram, and the tag.
+func (k advertKind) appendTag(dst []byte, t tag) []byte {
+	if t > tagMask {
+		return binary.LittleEndian.AppendUint64(append(dst, (k|byID).first()), uint64(t))
+	}
+	return ID(t).AppendTag(append(dst, k.first()))
+}
+
+// tagOf reads the tag in a datagram of kind k.
+func (r *reader) tagOf(k advertKind) tag {
+	if k&byID == 0 {
+		return tag(r.Uint24("origin"))
+	}
+	t := tag(r.Uint64("origin"))
+	if t <= tagMask {
+		r.Fail("origin")
+	}
+	return t
+}
+
+// A note is a datagram of eight bytes, or of thirteen with an ID.
 type note struct {
 	Kind advertKind
 	From tag    // the sender
@@ -32,14 +59,15 @@ type note struct {
 
 // AppendTo appends the datagram to dst.
 func (n note) AppendTo(dst []byte) []byte {
-	dst = appendTag(append(dst, n.Kind.first()), n.From)
+	dst = n.Kind.appendTag(dst, n.From)
 	return binary.LittleEndian.AppendUint32(dst, n.Mark)
 }
 
 // decodeNote reads a datagram. b is not retained.
 func decodeNote(b []byte) (note, error) {
 	r := newReader("note", b)
-	n := note{r.kind(reminder, receipt), r.tag(), r.Uint32("mark")}
+	k := r.kind(reminder, receipt, reminder|byID, receipt|byID)
+	n := note{k &^ byID, r.tagOf(k), r.Uint32("mark")}
 	if err := r.End(); err != nil {
 		return note{}, err
 	}
@@ -51,6 +79,9 @@ func decodeNote(b []byte) (note, error) {
 // datagrams have no incarnation, so membership has to find out.
 func (e *Engine) tagged(t tag) *peer {
 	p := e.tags[t]
+	if t > tagMask {
+		p = e.peers[ID(t)]
+	}
 	if p == nil {
 		return nil
 	}
@@ -66,7 +97,7 @@ func (e *Engine) tagged(t tag) *peer {
 // tagPeers rebuilds the table of tags.
 func (e *Engine) tagPeers() {
 	clear(e.tags)
-	e.tags[e.id.tag()] = nil
+	e.tags[e.id.tag()], e.tagShared = nil, false
 	for _, p := range e.order {
 		e.tag(p)
 	}
@@ -74,6 +105,7 @@ func (e *Engine) tagPeers() {
 
 func (e *Engine) tag(p *peer) {
 	t := p.id.tag()
+	e.tagShared = e.tagShared || t == e.id.tag()
 	if _, taken := e.tags[t]; taken {
 		p = nil
 	}
@@ -113,5 +145,5 @@ func (e *Engine) handleNote(now time.Time, n note) {
 
 // note sends a note.
 func (e *Engine) note(p *peer, kind advertKind, mark uint32) {
-	e.outputs.Datagrams = append(e.outputs.Datagrams, Datagram{To: p.name, Data: note{kind, e.id.tag(), mark}.AppendTo(nil)})
+	e.outputs.Datagrams = append(e.outputs.Datagrams, Datagram{To: p.name, Data: note{kind, e.ownTag(), mark}.AppendTo(nil)})
 }

@@ -111,7 +111,7 @@ var repeatAfter = [...]time.Duration{
 }
 
 // Every wholeRepeat-th repeat is an advert, in case the receiver knows two members with this peer's
-// tag.
+// tag, and this peer does not know the other one yet.
 const wholeRepeat = 4
 
 // Bounds of the wait before a step is repeated. If one and a half times the shortest interval

@@ -26,7 +26,7 @@ type Step struct {
 
 // AppendTo appends the datagram to dst.
 func (s Step) AppendTo(dst []byte) []byte {
-	dst = appendTag(append(dst, stepping.first()), s.Origin)
+	dst = stepping.appendTag(dst, s.Origin)
 	dst = binary.AppendUvarint(append(dst, s.From), s.Step)
 	dst = binary.AppendVarint(dst, s.Keys)
 	dst = binary.LittleEndian.AppendUint32(dst, s.Mark)
@@ -40,8 +40,7 @@ func DecodeStep(b []byte) (Step, error) {
 		r.FailAt(MaxDatagram, "length", ErrMalformed)
 		return Step{}, r.Err
 	}
-	r.kind(stepping)
-	s := Step{Origin: r.tag(), From: r.Byte("from"), Step: r.Uvarint("step")}
+	s := Step{Origin: r.tagOf(r.kind(stepping, stepping|byID)), From: r.Byte("from"), Step: r.Uvarint("step")}
 	if s.Step == 0 {
 		r.Fail("step")
 	}
@@ -85,7 +84,7 @@ func (e *Engine) stepTo(before Head, f *digest.Filter, d *digest.Delta) ownStep 
 		return ownStep{} // a delta that is not one of this filter, or not for a datagram
 	}
 	data := Step{
-		Origin: e.id.tag(), From: uint8(before.Version.Sequence), Step: e.self.Version.Sequence - before.Version.Sequence,
+		Origin: e.ownTag(), From: uint8(before.Version.Sequence), Step: e.self.Version.Sequence - before.Version.Sequence,
 		Keys: int64(e.self.Keys - before.Keys), Mark: e.self.mark(), Change: change,
 	}.AppendTo(nil)
 	if len(data) > MaxDatagram {

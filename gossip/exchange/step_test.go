@@ -34,6 +34,42 @@ func TestSmallChangesComeAsSteps(t *testing.T) {
 	}
 }
 
+// TestEqualTags: of three peers two have the same tag, and their small changes still come as steps, as do those of the third;
+// a reminder of a lost step is answered by the peer that it is meant for.
+func TestEqualTags(t *testing.T) {
+	if a, b := IDOf("p5497"), IDOf("p8055"); a == b || a.tag() != b.tag() {
+		t.Fatalf("the tags of %x and %x differ", a, b)
+	}
+	w := namedWorld(t, "p5497", "p8055", "p1")
+	for i, origin := range w.peers {
+		w.run(w.now.Add(10 * time.Second))
+		before := make([]Stats, len(w.peers))
+		for j, p := range w.peers {
+			before[j] = p.engine.Stats()
+		}
+		origin.filter.Add(77 << 56)
+		origin.publish()
+		w.run(w.now.Add(300 * time.Millisecond))
+		for j, p := range w.peers {
+			s, was := p.engine.Stats(), before[j]
+			if j != i && (s.Fetches != was.Fetches || s.CarriedReceived != was.CarriedReceived+1) {
+				t.Errorf("%s of %s: %d gets and %d changes carried, want 0 and 1", p.name, origin.name, s.Fetches-was.Fetches, s.CarriedReceived-was.CarriedReceived)
+			}
+		}
+		w.loss = 1
+		origin.filter.Add(78 << 56)
+		origin.publish()
+		w.loss = 0
+		w.run(w.now.Add(10 * time.Second))
+		w.mustBeInStep(t)
+		for _, p := range w.peers {
+			if q := origin.engine.peers[p.engine.id]; q != nil && q.reacted != origin.engine.self.Version {
+				t.Errorf("%s does not know that %s has its last version", origin.name, p.name)
+			}
+		}
+	}
+}
+
 // TestLostStepShowsInTheNext loses a step between two.
 func TestLostStepShowsInTheNext(t *testing.T) {
 	w := quietWorld(t, 2)
