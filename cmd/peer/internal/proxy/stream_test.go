@@ -54,7 +54,7 @@ func TestBigBody(t *testing.T) {
 	target, _ := url.Parse(origin.URL)
 	locators := []*fixed{{}, {}}
 	var servers []*httptest.Server
-	var b *Handler // the last
+	var handlers []*Handler
 	for i, name := range []string{"a", "b"} {
 		h, err := New(Config{Settings: Settings{Origin: target}, Config: httpcache.Config{Name: name}, Store: diskstore.Options{Dir: t.TempDir(), MaxBytes: 2 << 30, MemoryBytes: 8 << 20},
 			Locator: locators[i], SiblingTimeout: time.Minute}) // a busy machine is not what is tested
@@ -64,8 +64,7 @@ func TestBigBody(t *testing.T) {
 		s := httptest.NewServer(h)
 		defer h.Close()
 		defer s.Close()
-		servers = append(servers, s)
-		b = h
+		servers, handlers = append(servers, s), append(handlers, h)
 	}
 	want := sha256.New()
 	for range bigBody / len(block) {
@@ -92,9 +91,14 @@ func TestBigBody(t *testing.T) {
 	locators[1].addr = servers[0].Listener.Addr().String()
 	get(servers[1])
 	get(servers[0])
-	// On a busy machine the sibling may be so late that a hedge goes to the origin.
-	if n, hedges := fetches.Load(), int64(b.Counters().Hedges); n < 1 || n > 1+hedges {
-		t.Errorf("%d fetches, %d hedges", n, hedges)
+	// On a busy machine the sibling may be so late that a hedge goes to the origin, or that the rest of its body does.
+	var late uint64
+	for _, h := range handlers {
+		c := h.Counters()
+		late += c.Hedges + c.BodiesTakenOver
+	}
+	if n := fetches.Load(); n < 1 || n > 1+int64(late) {
+		t.Errorf("%d fetches, %d of them since others were late: %+v, %+v", n, late, handlers[0].Counters(), handlers[1].Counters())
 	}
 	if p := peak(); p > 64<<20 {
 		t.Errorf("the heap grew to %d MiB for a body of %d", p>>20, bigBody>>20)
