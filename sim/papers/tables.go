@@ -46,11 +46,6 @@ func runTables(ctx context.Context, job *lab.Job) error {
 	for i, p := range printed {
 		cells[i] = check(p)
 	}
-	for i := range cells {
-		if cells[i].verdict == wrong {
-			cells[i].text = explain(printed, i)
-		}
-	}
 	if err := measureCells(ctx, job, printed, cells); err != nil {
 		return err
 	}
@@ -72,8 +67,11 @@ func (c *cell) judge() {
 	value, _ := c.published.Float64()
 	c.verdict = judge(c.published, c.computed)
 	c.agrees = c.verdict != wrong
-	if c.verdict == adjacent {
+	switch c.verdict {
+	case adjacent:
 		c.note(roundingNote(c.published, c.computed))
+	case wrong:
+		c.note(fmt.Sprintf("wrong: %s is right", inStyle(c.published, c.computed)))
 	}
 	c.difference = lab.Round(value-c.computed, 6)
 	c.computed = lab.Round(c.computed, 10)
@@ -109,47 +107,6 @@ func (p printedCell) compute() (value float64, note string) {
 	default:
 		return lab.FalsePositives(p.MN, k), ""
 	}
-}
-
-// explain gives the right value of a wrong cell, and the reason.
-func explain(cells []printedCell, at int) string {
-	p := cells[at]
-	right, _ := p.compute()
-	note := fmt.Sprintf("wrong: %s is right", inStyle(p.Value, right))
-
-	for _, other := range cells {
-		if other.Table != p.Table || other.Row != p.Row || other.Column == p.Column {
-			continue
-		}
-		theirs, _ := other.compute()
-		if judge(p.Value, theirs) != wrong && judge(other.Value, right) != wrong {
-			return note + fmt.Sprintf("; exchanged with column %s, whose value this is, while k and f are those of the columns as printed", other.Column)
-		}
-	}
-	value, _ := p.Value.Float64()
-	for _, exponent := range []int{-1, 1} {
-		if !(math.Abs(value*math.Pow10(exponent)-right) < math.Pow10(exponent)*lastUnit(p.Value)) {
-			continue
-		}
-		note += fmt.Sprintf("; the exponent is off by %d", -exponent)
-		above, ok1 := printedAt(cells, p.Table, p.MN-1, p.K)
-		below, ok2 := printedAt(cells, p.Table, p.MN+1, p.K)
-		if ok1 && ok2 {
-			note += fmt.Sprintf(": f falls as m/n grows, from %s at m/n=%g to %s at m/n=%g", above, p.MN-1, below, p.MN+1)
-		}
-		return note
-	}
-	return note
-}
-
-// printedAt finds the value printed for a filter.
-func printedAt(cells []printedCell, table string, mn float64, k int) (json.Number, bool) {
-	for _, p := range cells {
-		if p.Table == table && p.MN == mn && p.K == k {
-			return p.Value, true
-		}
-	}
-	return "", false
 }
 
 // printTables makes a table for each printed table, and one with counts.

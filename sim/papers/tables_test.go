@@ -98,16 +98,10 @@ func TestWrongCells(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got []string
-	for i, p := range printed {
+	for _, p := range printed {
 		c := check(p)
 		switch c.verdict {
-		case wrong:
-			note := explain(printed, i)
-			got = append(got, fmt.Sprintf("%s %s %s %s %s", p.Table, p.Row, p.Column, p.Value, strings.SplitN(note, ";", 3)[0]))
-			if !strings.Contains(note, "exchanged") && !strings.Contains(note, "exponent") {
-				t.Errorf("%s, %s, %s: %q does not say how one can tell", p.Table, p.Row, p.Column, note)
-			}
-		case adjacent:
+		case wrong, adjacent:
 			got = append(got, fmt.Sprintf("%s %s %s %s %s", p.Table, p.Row, p.Column, p.Value, c.text))
 		}
 		// For a value near a tie, a float64 would not be precise enough.
