@@ -16,7 +16,7 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write the list of promised names anew")
+var update = flag.Bool("update", false, "write the list of promised names, and the page's arrows, anew")
 
 // promised are the packages whose exported names keep their meaning within a major version. All others, of which some
 // are public since programs of this module need them, change without notice.

@@ -149,6 +149,42 @@ func TestLayers(t *testing.T) {
 	}
 }
 
+// TestLayersPage: ARCHITECTURE.md has every arrow between packages of this module that the layout allows.
+func TestLayersPage(t *testing.T) {
+	const page, head = "../ARCHITECTURE.md", "| package | imports |\n| --- | --- |\n"
+	short := func(dir string) string { return "`" + strings.TrimPrefix(dir, "cmd/peer/") + "`" }
+	var want strings.Builder
+	for _, l := range layers {
+		var to []string
+		for _, name := range slices.Sorted(strings.FieldsSeq(l.imports)) {
+			if first, _, _ := strings.Cut(name, "/"); name != "net" && !strings.Contains(first, ".") {
+				to = append(to, short(name))
+			}
+		}
+		if len(to) > 0 {
+			want.WriteString("| " + short(l.dir) + " | " + strings.Join(to, ", ") + " |\n")
+		}
+	}
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, found := strings.Cut(string(text), head)
+	if !found {
+		t.Fatalf("%s has no table of imports", page)
+	}
+	got, after, _ := strings.Cut(rest, "\n\n")
+	if got+"\n" == want.String() {
+		return
+	}
+	if !*update {
+		t.Fatalf("%s does not have the layout's arrows: go test ./cmd/peer/internal -run LayersPage -update", page)
+	}
+	if err := os.WriteFile(page, []byte(before+head+want.String()+"\n"+after), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // layerName is what an import is called in the layout, if it counts there. The switches of planted
 // faults do not: without the tag they are constants.
 func layerName(path string) (name string, counts bool) {
