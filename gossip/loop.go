@@ -171,7 +171,11 @@ func (h *host) knownSum() uint32 { return h.sum.Load() + h.removals.Sum() }
 func (h *host) compareSum(name string, sum uint32) {
 	select {
 	case h.calls <- func() {
-		h.with(func(e *exchange.Engine) { e.HandleSum(time.Now(), name, sum == h.ownSum()+h.removals.Sum()) })
+		h.with(func(e *exchange.Engine) {
+			if digests, ok := e.SumWith(name); ok {
+				e.HandleSum(time.Now(), name, sum == digests+uint32(h.memberSum.Load())+h.removals.Sum())
+			}
+		})
 	}:
 	default: // later ones will do
 	}

@@ -20,6 +20,7 @@ type Member struct {
 	Addr        string   // of gossip, ip:port
 	Service     string   // host:port where it answers siblings; may be empty
 	Zone        string   // where it runs; may be empty
+	Light       bool     // it keeps no digests of others
 	Secrets     []string // names of the secrets that it accepts, the one that it uses first; nil if it has none
 	Incarnation uint64   // of its present life
 	Alive       bool
@@ -113,6 +114,7 @@ func (h *host) describe(m *member, now time.Time) Member {
 		Addr:        info.addr.String(),
 		Service:     info.meta.Service,
 		Zone:        info.meta.Zone,
+		Light:       info.meta.Light,
 		Incarnation: info.meta.Incarnation,
 		Alive:       m.up.Load(),
 		Since:       info.since,

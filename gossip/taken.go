@@ -35,6 +35,7 @@ func (h *host) takeMember(ev memberEvent) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if ev.up {
+		h.engine.PeerLight(now, ev.name, info.meta.Light)
 		h.engine.PeerUp(now, ev.name, info.meta.Incarnation)
 		forgotten := h.removals.PeerUp(now, ev.name, info.meta.Incarnation)
 		returned := old.addr.IsValid() && !old.up

@@ -14,7 +14,7 @@
 // sync.go); the version that it announces is fetched from a peer (fetch.go); the answer is decoded
 // (answer.go) and checked (outcome.go, accept.go); it becomes the replica (replica.go) and an
 // [Update] for lookups. The peer's own digest passes through publish.go, advert.go and step.go, and
-// through serve.go to the peers that request it.
+// through serve.go to the peers that request it. What light peers do, which keep no digests, is in light.go.
 //
 // The package is promised to nobody: it changes with the protocol, whatever the version of the module. Programs
 // use package gossip, whose API mentions a few names of this one ([Publishing], [Event], [Version], [Head],

@@ -39,13 +39,15 @@ type Engine struct {
 	// snapshotFlights counts the flights that can only return a snapshot.
 	snapshotFlights int
 
-	syncAt   time.Time // zero if no peer is live
-	streamAt time.Time // when vectors may be exchanged again
-	known    uint64    // the other peers' part of the sum
-	agreedAt time.Time // when another peer last had the same sum
-	differed bool      // the last sum received differed from this peer's
-	eager    int       // syncs left to do in quick succession after joining
-	expireAt time.Time // when expire next has a peer to forget; zero if never
+	syncAt          time.Time // zero if no peer is live
+	streamAt        time.Time // when vectors may be exchanged again
+	known           uint64    // the other peers' part of the sum
+	agreedAt        time.Time // when another peer last had the same sum
+	differed        bool      // the last sum received differed from this peer's
+	eager           int       // syncs left to do in quick succession after joining
+	expireAt        time.Time // when expire next has a peer to forget; zero if never
+	membersAgreedAt time.Time // when a light peer last had the same sum as this one, which is full
+	lightness
 
 	became func(from, to replicaState) // called at each transition if not nil; for the model test
 
@@ -100,7 +102,7 @@ func (e *Engine) Replica(name string) (r Replica, ok bool) {
 	if p == nil {
 		return Replica{}, false
 	}
-	return Replica{Head: p.held, Filter: p.filter, Usable: p.seen != nil, Behind: p.behind()}, true
+	return Replica{Head: p.held, Filter: p.filter, Usable: p.seen != nil, Behind: p.behind() && !e.light}, true
 }
 
 // Drain returns the outputs since the last call.
@@ -119,6 +121,7 @@ func (e *Engine) Tick(now time.Time) {
 	e.startFetches(now)
 	e.startSync(now)
 	e.expire(now)
+	e.lookComplete(now)
 }
 
 // Next returns when Tick must be called next; the zero Time if nothing is planned.
@@ -127,6 +130,7 @@ func (e *Engine) Next() time.Time {
 	next = earlier(next, e.round.repeatAt)
 	next = earlier(next, e.nextFetch())
 	next = earlier(next, e.syncAt)
+	next = earlier(next, e.lookAt)
 	return earlier(next, e.expireAt)
 }
 

@@ -24,7 +24,7 @@ type flight struct {
 
 // enqueue adds p to the list of startFetches if it is behind.
 func (e *Engine) enqueue(p *peer) {
-	if !p.queued && p.flight == nil && p.behind() {
+	if !p.queued && p.flight == nil && p.behind() && e.gathers() {
 		p.queued = true
 		e.want = append(e.want, p)
 	}

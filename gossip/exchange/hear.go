@@ -84,6 +84,9 @@ func (e *Engine) handleClaim(now time.Time, p *peer, h Head, via *peer) {
 		}
 		return
 	}
+	if !e.gathers() {
+		return
+	}
 	if p.refused != 0 && h.Version.Epoch > p.refused {
 		p.refused, p.refusals = 0, 0
 		p.notBefore = now

@@ -37,6 +37,9 @@ func (e *Engine) PeerUp(now time.Time, name string, incarnation uint64) {
 		e.live = append(e.live, p)
 		if len(e.live) == 1 {
 			e.eager = eagerSyncs
+			if !e.light && !e.complete {
+				e.since, e.lookAt = now, now
+			}
 			e.syncAt = now.Add(e.spread(eagerInterval))
 		}
 	}

@@ -11,7 +11,7 @@ import (
 
 // Longest fields of [Meta], in bytes.
 const (
-	MaxMeta    = 111
+	MaxMeta    = 112
 	MaxService = 63
 	MaxZone    = 14
 )
@@ -30,7 +30,11 @@ type Meta struct {
 	// Secrets are the names of the secrets that it accepts, the one it uses first; nil if it has none.
 	Secrets []uint32
 	Zone    string `json:",omitempty"` // where it runs, see [ValidZone]; empty if it says nothing
+	Light   bool   `json:",omitempty"` // it keeps no digests of others
 }
+
+// keepsNone is the bit of the metadata's flags for Meta.Light.
+const keepsNone = 1
 
 // AppendTo appends the metadata to dst. Service, Secrets and Zone must be within their limits.
 func (m Meta) AppendTo(dst []byte) []byte {
@@ -42,8 +46,11 @@ func (m Meta) AppendTo(dst []byte) []byte {
 	for _, id := range m.Secrets {
 		dst = binary.LittleEndian.AppendUint32(dst, id)
 	}
-	if m.Zone != "" {
+	if m.Zone != "" || m.Light {
 		dst = wire.AppendString8(dst, m.Zone)
+	}
+	if m.Light {
+		dst = append(dst, keepsNone)
 	}
 	return dst
 }
@@ -78,6 +85,9 @@ func DecodeMeta(b []byte) (Meta, error) {
 		if m.Zone = r.String8("zone"); m.Zone != "" && !ValidZone(m.Zone) {
 			r.Fail("zone")
 		}
+	}
+	if r.Err == nil && r.Off < len(b) {
+		m.Light = r.Byte("flags")&keepsNone != 0
 	}
 	if r.Err != nil {
 		return Meta{}, r.Err

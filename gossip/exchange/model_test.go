@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -67,6 +68,7 @@ func newWorld(seed uint64, bug string) *world {
 		p.change(r.IntN(100))
 		p.start(NewIncarnation(w.now.Add(time.Hour), r.Uint64()))
 	}
+	w.lighten(rand.New(rand.NewPCG(seed, 6)))
 	w.membershipChanged()
 	for range r.IntN(8) {
 		w.after(w.some(faultTime), w.fault)
@@ -76,6 +78,28 @@ func newWorld(seed uint64, bug string) *world {
 		w.after(w.some(faultTime), func() { p.change(1 + r.IntN(20)) })
 	}
 	return w
+}
+
+// lighten makes some peers light in two of three schedules. Some of them change that while there are faults.
+func (w *world) lighten(r *rand.Rand) {
+	if r.IntN(3) == 0 {
+		return
+	}
+	for _, p := range w.peers {
+		for range r.IntN(3) {
+			p.become(r.IntN(2) == 0)
+			light := r.IntN(2) == 0
+			w.after(time.Duration(r.Int64N(int64(faultTime))), func() { p.become(light); w.membershipChanged() })
+		}
+	}
+}
+
+// become makes a peer light or full.
+func (p *simPeer) become(light bool) {
+	if p.light = light; p.engine != nil {
+		p.engine.SetLight(p.w.now, light)
+		p.pump()
+	}
 }
 
 func (w *world) geometry() digest.Geometry {
@@ -186,6 +210,11 @@ func (p *simPeer) sees(b *simPeer) bool {
 }
 
 func (p *simPeer) believe(b *simPeer) {
+	changed := p.sees(b) && p.lights[b.i] != b.light
+	if changed {
+		p.lights[b.i] = b.light
+		p.engine.PeerLight(p.w.now, b.name, b.light)
+	}
 	switch {
 	case p.sees(b) && p.view[b.i] != b.inc:
 		p.view[b.i] = b.inc
@@ -194,7 +223,7 @@ func (p *simPeer) believe(b *simPeer) {
 	case !p.sees(b) && p.view[b.i] != 0:
 		p.view[b.i] = 0
 		p.engine.PeerDown(p.w.now, b.name)
-	default:
+	case !changed:
 		return
 	}
 	p.pump()
@@ -264,6 +293,18 @@ func (w *world) settle() {
 			}
 			want := b.filter.Filter().Current()
 			got := a.index[b.i]
+			if own, ok := a.engine.SumWith(b.name); ok && b.engine.Sum() != own {
+				w.fail("%s compares %x with the sum of %s, which is %x", a.name, own, b.name, b.engine.Sum())
+			}
+			if a.light {
+				if r, _ := a.engine.Replica(b.name); got != nil || r.Filter != nil {
+					w.fail("%s is light and has a digest of %s", a.name, b.name)
+				}
+				continue
+			}
+			if slices.Contains(a.lights, true) && !a.engine.Complete() {
+				w.fail("%s is full and not complete", a.name)
+			}
 			if got == nil || got.Version() != want.Version() || hashOf(got) != hashOf(want) {
 				r, _ := a.engine.Replica(b.name)
 				w.fail("%s holds of %s %v (usable %v, behind %v), not %v", a.name, b.name, r.Head, r.Usable, r.Behind, want.Version())

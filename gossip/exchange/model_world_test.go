@@ -53,6 +53,8 @@ type simPeer struct {
 	view   []uint64         // membership: the incarnation of each live peer, else 0
 	last   []Version        // in index, to see that it never goes back
 	slow   bool
+	light  bool
+	lights []bool // by what it has heard
 	tickAt time.Time
 	poll   bool               // a look at the filter is planned
 	told   map[[2]uint64]bool // peer and version told once; for a planted bug
@@ -116,9 +118,11 @@ func (p *simPeer) start(inc uint64) {
 	p.life++
 	p.inc = inc
 	p.index, p.view, p.last = make([]*digest.Filter, n), make([]uint64, n), make([]Version, n)
+	p.lights = make([]bool, n)
 	p.told = make(map[[2]uint64]bool)
 	p.tickAt = time.Time{}
 	p.engine = New(Config{Name: p.name, Incarnation: inc, Seed: p.w.rng.Uint64(), ReplicaLog: 2048, PublishedLog: 8192, Fetches: 4}, p.w.now)
+	p.engine.SetLight(p.w.now, p.light)
 	p.engine.became = func(from, to replicaState) {
 		p.w.led[from][to]++
 		if !slices.Contains(leads[from], to) {
@@ -148,7 +152,9 @@ func (p *simPeer) probe() {
 		}
 		sum := to.engine.Sum()
 		p.do(p.w.some(p.w.delay), func() {
-			p.engine.HandleSum(p.w.now, to.name, sum == p.engine.Sum())
+			if own, ok := p.engine.SumWith(to.name); ok {
+				p.engine.HandleSum(p.w.now, to.name, sum == own)
+			}
 			p.pump()
 		})
 	})
@@ -228,7 +234,13 @@ func (p *simPeer) pump() {
 	for _, u := range out.Updates {
 		p.updateIndex(u)
 	}
+	if p.light && len(out.Fetches)+len(p.engine.want) > 0 {
+		p.w.fail("%s is light and fetches a digest", p.name)
+	}
 	for _, d := range out.Datagrams {
+		if to := p.w.byName(d.To); p.lights[to.i] && d.Data[0]&0xf != byte(echo) && d.Data[0]&0x7 != byte(receipt) {
+			p.w.fail("%s sends an advert to %s, which is light", p.name, d.To)
+		}
 		p.w.datagram(p, p.w.byName(d.To), d.Data)
 	}
 	for _, f := range out.Fetches {

@@ -9,10 +9,11 @@ import (
 
 // A peer is the engine's state for another member.
 type peer struct {
-	name string
-	id   ID
-	live bool
-	died time.Time // when it ceased to be live
+	name  string
+	id    ID
+	live  bool
+	light bool      // it keeps no digests
+	died  time.Time // when it ceased to be live
 
 	// incarnation is the present one according to membership. Heads of others are ignored.
 	incarnation uint64

@@ -137,7 +137,7 @@ func (e *Engine) beginRound(now time.Time) {
 	r := &e.round
 	start := len(r.queue)
 	for _, p := range e.live {
-		if !p.pending {
+		if !p.pending && p.hears() {
 			p.pending = true
 			r.queue = append(r.queue, p)
 		}
@@ -181,10 +181,10 @@ func (e *Engine) Leave() []Datagram {
 	return out
 }
 
-// advertise advertises the current version to p, and plans the repeat. If the version before was
+// advertise advertises the current version to p, unless p is light, and plans the repeat. If the version before was
 // advertised to p, it gets a step.
 func (e *Engine) advertise(now time.Time, p *peer) {
-	if !e.published() {
+	if !e.published() || !p.hears() {
 		return
 	}
 	p.stepped = e.step.data != nil && p.advertised == e.step.base

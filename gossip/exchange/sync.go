@@ -1,6 +1,10 @@
 package exchange
 
-import "time"
+import (
+	"time"
+
+	"github.com/summarycache/summarycache/gossip/internal/planted"
+)
 
 const (
 	eagerSyncs    = 3 // after joining
@@ -30,7 +34,7 @@ func (e *Engine) startSync(now time.Time) {
 		mean = min(mean, eagerInterval)
 	}
 	e.syncAt = now.Add(e.spread(mean))
-	p := e.live[e.rng.IntN(len(e.live))]
+	p := e.partner()
 	if eager || now.Sub(e.agreedAt) > staleAgreement*mean && !now.Before(e.streamAt) {
 		e.exchangeVectors(now, p)
 	}
@@ -40,13 +44,18 @@ func (e *Engine) startSync(now time.Time) {
 func (e *Engine) exchangeVectors(now time.Time, p *peer) {
 	e.streamAt = now.Add(max(leastStream, time.Duration(len(e.live))*streamPerPeer))
 	e.stats.Syncs++
-	e.outputs.Syncs = append(e.outputs.Syncs, Sync{Peer: p.name, Heads: e.vector()})
+	e.outputs.Syncs = append(e.outputs.Syncs, Sync{Peer: p.name, Heads: e.vector(p)})
 }
 
 // Sum returns a hash of all live members, including this one, and of the version held of each
 // one's digest. Peers that know the same have the same sum. They send it in each answer to a
-// probe of membership.
-func (e *Engine) Sum() uint32 { return uint32(e.known + e.self.sum()) }
+// probe of membership. That of a light peer is 0.
+func (e *Engine) Sum() uint32 {
+	if e.light && planted.Fault != "sum-never-equal" {
+		return 0
+	}
+	return uint32(e.known + e.self.sum())
+}
 
 // HandleSum handles the sum in a peer's answer to a probe, which equals this peer's or does not. If
 // sums differ repeatedly, one of the peers lacks a version, and vectors are exchanged.
@@ -56,6 +65,10 @@ func (e *Engine) HandleSum(now time.Time, name string, equal bool) {
 		return
 	}
 	e.reachable(now, p)
+	if equal && p.light && !e.light { // which says nothing about digests
+		e.membersAgreedAt, p.differed, p.noNews = now, false, 0
+		return
+	}
 	if equal {
 		e.stats.Agreed++
 		e.agreedAt, e.differed, p.differed, p.noNews = now, false, false, 0
@@ -72,7 +85,12 @@ func (e *Engine) HandleSum(now time.Time, name string, equal bool) {
 }
 
 // AgreedAt returns when another peer last had the same sum; the zero Time if none ever had.
-func (e *Engine) AgreedAt() time.Time { return e.agreedAt }
+func (e *Engine) AgreedAt() time.Time {
+	if e.membersAgreedAt.After(e.agreedAt) {
+		return e.membersAgreedAt
+	}
+	return e.agreedAt
+}
 
 // TakeAtOdds returns a live peer whose sum differs although its last two vectors had no news; "" if
 // there is none. The two peers differ in something that vectors do not list, such as the metadata
@@ -88,16 +106,22 @@ func (e *Engine) TakeAtOdds() string {
 	return ""
 }
 
-// vector returns the heads of all verified replicas and of this peer's digest, by ID.
-func (e *Engine) vector() []Head {
+// vector returns the heads of all verified replicas and of this peer's digest, by ID, for p.
+func (e *Engine) vector(p *peer) []Head {
 	heads := make([]Head, 0, len(e.order)+1)
-	e.each(func(h Head) { heads = append(heads, h) })
+	e.each(p, func(h Head) { heads = append(heads, h) })
 	return heads
 }
 
-// each calls f for every head that a vector lists, by ID.
-func (e *Engine) each(f func(Head)) {
+// each calls f for every head that a vector for to lists, by ID.
+func (e *Engine) each(to *peer, f func(Head)) {
 	own := e.published()
+	if e.alone(to) {
+		if own {
+			f(e.self)
+		}
+		return
+	}
 	for _, p := range e.order {
 		if own && e.id < p.id {
 			f(e.self)
@@ -122,9 +146,10 @@ func (e *Engine) SyncDone(now time.Time, name string, heads []Head, err error) {
 		return
 	}
 	if p := e.named(name); p != nil {
-		if p.noNews++; len(heads) > 0 {
+		if p.noNews++; len(heads) > 0 && !e.alone(p) {
 			p.noNews = 0
 		}
+		e.lists(p, heads)
 	}
 	e.handleVector(now, name, heads)
 }
@@ -132,8 +157,14 @@ func (e *Engine) SyncDone(now time.Time, name string, heads []Head, err error) {
 // HandleSync handles a sync from name and returns the vector for the answer.
 func (e *Engine) HandleSync(now time.Time, name string, heads []Head) []Head {
 	e.handleVector(now, name, heads)
+	if via := e.named(name); via != nil {
+		e.lists(via, heads)
+	}
+	if p := e.named(name); p != nil && e.light && !p.light && !now.Before(e.streamAt) {
+		e.exchangeVectors(now, p) // it knows more, or less: only it can compare the sums of the two
+	}
 	var reply []Head
-	e.each(func(h Head) {
+	e.each(e.named(name), func(h Head) {
 		for len(heads) > 0 && heads[0].Origin < h.Origin {
 			heads = heads[1:]
 		}
