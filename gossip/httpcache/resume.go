@@ -18,9 +18,9 @@ const (
 	stallTime     = time.Second             // without a byte, after which an attempt begins
 	siblingStall  = 500 * time.Millisecond  // the same for a sibling, since another source is likely to be faster
 	arrivingStall = 1500 * time.Millisecond // the same if the sender is itself waiting for the body: it should begin an attempt first
-	aloneStall    = 10 * time.Second        // the same for an origin with a single client, if the rest can be requested; doubled for each fruitless attempt
-	otherPatience = 4                       // an attempt is so many times as patient: an origin that always pauses at the same place costs one request
-	maxFruitless  = 3                       // fruitless attempts in a row, if there is no source
+	aloneStall    = 10 * time.Second        // the same for an origin with a single client, if the rest can be requested; doubled for each attempt that found no source
+	otherPatience = 4                       // multiplies an attempt's patience: an origin that always pauses at the same place costs one request
+	maxFruitless  = 3                       // attempts in a row that found no source, before the body is given up
 	maxMeanwhile  = 256 << 10               // bytes that a source may send beside an attempt that must compare them, or follows it
 	retryPause    = 100 * time.Millisecond  // before the second attempt without a source; doubled for each further one
 )
