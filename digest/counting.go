@@ -71,7 +71,7 @@ func newCounters(g Geometry) *counters {
 // beforehand whether they will take the filter. 10⁸ keys at a rate of 10⁻³ make a snapshot of
 // 143 MB, which is beyond the default.
 func NewCountingFilter(g Geometry, epoch uint64) (*CountingFilter, error) {
-	if err := g.Validate(); err != nil {
+	if err := g.validate(); err != nil {
 		return nil, err
 	}
 	c := new(CountingFilter)

@@ -109,9 +109,6 @@ func (f *Filter) Crowded() error {
 // other versions.
 func (f *Filter) MemoryBytes() int { return int(unsafe.Sizeof(*f)) + f.bytes() }
 
-// Dense reports whether the filter is kept as a bitmap.
-func (f *Filter) Dense() bool { return f.bitmap }
-
 // FilterOf makes a filter of keys in one call, for a cache that never removes and for
 // tools. seq may yield a key more than once. The version's State is computed.
 func FilterOf(g Geometry, v Version, seq iter.Seq[Key]) (*Filter, error) {

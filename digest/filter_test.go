@@ -86,7 +86,7 @@ func TestSortedSetIsCompact(t *testing.T) {
 		const n = 100_000
 		set := randomSet(n*perKey, n, perKey)
 		f := newFilter(Geometry{Bits: n * perKey, Hashes: 1}, Version{}, n, set)
-		if f.Dense() {
+		if f.bitmap {
 			t.Fatalf("%d bits a key are dense", perKey)
 		}
 		got := float64(f.MemoryBytes()) * 8 / float64(len(set))

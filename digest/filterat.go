@@ -59,15 +59,6 @@ func readUpTo(r io.ReaderAt, n int, offset int64) ([]byte, error) {
 	return b[:got], nil
 }
 
-// Header returns the filter's header.
-func (f *FilterAt) Header() Header { return f.head.Header }
-
-// Pieces returns how many pieces there are, one or more.
-func (f *FilterAt) Pieces() uint64 { return f.head.count() }
-
-// PieceBytes returns how many bytes each piece has.
-func (f *FilterAt) PieceBytes() int { return f.head.length }
-
 // MayContain is [Filter.MayContain]. It reads the piece of each position of k in turn,
 // until one is clear: with one hash, one piece. Each piece is checked and decoded anew,
 // so for many lookups the whole filter is better.

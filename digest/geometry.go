@@ -53,8 +53,8 @@ func GeometryFor(keys uint64, falsePositiveRate float64) (Geometry, error) {
 	return fail(ErrTooLarge, fmt.Sprintf("more than %d bits", uint64(MaxBits)))
 }
 
-// Validate reports everything that is wrong with g, wrapping [ErrGeometry].
-func (g Geometry) Validate() error {
+// validate reports everything that is wrong with g, wrapping [ErrGeometry].
+func (g Geometry) validate() error {
 	var errs []error
 	if g.Bits < 1 || g.Bits > MaxBits {
 		errs = append(errs, fmt.Errorf("digest: bits %d: %w: want 1 to %d", g.Bits, ErrGeometry, uint64(MaxBits)))
@@ -68,8 +68,8 @@ func (g Geometry) Validate() error {
 	return errors.Join(errs...)
 }
 
-// SeedTag returns what encodings carry instead of the seed: 0 if there is none.
-func (g Geometry) SeedTag() uint32 {
+// seedTag returns what encodings carry instead of the seed: 0 if there is none.
+func (g Geometry) seedTag() uint32 {
 	if g.Seed != 0 {
 		return seedTag(g.Seed)
 	}
@@ -130,5 +130,5 @@ func (g Geometry) matches(o Geometry) bool {
 	if g.Bits != o.Bits || g.Hashes != o.Hashes || g.Profile != o.Profile {
 		return false
 	}
-	return g.Seed == o.Seed && g.tag == o.tag || g.SeedTag() == o.SeedTag()
+	return g.Seed == o.Seed && g.tag == o.tag || g.seedTag() == o.seedTag()
 }

@@ -12,7 +12,7 @@ func TestGeometryFor(t *testing.T) {
 	const keys = 100_000
 	for _, rate := range []float64{0.3, 0.02, 1e-3, 1e-6} {
 		g, err := GeometryFor(keys, rate)
-		if err != nil || g.Validate() != nil || g.Hashes != 1 || g.Bits%1024 != 0 {
+		if err != nil || g.validate() != nil || g.Hashes != 1 || g.Bits%1024 != 0 {
 			t.Fatalf("GeometryFor(%d, %v) = %v, %v", keys, rate, g, err)
 		}
 		fewer := g
@@ -31,7 +31,7 @@ func TestGeometryForMany(t *testing.T) {
 		rate float64
 	}{{100_000_000, 1e-6}, {1_000_000_000, 1e-5}} {
 		g, err := GeometryFor(c.keys, c.rate)
-		if _, rate := g.Predict(c.keys); err != nil || g.Hashes != 2 || g.Validate() != nil || rate > c.rate || rate < c.rate*0.999 {
+		if _, rate := g.Predict(c.keys); err != nil || g.Hashes != 2 || g.validate() != nil || rate > c.rate || rate < c.rate*0.999 {
 			t.Errorf("GeometryFor(%d, %v) = %v of %v, %v", c.keys, c.rate, g, rate, err)
 		}
 	}

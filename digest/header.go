@@ -49,7 +49,7 @@ func appendHeader(dst []byte, h Header) []byte {
 	dst = append(dst, formatVersion, byte(h.Kind), 0) // without extension
 	if h.Kind != KindDelta {
 		dst = append(dst, doubleHashing, byte(h.Geometry.Hashes), byte(h.Geometry.Profile))
-		dst = binary.LittleEndian.AppendUint32(dst, h.Geometry.SeedTag())
+		dst = binary.LittleEndian.AppendUint32(dst, h.Geometry.seedTag())
 		dst = binary.AppendUvarint(dst, h.Geometry.Bits)
 	}
 	dst = binary.AppendUvarint(dst, h.Version.Epoch)

@@ -12,7 +12,7 @@ const doubleHashing = 1
 func (g *Geometry) single(k Key) uint64 { return high(uint64(k), g.Bits) }
 
 // AppendPositions appends to dst the key's positions, 1 to g.Hashes of them, each
-// below g.Bits and none twice, in no order. g must be valid: see [Geometry.Validate].
+// below g.Bits and none twice, in no order. g must be valid: see [Geometry.validate].
 func (g Geometry) AppendPositions(dst []uint64, k Key) []uint64 {
 	var buf [MaxHashes]uint64
 	return append(dst, g.positions(&buf, k)...)

@@ -126,7 +126,7 @@ func TestGeometryValidate(t *testing.T) {
 		{}, {Bits: 1}, {Hashes: 1}, {Bits: MaxBits + 1, Hashes: 1}, {Bits: 1, Hashes: MaxHashes + 1},
 		{Bits: 1, Hashes: -1},
 	} {
-		if err := g.Validate(); !errors.Is(err, ErrGeometry) {
+		if err := g.validate(); !errors.Is(err, ErrGeometry) {
 			t.Errorf("Validate(%+v) = %v", g, err)
 		}
 		if _, err := NewCountingFilter(g, 1); !errors.Is(err, ErrGeometry) {

@@ -62,7 +62,7 @@ func (c *content) grow() {
 // it runs. On an error, which wraps [ErrGeometry], nothing has changed.
 func (s *Set) Rebuild(g Geometry) error {
 	c := s.shared()
-	if err := g.Validate(); err != nil {
+	if err := g.validate(); err != nil {
 		return err
 	}
 	c.building.Lock()
@@ -209,7 +209,7 @@ func (c *CountingFilter) replace(fresh *counters) {
 // the memory of a second set while it runs.
 func (s *Set) Rekey(g Geometry, keys iter.Seq2[Key, Key], writers sync.Locker, renamed func(Key) Key) error {
 	c := s.shared()
-	if err := g.Validate(); err != nil {
+	if err := g.validate(); err != nil {
 		return err
 	}
 	c.building.Lock()

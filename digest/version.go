@@ -17,7 +17,7 @@ func (v Version) String() string {
 
 // emptyState is the state of a filter that holds nothing.
 func emptyState(g Geometry) uint64 {
-	return mix(g.Bits + mix(uint64(g.Hashes)+doubleHashing<<8+uint64(g.SeedTag())<<16+uint64(g.Profile)<<48))
+	return mix(g.Bits + mix(uint64(g.Hashes)+doubleHashing<<8+uint64(g.seedTag())<<16+uint64(g.Profile)<<48))
 }
 
 // stateOf is what one position adds to the state. Addition modulo 2^64 makes a hash of the set

@@ -53,7 +53,7 @@ var errZero = errors.New("sibling: a Client that was not made by New")
 // New returns a Client, or an error that names every mistake in c.
 func New(c Config) (*Client, error) {
 	var errs []error
-	if err := CheckName(c.Name); err != nil {
+	if err := checkName(c.Name); err != nil {
 		errs = append(errs, fmt.Errorf("sibling: %w", err))
 	}
 	if c.Locator == nil {
@@ -95,9 +95,9 @@ func (c *Client) Gone(peer string) {
 	}
 }
 
-// CheckName returns an error if name cannot be the name of a cache in Via and Cache-Status. It
+// checkName returns an error if name cannot be the name of a cache in Via and Cache-Status. It
 // must be a token (RFC 9110 section 5.6.2).
-func CheckName(name string) error {
+func checkName(name string) error {
 	bad := func(c rune) bool {
 		return (c|0x20 < 'a' || c|0x20 > 'z') && !strings.ContainsRune("0123456789!#$%&'*+-.^_`|~", c)
 	}
