@@ -59,6 +59,9 @@ func readUpTo(r io.ReaderAt, n int, offset int64) ([]byte, error) {
 	return b[:got], nil
 }
 
+// Header returns the filter's header.
+func (f *FilterAt) Header() Header { return f.head.Header }
+
 // MayContain is [Filter.MayContain]. It reads the piece of each position of k in turn,
 // until one is clear: with one hash, one piece. Each piece is checked and decoded anew,
 // so for many lookups the whole filter is better.

@@ -101,7 +101,7 @@ func TestPiecewise(t *testing.T) {
 				if err != nil {
 					t.Fatalf("%s: %v", name, err)
 				}
-				if h := at.head.Header; h.Version != f.Version() || h.Ones != f.Ones() || h.Keys != f.Keys() {
+				if h := at.Header(); h.Version != f.Version() || h.Ones != f.Ones() || h.Keys != f.Keys() {
 					t.Errorf("%s: %+v", name, h)
 				}
 				if in.reads > 1 {
