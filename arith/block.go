@@ -1,27 +1,51 @@
 package arith
 
 import (
-	"encoding/binary"
+	"math/bits"
 	"slices"
 )
 
-// The code of a set is a directory and the chunks, in order:
-//
-//	for each chunk but the last, the length of its code in bytes;
-//	for each chunk but the last, how many members it has;
-//	the code of each chunk. One without members has no bytes.
-//
-// Numbers are unsigned varints, in as few bytes as possible.
+// If at least one position in sparse16 is a member, the symbols of the block method are blocks of 16 bits
+// of the array, otherwise the gaps before the members. Both come near the limit everywhere. Near this
+// bound one form becomes faster than the other.
+const sparse16 = 18
 
-// part is the directory's entry of a chunk.
-type part struct {
-	count  uint64 // members
-	length int    // bytes
-	at     int    // offset of the code; for decoders only
+// blockPlan has everything about the block method's bytes that follows from m and x.
+type blockPlan struct {
+	m    uint64
+	y    uint64 // how many positions are coded as members: the rarer kind
+	flip bool   // the members coded are the positions that are not in the set
+	gaps bool   // the symbols are gaps, not blocks
 }
 
-// onStack is how many chunks can be handled without an allocation.
-const onStack = 64
+func planBlocks(m, x uint64) blockPlan {
+	y := min(x, m-x)
+	return blockPlan{m: m, y: y, flip: x > y, gaps: y*sparse16 < m}
+}
+
+// codeBits is about the number of bits that y members of m positions take, y <= m/2. It is at
+// least three quarters of that number.
+func codeBits(m, y uint64) uint64 {
+	if y == 0 {
+		return 0
+	}
+	return y * uint64(bits.Len64(m/y)+1)
+}
+
+// room is a number of bytes that the code of a set at random does not exceed.
+func (p *blockPlan) room() int {
+	most := min(codeBits(p.m, p.y)+p.y/2, p.m)
+	return int((most+most/512)/8) + 2*windowBytes
+}
+
+// model fills mod with the plan's symbols.
+func (p *blockPlan) model(mod *model, visit func(ordinal int, kept bool)) {
+	if p.gaps {
+		gapModelOf(mod, p.m, p.y)
+	} else {
+		blockModel(mod, p.m, p.y, visit)
+	}
+}
 
 // appendBlocks appends the code of s, which has x positions.
 func appendBlocks(dst []byte, s *source, x uint64) []byte {
@@ -30,97 +54,36 @@ func appendBlocks(dst []byte, s *source, x uint64) []byte {
 		return dst
 	}
 	s.flip = p.flip
-	var local [onStack]part
-	parts := append(local[:0], make([]part, p.chunks)...)
-	last := len(parts) - 1
-	parts[last].count = p.y
-	for i := range parts[:last] {
-		parts[i].count = s.count(p.chunk(i))
-		parts[last].count -= parts[i].count
-	}
-	var e chunkEncoder
+	var e blockEncoder
 	e.init(&p)
-	// The codes are written after as much room as the directory may need, and then moved up to
-	// its end.
-	start := len(dst)
-	room := start + 2*binary.MaxVarintLen64*last
-	dst = slices.Grow(dst, room-start)[:room]
-	for i := range parts {
-		dst = e.appendChunk(dst, s, i, &parts[i])
-	}
-	out := dst[:start]
-	for _, p := range parts[:last] {
-		out = binary.AppendUvarint(out, uint64(p.length))
-	}
-	for _, p := range parts[:last] {
-		out = binary.AppendUvarint(out, p.count)
-	}
-	return append(out, dst[room:]...)
+	// The code is written backwards from the end of this room, or of a larger one, and then moved.
+	dst = slices.Grow(dst, p.room())
+	return append(dst, e.encode(dst[len(dst):cap(dst)], s)...)
 }
 
-// appendChunk appends the code of chunk i.
-func (e *chunkEncoder) appendChunk(dst []byte, s *source, i int, p *part) []byte {
-	if p.count == 0 {
-		return dst
-	}
-	from, to := e.plan.chunk(i)
-	n := e.bound(from, to, p.count)
-	dst = slices.Grow(dst, n)
-	code := e.encode(dst[len(dst):][:n:n], s, from, to) // at the end of this slice
-	p.length = len(code)
-	return append(dst, code...)
-}
-
-// directory reads the directory of src into parts, which has an element for each chunk.
-func directory(src []byte, p *blockPlan, parts []part) error {
-	at := 0
-	number := func() (uint64, error) {
-		v, n := binary.Uvarint(src[at:])
-		switch {
-		case n == 0:
-			return 0, ErrTruncated
-		case n < 0 || n > 1 && src[at+n-1] == 0:
-			return 0, ErrCorrupt
-		}
-		at += n
-		return v, nil
-	}
-	last := len(parts) - 1
-	for i := range parts[:last] {
-		length, err := number()
-		if err != nil {
-			return err
-		}
-		if length > uint64(len(src)) {
-			return ErrTruncated
-		}
-		parts[i].length = int(length)
-	}
-	left := p.y
-	for i := range parts[:last] {
-		count, err := number()
-		if err != nil {
-			return err
-		}
-		from, to := p.chunk(i)
-		if count > left || count > to-from {
+// decodeBlocks decodes a set into t or, if t is nil, into words.
+func decodeBlocks(words []uint64, t *taker, src []byte, m, x uint64) error {
+	p := planBlocks(m, x)
+	if p.y == 0 {
+		if len(src) > 0 {
 			return ErrCorrupt
 		}
-		parts[i].count = count
-		left -= count
-	}
-	if from, to := p.chunk(last); left > to-from {
-		return ErrCorrupt
-	}
-	parts[last].count = left
-	for i := range parts[:last] {
-		if parts[i].length > len(src)-at {
-			return ErrTruncated
+		clear(words)
+		if x > 0 && t != nil {
+			t.run(m)
+		} else if x > 0 {
+			invert(words, 0, m)
 		}
-		parts[i].at = at
-		at += parts[i].length
+		return nil
 	}
-	parts[last].at = at
-	parts[last].length = len(src) - at
-	return nil
+	var d blockDecoder
+	d.init(&p)
+	if t != nil {
+		return d.set(t, src)
+	}
+	err := d.bitmap(words, src)
+	if p.flip {
+		invert(words, 0, m)
+	}
+	return err
 }

@@ -5,7 +5,7 @@ import (
 	"math/bits"
 )
 
-// A chunk's bytes are one string of bits, the low bits of a byte first:
+// A code is one string of bits, the low bits of a byte first:
 //
 //	zeros and then a one, at most eight bits, that pad the first byte;
 //	the two states, log bits each;
@@ -15,7 +15,7 @@ import (
 // the last symbol to the first and fills its buffer from the end; the decoder then reads
 // forward.
 
-// bitPacker writes the bits of a chunk, from the last to the first.
+// bitPacker writes the bits of a code, from the last to the first.
 type bitPacker struct {
 	dst  []byte // filled from the end
 	at   uint   // where the next eight bytes would be stored
@@ -29,60 +29,28 @@ func (p *bitPacker) reset(dst []byte, t *encodeTable) {
 	*p = bitPacker{dst: dst, at: uint(len(dst) - 8), next: t.one, last: t.one}
 }
 
-// singles codes entries in order, at most a batch: the last symbol of the chunk comes first. An
-// entry is a value<<8 plus the ordinal of its symbol. A symbol takes at most 56 bits.
-func (p *bitPacker) singles(entries []uint64, t *encodeTable) {
-	s0, s1, acc, n := p.next, p.last, p.acc, p.n
-	for len(entries) > 1 {
-		window, at := p.window(), uint(windowBytes-1)
-		for ; len(entries) > 1 && at > 16; entries = entries[2:] {
-			e, f := entries[0], entries[1]
-			sym := uint8(e)
-			shed := (s0 + t.shed[sym]) >> 16
-			kept := s0 >> (shed & 63)
-			acc = (acc-kept)<<(shed&63) + s0
-			s0 = uint64(t.next[(kept+t.turn[sym])%(1<<blockLog)])
-			raw := t.raw[sym]
-			acc = acc<<(raw&63) + (e>>8 - t.base[sym])
-			n += shed + raw
-
-			sym = uint8(f)
-			shed = (s1 + t.shed[sym]) >> 16
-			raw = t.raw[sym]
-			if n+shed+raw > 64 {
-				binary.LittleEndian.PutUint64(window[at%windowBytes:at%windowBytes+8], acc<<(-n&63))
-				at -= uint(n >> 3)
-				n &= 7
-			}
-			kept = s1 >> (shed & 63)
-			acc = (acc-kept)<<(shed&63) + s1
-			s1 = uint64(t.next[(kept+t.turn[sym])%(1<<blockLog)])
-			acc = acc<<(raw&63) + (f>>8 - t.base[sym])
-			n += shed + raw
-
-			binary.LittleEndian.PutUint64(window[at%windowBytes:at%windowBytes+8], acc<<(-n&63))
-			at -= uint(n >> 3)
-			n &= 7
-		}
-		p.at -= windowBytes - 1 - at
-	}
-	p.next, p.last, p.acc, p.n = s0, s1, acc, n
-	for _, entry := range entries {
-		p.single(entry, t)
+// reserve makes room for a batch of symbols of at most 28 bits, and for the end of a code.
+func (p *bitPacker) reserve() {
+	if p.at < windowBytes {
+		larger := make([]byte, 2*len(p.dst)+4*windowBytes)
+		more := len(larger) - len(p.dst)
+		copy(larger[more:], p.dst)
+		p.dst, p.at = larger, p.at+uint(more)
 	}
 }
 
 // windowBytes is more than the bytes of a batch of symbols of at most 28 bits.
 const windowBytes = 1024
 
-// window returns the part of the buffer for the next windowBytes. These are stored from index
+// window returns the part of the buffer for the next windowBytes, which are reserved. These are stored from index
 // windowBytes-1 down, eight at a time.
 func (p *bitPacker) window() *[windowBytes + 7]byte {
 	return (*[windowBytes + 7]byte)(p.dst[p.at-(windowBytes-1):])
 }
 
-// single codes one symbol.
+// single codes one symbol: entry is a value<<8 plus the ordinal of the symbol.
 func (p *bitPacker) single(entry uint64, t *encodeTable) {
+	p.reserve()
 	sym := uint8(entry)
 	shed := (p.next + t.shed[sym]) >> 16
 	kept := p.next >> (shed & 63)
@@ -100,8 +68,8 @@ func (p *bitPacker) push(v, n uint64) {
 	p.n &= 7
 }
 
-// finish writes the states and the padding before the symbols. It returns the chunk's bytes,
-// which are the end of the buffer.
+// finish writes the states and the padding before the symbols. It returns the code,
+// which is the end of the buffer.
 func (p *bitPacker) finish(t *encodeTable) []byte {
 	log := uint64(bits.Len64(t.one) - 1)
 	// The symbol that was coded last is decoded first, from the state that it left.
@@ -114,7 +82,7 @@ func (p *bitPacker) finish(t *encodeTable) []byte {
 // batch is the number of symbols that are coded and decoded at a time.
 const batch = 256
 
-// bitReader reads the bits of a chunk.
+// bitReader reads the bits of a code.
 type bitReader struct {
 	src  []byte
 	at   uint64 // the next bit of src; after its end there are zeros
@@ -122,7 +90,7 @@ type bitReader struct {
 	last uint64
 }
 
-// reset starts to read a chunk. It returns false if no chunk begins with these bytes.
+// reset starts to read a code. It returns false if no code begins with these bytes.
 func (r *bitReader) reset(src []byte, t *decodeTable) bool {
 	if len(src) == 0 || src[0] == 0 {
 		return false
@@ -152,16 +120,16 @@ func (r *bitReader) pull(n uint) uint64 {
 	return v
 }
 
-// overrun reports whether more bits were read than the chunk has.
+// overrun reports whether more bits were read than the code has.
 func (r *bitReader) overrun() bool { return r.at > 8*uint64(len(r.src)) }
 
-// done reports whether the chunk ends here, in the states from which its encoder started.
+// done reports whether the code ends here, in the states from which its encoder started.
 func (r *bitReader) done() bool {
 	return r.at == 8*uint64(len(r.src)) && r.next == 0 && r.last == 0
 }
 
 // values decodes len(out) symbols, of at most 56 bits each. The caller must call overrun to
-// find out whether the chunk has so many.
+// find out whether the code has so many.
 func (r *bitReader) values(out []uint64, t *decodeTable) {
 	s0, s1, at, src := r.next, r.last, r.at, r.src
 	done := 0

@@ -1,99 +1,67 @@
 package arith
 
-// chunkDecoder decodes the chunks of one set.
-type chunkDecoder struct {
+// blockDecoder decodes one set.
+type blockDecoder struct {
 	decodeTable
 	plan blockPlan
 	jump uint64           // gaps: positions that a jump skips
 	kept [maxSymbols]bool // blocks: the groups that must not be escaped
 }
 
-func (d *chunkDecoder) init(p *blockPlan) {
+func (d *blockDecoder) init(p *blockPlan) {
 	d.plan = *p
-	if p.y == 0 {
-		return
-	}
 	var mod model
 	p.model(&mod, func(ordinal int, keep bool) { d.kept[ordinal] = keep })
 	d.build(&mod)
-	if p.form == gaps {
+	if p.gaps {
 		d.buildGaps(&mod)
 		d.jump = mod.symbols[mod.n-1].base
 	}
 }
 
-// bitmap decodes the chunk [from, to) with count members into words, which
-// begin at from.
-func (d *chunkDecoder) bitmap(words []uint64, src []byte, from, to, count uint64) error {
-	var err error
-	switch {
-	case count == 0:
-		clear(words)
-		err = none(src)
-	case d.plan.form == gaps:
-		err = d.gapsToWords(words, src, to-from, count)
-	default:
-		err = d.blocksToWords(words, src, to-from, count)
+// bitmap decodes the members into words.
+func (d *blockDecoder) bitmap(words []uint64, src []byte) error {
+	if d.plan.gaps {
+		return d.gapsToWords(words, src)
 	}
-	if d.plan.flip {
-		invert(words, from, to)
-	}
-	return err
+	return d.blocksToWords(words, src)
 }
 
-// set passes the positions of the chunk [from, to), which has count members, to t.
-func (d *chunkDecoder) set(t *taker, src []byte, from, to, count uint64) error {
-	t.next = from
-	switch {
-	case count == 0:
-		if d.plan.flip {
-			t.run(to)
-		}
-		return none(src)
-	case d.plan.form == gaps:
-		return d.gapsToSet(t, src, from, to, count)
-	default:
-		return d.blocksToSet(t, src, from, to, count)
+// set passes the positions to t.
+func (d *blockDecoder) set(t *taker, src []byte) error {
+	if d.plan.gaps {
+		return d.gapsToSet(t, src)
 	}
+	return d.blocksToSet(t, src)
 }
 
-// none checks a chunk without members, which must have no bytes.
-func none(src []byte) error {
-	if len(src) > 0 {
-		return ErrCorrupt
-	}
-	return nil
-}
-
-// chunkReader is a chunk being decoded.
-type chunkReader struct {
+// blockReader is a code being decoded.
+type blockReader struct {
 	bitReader
 	count  uint64 // members still to come
-	span   uint64 // positions
-	place  uint64 // gaps: where the next one begins, relative to the chunk
+	place  uint64 // gaps: where the next one begins
 	values [batch]uint64
 }
 
-// open starts to decode a chunk of span positions with count members, at least one.
-func (d *chunkDecoder) open(r *chunkReader, src []byte, span, count uint64) error {
-	r.count, r.span = count, span
+// open starts to decode a code of at least one member.
+func (d *blockDecoder) open(r *blockReader, src []byte) error {
+	r.count = d.plan.y
 	if !r.reset(src, &d.decodeTable) {
 		return ErrCorrupt
 	}
 	return nil
 }
 
-// end checks that the chunk ends here.
-func (r *chunkReader) end() error {
+// end checks that the code ends here.
+func (r *blockReader) end() error {
 	if r.count != 0 || !r.done() {
 		return ErrCorrupt
 	}
 	return nil
 }
 
-// members returns the next members, relative to the chunk's first position. All are within the
-// chunk; after jumps there may be none.
-func (d *chunkDecoder) members(r *chunkReader) (found []uint64, err error) {
+// members returns the next members, all below m. After jumps there may be none.
+func (d *blockDecoder) members(r *blockReader) (found []uint64, err error) {
 	out := r.values[:min(r.count, batch)]
 	n, place, once := 0, r.place, len(out)
 	if d.long <= 28 {
@@ -123,11 +91,11 @@ func (d *chunkDecoder) members(r *chunkReader) (found []uint64, err error) {
 		if r.overrun() {
 			return nil, ErrTruncated
 		}
-		if place > r.span {
+		if place > d.plan.m {
 			return nil, ErrCorrupt
 		}
 	}
-	if place > r.span {
+	if place > d.plan.m {
 		return nil, ErrCorrupt
 	}
 	r.place = place
@@ -135,9 +103,9 @@ func (d *chunkDecoder) members(r *chunkReader) (found []uint64, err error) {
 	return out[:n], nil
 }
 
-func (d *chunkDecoder) gapsToWords(words []uint64, src []byte, span, count uint64) error {
-	var r chunkReader
-	if err := d.open(&r, src, span, count); err != nil {
+func (d *blockDecoder) gapsToWords(words []uint64, src []byte) error {
+	var r blockReader
+	if err := d.open(&r, src); err != nil {
 		return err
 	}
 	cleared := uint64(0)
@@ -155,9 +123,9 @@ func (d *chunkDecoder) gapsToWords(words []uint64, src []byte, span, count uint6
 	return r.end()
 }
 
-func (d *chunkDecoder) gapsToSet(t *taker, src []byte, from, to, count uint64) error {
-	var r chunkReader
-	if err := d.open(&r, src, to-from, count); err != nil {
+func (d *blockDecoder) gapsToSet(t *taker, src []byte) error {
+	var r blockReader
+	if err := d.open(&r, src); err != nil {
 		return err
 	}
 	for r.count > 0 {
@@ -166,29 +134,23 @@ func (d *chunkDecoder) gapsToSet(t *taker, src []byte, from, to, count uint64) e
 			return err
 		}
 		if !d.plan.flip {
-			t.all(found, from)
+			t.all(found)
 			continue
 		}
 		for _, p := range found {
-			t.skip(from + p)
+			t.skip(p)
 		}
 	}
 	if d.plan.flip {
-		t.run(to)
+		t.run(d.plan.m)
 	}
 	return r.end()
 }
 
 // blocks decodes the next blocks into words, at most wordBatch of them.
-func (d *chunkDecoder) blocks(r *chunkReader, words []uint64) error {
-	ok := false
-	if d.plan.form == blocks16 {
-		r.bitReader.values(r.values[:4*len(words)], &d.decodeTable)
-		ok = from16(words, r.values[:], &d.kept)
-	} else {
-		r.bitReader.values(r.values[:2*len(words)], &d.decodeTable)
-		ok = from32(words, r.values[:], &d.kept)
-	}
+func (d *blockDecoder) blocks(r *blockReader, words []uint64) error {
+	r.bitReader.values(r.values[:4*len(words)], &d.decodeTable)
+	ok := from16(words, r.values[:], &d.kept)
 	if r.overrun() {
 		return ErrTruncated
 	}
@@ -200,10 +162,10 @@ func (d *chunkDecoder) blocks(r *chunkReader, words []uint64) error {
 	return nil
 }
 
-func (d *chunkDecoder) blocksToWords(words []uint64, src []byte, span, count uint64) error {
+func (d *blockDecoder) blocksToWords(words []uint64, src []byte) error {
 	fillTables()
-	var r chunkReader
-	if err := d.open(&r, src, span, count); err != nil {
+	var r blockReader
+	if err := d.open(&r, src); err != nil {
 		return err
 	}
 	for i := 0; i < len(words); i += wordBatch {
@@ -211,29 +173,29 @@ func (d *chunkDecoder) blocksToWords(words []uint64, src []byte, span, count uin
 			return err
 		}
 	}
-	if stray(words, span) {
+	if stray(words, d.plan.m) {
 		return ErrCorrupt
 	}
 	return r.end()
 }
 
-func (d *chunkDecoder) blocksToSet(t *taker, src []byte, from, to, count uint64) error {
+func (d *blockDecoder) blocksToSet(t *taker, src []byte) error {
 	fillTables()
-	var r chunkReader
-	if err := d.open(&r, src, to-from, count); err != nil {
+	var r blockReader
+	if err := d.open(&r, src); err != nil {
 		return err
 	}
 	var words [wordBatch]uint64
-	for at := from; at < to; at += 64 * wordBatch {
-		now := words[:min(wordBatch, wordsFor(to-at))]
+	for at := uint64(0); at < d.plan.m; at += 64 * wordBatch {
+		now := words[:min(wordBatch, wordsFor(d.plan.m-at))]
 		if err := d.blocks(&r, now); err != nil {
 			return err
 		}
-		if stray(now, to-at) {
+		if stray(now, d.plan.m-at) {
 			return ErrCorrupt
 		}
 		if d.plan.flip {
-			invert(now, at, to)
+			invert(now, at, d.plan.m)
 		}
 		t.words(now, at)
 	}

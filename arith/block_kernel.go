@@ -6,10 +6,11 @@ import (
 )
 
 // The forms spend most of their time in the loops of this file. The coding steps are those of
-// bitPacker.singles, repeated here so that their variables stay in registers.
+// bitPacker.single, repeated here so that their variables stay in registers.
 
-// words16 codes the blocks of 16 bits of words, from the last to the first.
+// words16 codes the blocks of 16 bits of words, at most wordBatch, from the last to the first.
 func (p *bitPacker) words16(words []uint64, t *encodeTable) {
+	p.reserve()
 	s0, s1, acc, n, at, dst := p.next, p.last, p.acc, p.n, p.at, p.dst
 	for i := len(words) - 1; i >= 0; i-- {
 		w := words[i]
@@ -68,6 +69,7 @@ func (p *bitPacker) words16(words []uint64, t *encodeTable) {
 // gaps are not coded yet: the first one or two, or all up to a gap that needs a jump. Symbol i,
 // below jump, is the class of gaps from i<<raw on. No symbol takes more than 28 bits.
 func (p *bitPacker) gaps(members []uint64, t *encodeTable, raw uint, jump uint64) []uint64 {
+	p.reserve()
 	s0, s1, acc, n := p.next, p.last, p.acc, p.n
 	jump = min(jump, maxSymbols-1)
 	low := uint64(1)<<(raw&63) - 1
@@ -139,37 +141,6 @@ func (r *bitReader) gaps(out []uint64, t *decodeTable, place uint64) int {
 	return i
 }
 
-// entries32 returns the entries of the blocks of 32 bits of words, at most batch/2 words, from
-// the last to the first. They are coded in a second loop, since this one has no registers left.
-func entries32(entries *[batch]uint64, words []uint64) []uint64 {
-	j := 0
-	for i := len(words) - 1; i >= 0; i-- {
-		w := words[i]
-		low, high := uint16(w>>32), uint16(w>>48)
-		c := (bits.OnesCount16(low)*32 + bits.OnesCount16(high)) % 1024
-		rank := tables.cell32[c] + uint64(tables.place16[low])*tables.high32[c] + uint64(tables.place16[high])
-		var ordinal uint64
-		if rank < quick32 {
-			ordinal = uint64(tables.ordinal32[rank])
-		} else {
-			ordinal = slowOrdinal32(rank, bits.OnesCount32(uint32(w>>32)))
-		}
-		entries[j%batch] = rank<<8 | ordinal
-
-		low, high = uint16(w), uint16(w>>16)
-		c = (bits.OnesCount16(low)*32 + bits.OnesCount16(high)) % 1024
-		rank = tables.cell32[c] + uint64(tables.place16[low])*tables.high32[c] + uint64(tables.place16[high])
-		if rank < quick32 {
-			ordinal = uint64(tables.ordinal32[rank])
-		} else {
-			ordinal = slowOrdinal32(rank, bits.OnesCount32(uint32(w)))
-		}
-		entries[(j+1)%batch] = rank<<8 | ordinal
-		j += 2
-	}
-	return entries[:j]
-}
-
 // insert sets the bits of words at members.
 func insert(words, members []uint64) {
 	for _, at := range members {
@@ -202,39 +173,6 @@ func unkept16(w uint64, kept *[maxSymbols]bool) uint64 {
 		}
 	}
 	return n
-}
-
-// from32 is from16 for words of two blocks each.
-func from32(words, values []uint64, kept *[maxSymbols]bool) bool {
-	for i := range words {
-		v := values[2*i:]
-		v = v[:2:2]
-		if v[0] < quick32 && v[1] < quick32 {
-			words[i] = uint64(tables.unrank32[uint16(v[0])]) | uint64(tables.unrank32[uint16(v[1])])<<32
-			continue
-		}
-		low, ok := block32(v[0], kept)
-		high, also := block32(v[1], kept)
-		if !ok || !also {
-			return false
-		}
-		words[i] = uint64(low) | uint64(high)<<32
-	}
-	return true
-}
-
-// block32 returns the block of a decoded value. ok is false if the block was escaped although
-// it has a symbol.
-func block32(v uint64, kept *[maxSymbols]bool) (block uint32, ok bool) {
-	if v < quick32 {
-		return tables.unrank32[v], true
-	}
-	rank := v & (1<<32 - 1)
-	block = slowUnrank32(rank)
-	if v>>32 == 0 {
-		return block, true
-	}
-	return block, !kept[slowOrdinal32(rank, bits.OnesCount32(block))]
 }
 
 func popcount(words []uint64) uint64 {

@@ -5,7 +5,7 @@ import "math/bits"
 // The block method codes a set as a sequence of symbols. Each symbol stands for 1<<raw
 // successive values, from base on, that are equally likely. The state machine of
 // block_table.go codes the symbol, in fractions of a bit; raw plain bits then say which of
-// its values is meant. So one step codes a whole block of 16 or 32 bits, or a whole gap, without a
+// its values is meant. So one step codes a whole block of 16 bits, or a whole gap, without a
 // table of all blocks or gaps.
 //
 // A model lists the symbols of a form at one density. It is computed from m
@@ -77,19 +77,18 @@ func (m *model) normalise() {
 	}
 }
 
-// Blocks of B bits are ranked by the number of ones and, among equals, as in block_rank.go.
-// The C(B, c) blocks with c ones are cut into groups whose sizes are the powers of two in
-// C(B, c), largest first.
+// Blocks of 16 bits are ranked by the number of ones and, among equals, by their value. The C(16, c)
+// blocks with c ones are cut into groups whose sizes are the powers of two in C(16, c), largest first.
 //
 // blockModel gives a symbol to each group that is likely enough, in order of rank. All
 // others have one symbol together, the escape, which is followed by the plain rank. Its base
 // is above all ranks, so a decoded value tells how it was coded. visit gets each group's
 // ordinal, and whether it has a symbol of its own.
-func blockModel(mod *model, m, y uint64, size uint, visit func(ordinal int, kept bool)) {
+func blockModel(mod *model, m, y uint64, visit func(ordinal int, kept bool)) {
 	const enough = 1 << 49 // an eighth of a unit of frequency
 	mod.log, mod.n = blockLog, 0
 	zeros, _ := bits.Div64(m-y, 0, m) // probability of a zero, then of a block of zeros
-	for n := size; n > 1; n /= 2 {
+	for range 4 {
 		zeros, _ = bits.Mul64(zeros, zeros)
 	}
 	odds := uint64(1<<64 - 1)
@@ -98,26 +97,26 @@ func blockModel(mod *model, m, y uint64, size uint, visit func(ordinal int, kept
 	}
 	escaped := uint64(0)            // probability, times 2^64: starts at 2^64, modulo 2^64
 	class, likely := uint(0), zeros // probability of one block with class ones
-	eachGroup(size, func(ordinal int, ones uint, first uint64, log int) {
+	eachGroup(func(ordinal int, ones uint, first uint64, log int) {
 		for ; class < ones; class++ {
 			likely, _ = bits.Mul64(likely, odds)
 		}
-		kept := likely<<log >= enough && ordinal < maxSymbols-1
+		kept := likely<<log >= enough
 		if kept {
 			mod.add(first, uint8(log), likely<<log)
 			escaped -= likely << log
 		}
-		visit(min(ordinal, maxSymbols-1), kept)
+		visit(ordinal, kept)
 	})
-	mod.add(1<<32, uint8(size), escaped)
+	mod.add(1<<32, 16, escaped)
 	mod.normalise()
 }
 
-// choose returns C(n, k) for n <= 32.
-func choose(n, k uint) uint64 {
+// choose16 returns C(16, k).
+func choose16(k uint) uint64 {
 	c := uint64(1)
-	for i := range min(k, n-k) {
-		c = c * uint64(n-i) / uint64(i+1)
+	for i := range k {
+		c = c * uint64(16-i) / uint64(i+1)
 	}
 	return c
 }

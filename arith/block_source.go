@@ -9,25 +9,9 @@ import (
 // positions or, with flip, the positions that it lacks.
 type source struct {
 	words     []uint64
-	tally     *tally   // of words
 	positions []uint64 // if words is nil
 	m         uint64
 	flip      bool
-}
-
-// count returns the number of members in [from, to). from must be a multiple of 64, and so must
-// to, unless it is m.
-func (s *source) count(from, to uint64) uint64 {
-	n := uint64(0)
-	if s.words != nil {
-		n = s.tally.below(s.words, wordsFor(to)) - s.tally.below(s.words, from/64)
-	} else {
-		n = uint64(len(s.between(from, to)))
-	}
-	if s.flip {
-		n = to - from - n
-	}
-	return n
 }
 
 // members yields the members in order.
@@ -50,33 +34,6 @@ func (s *source) members(yield func(uint64) bool) {
 			}
 		}
 	}
-}
-
-// A tally has the number of ones in an array up to each of some places. It needs one pass,
-// before it is known how the array is cut into chunks.
-type tally struct {
-	each   uint64 // words between two places
-	before [tallies + 1]uint64
-}
-
-const tallies = 256
-
-// count returns how many ones there are in all.
-func (t *tally) count(words []uint64) (ones uint64) {
-	n := uint64(len(words))
-	t.each = n/tallies + 1
-	for i := range t.before {
-		t.before[i] = ones
-		from := min(uint64(i)*t.each, n)
-		ones += popcount(words[from:min(from+t.each, n)])
-	}
-	return ones
-}
-
-// below returns how many ones there are in the first n words.
-func (t *tally) below(words []uint64, n uint64) uint64 {
-	i := n / t.each
-	return t.before[i] + popcount(words[i*t.each:n])
 }
 
 // between returns the positions in [from, to).

@@ -9,8 +9,7 @@ const (
 	// the limit at any size.
 	Adaptive Method = 0
 
-	// Block codes a whole block of bits, or a whole gap, in one step, in chunks that
-	// are independent of each other. It is many times as fast, and within 0.05 % of the
+	// Block codes a whole block of bits, or a whole gap, in one step. It is many times as fast, and within 0.05 % of the
 	// limit from about 32 KiB on.
 	Block Method = 1
 )
@@ -55,9 +54,7 @@ func AppendSet(dst []byte, method Method, m uint64, positions []uint64) []byte {
 func AppendBitmap(dst []byte, method Method, m uint64, words []uint64) []byte {
 	checkWords(m, words)
 	checkBeyond(m, words)
-	var t tally
-	x := t.count(words)
-	return appendCode(dst, method, &source{words: words, tally: &t, m: m}, x)
+	return appendCode(dst, method, &source{words: words, m: m}, popcount(words))
 }
 
 // appendCode appends the code of a set of x positions.

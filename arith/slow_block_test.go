@@ -1,7 +1,6 @@
 package arith
 
 import (
-	"encoding/binary"
 	"math/big"
 	"math/bits"
 	"slices"
@@ -18,54 +17,14 @@ func slowBlock(m uint64, positions []uint64) []byte {
 	if x > y {
 		positions = complement(m, positions)
 	}
-	size := uint(0) // of blocks; 0 for gaps
-	if 13*y >= m {
-		size = 16
-	} else if 26*y >= m {
-		size = 32
+	if 18*y >= m {
+		model := slowBlockModel(m, y)
+		model.normalise()
+		return model.encode(model.blocks(positions, m))
 	}
-	span := m
-	if estimate := y * uint64(bits.Len64(m/y)+1) / 8; estimate >= 2<<17 {
-		parts := uint64(1)
-		for 2*parts<<17 <= estimate {
-			parts *= 2
-		}
-		span = ((m+parts-1)/parts + 63) / 64 * 64
-	}
-	var model slowModel
-	if size == 0 {
-		model = slowGapModel(m, y)
-	} else {
-		model = slowBlockModel(m, y, size)
-	}
+	model := slowGapModel(m, y)
 	model.normalise()
-
-	var lengths, counts, codes []byte
-	for from := uint64(0); from < m; from += span {
-		to := min(from+span, m)
-		var members []uint64
-		for _, p := range positions {
-			if p >= from && p < to {
-				members = append(members, p-from)
-			}
-		}
-		var code []byte
-		if len(members) > 0 {
-			var symbols []slowSymbol
-			if size == 0 {
-				symbols = model.gaps(members)
-			} else {
-				symbols = model.blocks(members, to-from, size)
-			}
-			code = model.encode(symbols)
-		}
-		if to < m {
-			lengths = binary.AppendUvarint(lengths, uint64(len(code)))
-			counts = binary.AppendUvarint(counts, uint64(len(members)))
-		}
-		codes = append(codes, code...)
-	}
-	return slices.Concat(lengths, counts, codes)
+	return model.encode(model.gaps(positions))
 }
 
 // slowSymbol is the choice of one of a model's symbols and the place in it.
@@ -93,10 +52,10 @@ func (s *slowModel) add(base uint64, raw uint, weight *big.Int) {
 // mulDown is a*b/2^64, rounded down.
 func mulDown(a, b *big.Int) *big.Int { return quo(a, b, power(64)) }
 
-func slowBlockModel(m, y uint64, size uint) slowModel {
+func slowBlockModel(m, y uint64) slowModel {
 	s := slowModel{log: 12, escapes: true}
 	likely := quo(power(64), num(m-y), num(m))
-	for n := size; n > 1; n /= 2 {
+	for range 4 {
 		likely = mulDown(likely, likely)
 	}
 	odds := quo(power(64), num(y), num(m-y))
@@ -104,24 +63,23 @@ func slowBlockModel(m, y uint64, size uint) slowModel {
 		odds.Sub(power(64), num(1))
 	}
 	escaped := power(64)
-	first, groups := uint64(0), 0
-	for c := int64(0); c <= int64(size); c++ {
-		count := new(big.Int).Binomial(int64(size), c).Uint64()
-		for j := int(size); j >= 0; j-- {
+	first := uint64(0)
+	for c := int64(0); c <= 16; c++ {
+		count := new(big.Int).Binomial(16, c).Uint64()
+		for j := 16; j >= 0; j-- {
 			if count&(1<<j) == 0 {
 				continue
 			}
 			weight := new(big.Int).Mul(likely, power(uint(j)))
-			if weight.Cmp(power(49)) >= 0 && groups < 255 {
+			if weight.Cmp(power(49)) >= 0 {
 				s.add(first, uint(j), weight)
 				escaped.Sub(escaped, weight)
 			}
 			first += 1 << j
-			groups++
 		}
 		likely = mulDown(likely, odds)
 	}
-	s.add(0, size, escaped)
+	s.add(0, 16, escaped)
 	return s
 }
 
@@ -173,7 +131,7 @@ func (s *slowModel) normalise() {
 	}
 }
 
-// gaps returns the symbols of a chunk's members.
+// gaps returns the symbols of the members.
 func (s *slowModel) gaps(members []uint64) (symbols []slowSymbol) {
 	from := uint64(0)
 	for _, p := range members {
@@ -193,14 +151,14 @@ func (s *slowModel) gaps(members []uint64) (symbols []slowSymbol) {
 	return symbols
 }
 
-// blocks returns the symbols of a chunk's array, padded with zeros to whole words of 64 bits.
-func (s *slowModel) blocks(members []uint64, span uint64, size uint) (symbols []slowSymbol) {
-	array := make([]uint64, (span+63)/64*64/uint64(size))
+// blocks returns the symbols of an array of m bits, padded with zeros to whole words of 64 bits.
+func (s *slowModel) blocks(members []uint64, m uint64) (symbols []slowSymbol) {
+	array := make([]uint64, (m+63)/64*4)
 	for _, p := range members {
-		array[p/uint64(size)] |= 1 << (p % uint64(size))
+		array[p/16] |= 1 << (p % 16)
 	}
 	for _, block := range array {
-		rank := slowRank(block, size)
+		rank := rank16[block]
 		symbol := slowSymbol{len(s.base) - 1, rank}
 		for i := range s.base[:len(s.base)-1] {
 			if rank >= s.base[i] && rank < s.base[i]+1<<s.raw[i] {
@@ -231,31 +189,7 @@ var rank16 = func() []uint64 {
 	return ranks
 }()
 
-func slowRank(block uint64, size uint) uint64 {
-	if size == 16 {
-		return rank16[block]
-	}
-	binomial := func(n, k int) uint64 { return new(big.Int).Binomial(int64(n), int64(k)).Uint64() }
-	low, high := block&0xffff, block>>16
-	a, b := bits.OnesCount64(low), bits.OnesCount64(high)
-	rank := uint64(0)
-	for c := range a + b {
-		rank += binomial(32, c)
-	}
-	for less := range a {
-		rank += binomial(16, less) * binomial(16, a+b-less)
-	}
-	among := func(half uint64, ones int) uint64 { // the rank among halves with as many ones
-		r := rank16[half]
-		for c := range ones {
-			r -= binomial(16, c)
-		}
-		return r
-	}
-	return rank + among(low, a)*binomial(16, b) + among(high, b)
-}
-
-// encode returns the bytes of a chunk.
+// encode returns the code.
 func (s *slowModel) encode(symbols []slowSymbol) []byte {
 	l := uint64(1) << s.log
 	owner := make([]int, l)

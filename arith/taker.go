@@ -57,16 +57,12 @@ func (t *taker) word(w, from uint64) {
 	}
 }
 
-// all adds from to each of positions, at most takenAtOnce, and adds the results.
-func (t *taker) all(positions []uint64, from uint64) {
+// all adds positions, at most takenAtOnce.
+func (t *taker) all(positions []uint64) {
 	positions = positions[:min(uint64(len(positions)), t.left)]
 	t.left -= uint64(len(positions))
 	if len(t.found)+len(positions) > takenAtOnce {
 		t.flush()
 	}
-	n := len(t.found)
 	t.found = append(t.found, positions...)
-	for i := range t.found[n:] {
-		t.found[n+i] += from
-	}
 }

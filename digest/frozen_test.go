@@ -6,7 +6,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"math/bits"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -57,8 +56,7 @@ func (f frozen) keys(yield func(digest.Key) bool) {
 }
 
 // shapes are the filters from which the messages of a freeze are made: both methods,
-// with and without a secret, and each form of blocks in several chunks, whose span is
-// not a multiple of 128.
+// with and without a secret, both forms of the block method, and escapes.
 var shapes = []frozen{
 	{Name: "empty", Bits: 1 << 24, Hashes: 1},
 	{Name: "one", Bits: 1 << 24, Hashes: 1, Last: 1, Secret: "a secret of the cluster"},
@@ -66,17 +64,14 @@ var shapes = []frozen{
 	{Name: "sparse", Bits: 1 << 26, Hashes: 1, Last: 300, Secret: "a secret of the cluster"},
 	{Name: "huge", Bits: digest.MaxBits, Hashes: 1, Last: 40},
 	{Name: "half", Bits: 14_000, Hashes: 1, Last: 9_700},
-	{Name: "block-16", Bits: 20_000, Hashes: 2, Last: 3_000},
-	{Name: "block-32", Bits: 70_000, Hashes: 1, Last: 3_600},
-	{Name: "block-gaps", Bits: 2_400_000, Hashes: 1, Last: 2_400, Secret: "a secret of the cluster"},
-	{Name: "chunks-16", Bits: 4_000_001, Hashes: 1, Last: 500_000},
-	{Name: "chunks-32", Bits: 7_300_101, Hashes: 1, Last: 370_000},
-	{Name: "chunks-gaps", Bits: 195_000_101, Hashes: 1, Last: 195_000, Secret: "a secret of the cluster"},
+	{Name: "short-blocks", Bits: 20_000, Hashes: 2, Last: 3_000},
+	{Name: "short-gaps", Bits: 2_400_000, Hashes: 1, Last: 2_400, Secret: "a secret of the cluster"},
+	{Name: "long-blocks", Bits: 4_000_001, Hashes: 1, Last: 500_000},
 }
 
 func (f frozen) long() bool { return f.Last >= 100_000 }
 
-// pieceBytes returns the length of pieces. A long message is one piece, so that it has chunks.
+// pieceBytes returns the length of pieces. A long message is one piece, so that its hash says all.
 func (f frozen) pieceBytes() int {
 	if f.long() {
 		return 1 << 30
@@ -125,7 +120,7 @@ func TestFreeze(t *testing.T) {
 		save(pieces, before.Version(), before.AppendPieces(nil, s.pieceBytes()))
 		later.First, later.Last, later.Base = s.First+s.Last/20, s.Last+2+s.Last/20, s.Name
 		if s.long() {
-			later.First, later.Last = s.Last, 2*s.Last // another filter, so that what changes takes chunks too
+			later.First, later.Last = s.Last, 2*s.Last // another filter, so that much changes
 		}
 		for i := s.First; i < later.First; i++ {
 			held.Remove(s.key(i))
@@ -253,10 +248,10 @@ func (f frozen) again(t *testing.T, message func(string) []byte) {
 	}
 }
 
-var formNames = regexp.MustCompile(`^(block|chunks)-(16|32|gaps)$`)
+var formNames = regexp.MustCompile(`^(short|long)-(blocks|gaps)$`)
 
 // holdsItsName checks that a filter named after a form of the block method is coded in this
-// form, and in several chunks if its name says so (CODERS.md, section 3.1).
+// form (CODERS.md, section 3.1).
 func (f frozen) holdsItsName(t *testing.T, b []byte) {
 	t.Helper()
 	name := formNames.FindStringSubmatch(f.Name)
@@ -269,16 +264,12 @@ func (f frozen) holdsItsName(t *testing.T, b []byte) {
 	}
 	var dump strings.Builder
 	digest.Dump(&dump, b)
-	m, y := f.Bits, min(h.Ones, f.Bits-h.Ones)
 	form := "gaps"
-	if 13*y >= m {
-		form = "16"
-	} else if 26*y >= m {
-		form = "32"
+	if 18*min(h.Ones, f.Bits-h.Ones) >= f.Bits {
+		form = "blocks"
 	}
-	chunks := y * uint64(bits.Len64(m/y)+1) >> 20
-	if form != name[2] || (chunks >= 2) != (name[1] == "chunks") || !regexp.MustCompile(` positions +block`).MatchString(dump.String()) {
-		t.Errorf("%s: %d of %d positions: form %s, %d chunks, in %q", f.Name, h.Ones, m, form, chunks, dump.String()[:500])
+	if form != name[2] || !regexp.MustCompile(` positions +block`).MatchString(dump.String()) {
+		t.Errorf("%s: %d of %d positions: form %s, in %q", f.Name, h.Ones, f.Bits, form, dump.String()[:500])
 	}
 }
 

@@ -102,29 +102,28 @@ func (r *reader) header(lim Limits) (h Header) {
 
 func (r *reader) geometry(lim Limits) (g Geometry) {
 	at := r.off
-	scheme := r.u8("scheme")
-	g.Hashes = int(r.u8("hashes"))
+	if scheme := r.u8("scheme"); scheme == 0 {
+		r.corrupt("scheme", at, "0")
+	} else if scheme != doubleHashing {
+		r.fail("scheme", at, fmt.Errorf("%w: scheme %d", ErrVersion, scheme))
+	}
+	at = r.off
+	if g.Hashes = int(r.u8("hashes")); g.Hashes < 1 || g.Hashes > MaxHashes {
+		r.corrupt("hashes", at, "%d is not in [1, %d]", g.Hashes, MaxHashes)
+	}
+	at = r.off
 	g.Profile = Profile(r.u8("profile"))
 	r.annotate("%v", g.Profile)
-	g.tag = r.u32("seed tag")
-	bitsAt := r.off
-	g.Bits = r.bounded("bits", 1, 1<<63)
-	if r.err != nil {
-		return Geometry{}
+	if lim.Profile != AnyProfile && g.Profile != lim.Profile {
+		r.fail("profile", at, fmt.Errorf("%w: its identities are %v, ours are %v", ErrSeed, g.Profile, lim.Profile))
 	}
-	switch {
-	case scheme == 0:
-		r.corrupt("scheme", at, "0")
-	case scheme != doubleHashing:
-		r.fail("scheme", at, fmt.Errorf("%w: scheme %d", ErrVersion, scheme))
-	case g.Hashes < 1 || g.Hashes > MaxHashes:
-		r.corrupt("hashes", at+1, "%d is not in [1, %d]", g.Hashes, MaxHashes)
-	case g.Bits > lim.Bits || g.Bits > MaxBits:
-		r.fail("bits", bitsAt, fmt.Errorf("%w: %d, %d allowed", ErrTooLarge, g.Bits, min(lim.Bits, MaxBits)))
-	case lim.Profile != AnyProfile && g.Profile != lim.Profile:
-		r.fail("profile", at+2, fmt.Errorf("%w: its identities are %v, ours are %v", ErrSeed, g.Profile, lim.Profile))
-	case lim.Seed != 0 && g.tag != seedTag(lim.Seed):
-		r.fail("seed tag", at+3, fmt.Errorf("%w: tag %08x, ours is %08x", ErrSeed, g.tag, seedTag(lim.Seed)))
+	at = r.off
+	if g.tag = r.u32("seed tag"); lim.Seed != 0 && g.tag != seedTag(lim.Seed) {
+		r.fail("seed tag", at, fmt.Errorf("%w: tag %08x, ours is %08x", ErrSeed, g.tag, seedTag(lim.Seed)))
+	}
+	at = r.off
+	if g.Bits = r.bounded("bits", 1, 1<<63); g.Bits > lim.Bits || g.Bits > MaxBits {
+		r.fail("bits", at, fmt.Errorf("%w: %d, %d allowed", ErrTooLarge, g.Bits, min(lim.Bits, MaxBits)))
 	}
 	if lim.Seed != 0 {
 		g.Seed, g.tag = lim.Seed, 0

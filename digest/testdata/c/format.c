@@ -360,10 +360,9 @@ static List read_adaptive(Bytes code, u64 m, u64 x) {
 
 typedef struct { u64 base; u128 weight; int raw; u64 f; } Symbol;
 typedef struct {
-  int log, n, size; // size: bits in a block, 0 for gaps
+  int log, n, blocks; // blocks: whether symbols are these, and not gaps
   Symbol s[256];
   u64 jump;            // J
-  u64 base32[34];      // first rank of the blocks with so many ones
   uint16_t owner[4096]; // by state
   uint16_t place[4096]; // the state's number among its symbol's, plus the symbol's frequency
   uint16_t first[256];  // where the symbol's states begin in list
@@ -376,8 +375,7 @@ static u64 choose(int n, int c) {
   return v;
 }
 
-static uint16_t rank16[1 << 16], by_rank16[1 << 16]; // ranks among those with as many ones
-static u64 first16[18];
+static uint16_t rank16[1 << 16], by_rank16[1 << 16];
 
 static int ones_of(u64 v) {
   int n = 0;
@@ -385,41 +383,40 @@ static int ones_of(u64 v) {
   return n;
 }
 
-static void halves(void) {
-  if (first16[17]) return;
-  for (int c = 0; c <= 16; c++) first16[c + 1] = first16[c] + choose(16, c);
-  u64 seen[17] = {0};
+static void ranks(void) {
+  if (rank16[1]) return;
+  u64 next[18] = {0};
+  for (int c = 0; c <= 16; c++) next[c + 1] = next[c] + choose(16, c);
   for (u64 v = 0; v < 1 << 16; v++) {
-    int c = ones_of(v);
-    by_rank16[first16[c] + seen[c]] = (uint16_t)v;
-    rank16[v] = (uint16_t)seen[c]++;
+    u64 rank = next[ones_of(v)]++;
+    by_rank16[rank] = (uint16_t)v;
+    rank16[v] = (uint16_t)rank;
   }
 }
 
 static void model_of(Model *mod, u64 m, u64 y) {
   memset(mod, 0, sizeof *mod);
-  halves();
-  mod->size = 13 * y >= m ? 16 : 26 * y >= m ? 32 : 0;
+  ranks();
+  mod->blocks = 18 * y >= m;
   u64 r = (u64)(((u128)(m - y) << 64) / m);
-  if (mod->size) { // C 3.4
+  if (mod->blocks) { // C 3.4
     mod->log = 12;
     u128 left = (u128)1 << 64;
-    for (int n = mod->size; n > 1; n /= 2) r = high(r, r);
+    for (int n = 0; n < 4; n++) r = high(r, r);
     u64 q = r, o = 2 * y == m ? ~UINT64_C(0) : (u64)(((u128)y << 64) / (m - y)), rank = 0;
-    for (int c = 0, number = 0; c <= mod->size; c++, q = high(q, o)) {
-      u64 count = choose(mod->size, c);
-      mod->base32[c] = rank;
+    for (int c = 0; c <= 16; c++, q = high(q, o)) {
+      u64 count = choose(16, c);
       for (int j = len(count) - 1; j >= 0; j--) {
         if (!(count >> j & 1)) continue;
         u128 weight = (u128)q << j;
-        if (weight >> 49 && number < 255) {
+        if (weight >> 49) {
           mod->s[mod->n++] = (Symbol){rank, weight, j, 0};
           left -= weight;
         }
-        rank += UINT64_C(1) << j, number++;
+        rank += UINT64_C(1) << j;
       }
     }
-    mod->s[mod->n++] = (Symbol){0, left, mod->size, 0};
+    mod->s[mod->n++] = (Symbol){0, left, 16, 0};
   } else { // C 3.5
     mod->log = 11;
     int raw = 0;
@@ -460,27 +457,6 @@ static void model_of(Model *mod, u64 m, u64 y) {
   }
 }
 
-static u64 rank_of(const Model *mod, u64 bits) {
-  int c = ones_of(bits);
-  if (mod->size == 16) return mod->base32[c] + rank16[bits];
-  int low = ones_of(bits & 0xffff);
-  u64 rank = mod->base32[c];
-  for (int i = 0; i < low; i++) rank += c - i <= 16 && c >= i ? choose(16, i) * choose(16, c - i) : 0;
-  return rank + rank16[bits & 0xffff] * choose(16, c - low) + rank16[bits >> 16];
-}
-
-static u64 block_of(const Model *mod, u64 rank) {
-  int c = mod->size;
-  while (mod->base32[c] > rank) c--;
-  rank -= mod->base32[c];
-  if (mod->size == 16) return by_rank16[first16[c] + rank];
-  for (int low = c > 16 ? c - 16 : 0;; low++) {
-    u64 rest = choose(16, c - low), n = choose(16, low) * rest;
-    if (rank < n) return by_rank16[first16[low] + rank / rest] | (u64)by_rank16[first16[c - low] + rank % rest] << 16;
-    rank -= n;
-  }
-}
-
 static int symbol_for(const Model *mod, u64 value) { // the escape, if no other has it
   int lo = 0, hi = mod->n - 1;
   while (lo < hi) {
@@ -500,19 +476,19 @@ static void put_bits(BitWriter *w, u64 v, int n) { // n at most 40
 
 typedef struct { int raw, shed; u64 value, bits; } Step;
 
-static Bytes write_chunk(const Model *mod, const u64 *members, u64 count, u64 from, u64 to) {
+static Bytes write_code(const Model *mod, const u64 *members, u64 count, u64 m) {
   List values = {0}, which = {0};
   u64 L = UINT64_C(1) << mod->log;
-  if (mod->size) {
-    for (u64 at = from, i = 0, words = (to - from + 63) / 64 * 64 + from; at < words; at += mod->size) {
+  if (mod->blocks) {
+    for (u64 at = 0, i = 0; at < (m + 63) / 64 * 64; at += 16) {
       u64 bits = 0;
-      for (; i < count && members[i] < at + mod->size; i++) bits |= UINT64_C(1) << (members[i] - at);
-      u64 rank = rank_of(mod, bits);
+      for (; i < count && members[i] < at + 16; i++) bits |= UINT64_C(1) << (members[i] - at);
+      u64 rank = rank16[bits];
       push(&values, rank);
       push(&which, symbol_for(mod, rank));
     }
   } else {
-    for (u64 i = 0, at = from; i < count; at = members[i++] + 1) {
+    for (u64 i = 0, at = 0; i < count; at = members[i++] + 1) {
       u64 gap = members[i] - at;
       for (; gap >= mod->jump; gap -= mod->jump) {
         push(&values, mod->jump);
@@ -545,108 +521,64 @@ static Bytes write_chunk(const Model *mod, const u64 *members, u64 count, u64 fr
   return w.b;
 }
 
-typedef struct { const u8 *at; u64 n, bit; int last; } BitReader;
+typedef struct { const u8 *at; u64 n, bit; } BitReader;
 
 static u64 take_bits(BitReader *r, int n) {
   u64 v = 0;
-  if (r->bit + n > 8 * r->n) bad(r->last ? "truncated" : "corrupt");
+  if (r->bit + n > 8 * r->n) bad("truncated");
   for (int i = 0; i < n; i++, r->bit++) v |= (u64)(r->at[r->bit / 8] >> r->bit % 8 & 1) << i;
   return v;
 }
 
-static void read_chunk(const Model *mod, BitReader r, u64 count, u64 from, u64 to, List *out) {
+static void read_code(const Model *mod, BitReader r, u64 count, u64 m, List *out) {
   u64 L = UINT64_C(1) << mod->log, found = 0;
   if (r.n == 0 || r.at[0] == 0) bad("corrupt");
   while (!take_bits(&r, 1)) {}
   u64 state[2];
   state[0] = take_bits(&r, mod->log);
   state[1] = take_bits(&r, mod->log);
-  u64 end = mod->size ? (to - from + 63) / 64 * 64 + from : to;
-  for (u64 at = from, turn = 0; mod->size ? at < end : found < count; turn ^= 1) {
+  for (u64 at = 0, turn = 0; mod->blocks ? at < (m + 63) / 64 * 64 : found < count; turn ^= 1) {
     int i = mod->owner[state[turn]], n = 0;
     u64 value = mod->s[i].base + take_bits(&r, mod->s[i].raw), t = mod->place[state[turn]];
     while (t << n < L) n++;
     state[turn] = (t << n) + take_bits(&r, n) - L;
-    if (mod->size) {
+    if (mod->blocks) {
       if (i == mod->n - 1 && symbol_for(mod, value) != i) bad("corrupt");
-      u64 bits = block_of(mod, value);
-      for (int j = 0; j < mod->size; j++)
+      u64 bits = by_rank16[value];
+      for (int j = 0; j < 16; j++)
         if (bits >> j & 1) {
-          if (at + j >= to || ++found > count) bad("corrupt");
+          if (at + j >= m || ++found > count) bad("corrupt");
           push(out, at + j);
         }
-      at += mod->size;
+      at += 16;
     } else {
       at += value;
       if (i < mod->n - 1) {
-        if (at >= to) bad("corrupt");
+        if (at >= m) bad("corrupt");
         push(out, at++), found++;
-      } else if (at > to) bad("corrupt");
+      } else if (at > m) bad("corrupt");
     }
   }
   if (found != count || r.bit != 8 * r.n || state[0] || state[1]) bad("corrupt");
 }
 
-static u64 span_of(u64 m, u64 y) { // C 3.1
-  u64 e = y * (len(m / y) + 1) >> 20, p = 1;
-  if (e < 2) return m;
-  while (2 * p <= e) p *= 2;
-  return 64 * (((m + p - 1) / p + 63) / 64);
-}
-
 static Bytes write_block(u64 m, List l) {
-  Bytes head = {0}, counts = {0}, body = {0};
   u64 y = least(l.n, m - l.n);
-  if (y == 0) return body;
+  if (y == 0) return (Bytes){0};
   if (l.n > m - l.n) l = complement(l, m);
   Model *mod = memory(sizeof *mod);
   model_of(mod, m, y);
-  for (u64 from = 0, span = span_of(m, y), i = 0; from < m; from += span) {
-    u64 to = least(from + span, m), n = 0;
-    while (i + n < l.n && l.at[i + n] < to) n++;
-    Bytes part = {0};
-    if (n) part = write_chunk(mod, l.at + i, n, from, to);
-    if (to < m) {
-      put_uvarint(&head, part.n);
-      put_uvarint(&counts, n);
-    }
-    put_all(&body, part);
-    i += n;
-  }
-  put_all(&head, counts);
-  put_all(&head, body);
-  return head;
+  return write_code(mod, l.at, l.n, m);
 }
 
 static List read_block(Bytes code, u64 m, u64 x) {
   List l = {0};
   admit(code, m, x);
-  u64 y = least(x, m - x), at = 0;
+  u64 y = least(x, m - x);
   if (y == 0) return x ? complement(l, m) : l;
   Model *mod = memory(sizeof *mod);
   model_of(mod, m, y);
-  u64 span = span_of(m, y), n = (m + span - 1) / span, *numbers = memory(2 * n * sizeof *numbers), codes = 0, all = 0;
-  for (u64 i = 0; i < 2 * n; i++) {
-    if (i == n - 1 || i == 2 * n - 1) continue;
-    u64 v = 0, byte = 0x80;
-    for (int shift = 0; byte >= 0x80; shift += 7) {
-      if (at == code.n) bad("truncated");
-      byte = code.at[at++];
-      if (shift > 56 || (shift && byte == 0)) bad("corrupt");
-      v |= (byte & 0x7f) << shift;
-    }
-    numbers[i] = v;
-    if (i < n) codes += least(v, code.n + 1);
-    else all += least(v, y + 1);
-    if (codes > code.n || all > y) bad("corrupt");
-  }
-  if (codes > code.n - at) bad("corrupt");
-  numbers[n - 1] = code.n - at - codes, numbers[2 * n - 1] = y - all;
-  for (u64 i = 0, from = 0; i < n; at += numbers[i++], from += span) {
-    u64 count = numbers[n + i], to = least(from + span, m);
-    if (count > to - from || !count != !numbers[i]) bad("corrupt");
-    if (count) read_chunk(mod, (BitReader){code.at + at, numbers[i], 0, i == n - 1}, count, from, to, &l);
-  }
+  read_code(mod, (BitReader){code.at, code.n, 0}, y, m, &l);
   return x <= m - x ? l : complement(l, m);
 }
 
@@ -766,9 +698,10 @@ static void preamble(Reader *r) {
 
 static void geometry(Reader *r, Message *h) {
   u64 at = r->at;
-  h->scheme = (int)fixed(r, "scheme", 1), h->k = (int)fixed(r, "hashes", 1), h->profile = (int)fixed(r, "profile", 1);
-  if (h->scheme != 1) refuse(h->scheme ? "version" : "corrupt", "scheme", at);
+  if ((h->scheme = (int)fixed(r, "scheme", 1)) != 1) refuse(h->scheme ? "version" : "corrupt", "scheme", at);
+  h->k = (int)fixed(r, "hashes", 1);
   if (h->k < 1 || h->k > 32) refuse("corrupt", "hashes", at + 1);
+  h->profile = (int)fixed(r, "profile", 1);
   h->tag = fixed(r, "seed tag", 4);
   h->m = uvarint(r, "bits", 1, UINT64_C(1) << 44, "too large");
 }

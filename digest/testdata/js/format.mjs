@@ -152,30 +152,30 @@ function others(m, set) {
 // ---- The block method: C 3
 
 const len = (v) => floor(v).toString(2).length;
-const choose = (n, c) => { let v = 1; for (let i = 1; i <= c; i++) v = v * (n - c + i) / i; return v; };
+const choose = (c) => { let v = 1; for (let i = 1; i <= c; i++) v = v * (16 - c + i) / i; return v; };
 const ones = (v) => { let n = 0; for (; v; v &= v - 1) n++; return n; };
-const byRank16 = []; // by number of ones, the blocks of 16 bits in order
-for (let v = 0; v < 65536; v++) (byRank16[ones(v)] ??= []).push(v);
+const groups = []; // by number of ones, the blocks of 16 bits in order
+for (let v = 0; v < 65536; v++) (groups[ones(v)] ??= []).push(v);
+const byRank = groups.flat();
 
 function model(m, y) {
-  const size = 13 * y >= m ? 16 : 26 * y >= m ? 32 : 0, log = size ? 12 : 11, symbols = [], first = [];
+  const blocks = 18 * y >= m, log = blocks ? 12 : 11, symbols = [];
   let r = (big(m - y) << 64n) / big(m);
   const add = (base, raw, weight) => symbols.push({ base, raw, weight });
-  if (size) { // C 3.4
-    for (let n = size; n > 1; n /= 2) r = r * r >> 64n;
+  if (blocks) { // C 3.4
+    for (let n = 0; n < 4; n++) r = r * r >> 64n;
     const o = 2 * y === m ? M : (big(y) << 64n) / big(m - y);
-    let q = r, rank = 0, number = 0, left = TWO64;
-    for (let c = 0; c <= size; c++, q = q * o >> 64n) {
-      const count = choose(size, c);
-      first.push(rank);
+    let q = r, rank = 0, left = TWO64;
+    for (let c = 0; c <= 16; c++, q = q * o >> 64n) {
+      const count = choose(c);
       for (let j = len(count) - 1; j >= 0; j--) {
         if (floor(count / 2 ** j) % 2 < 1) continue;
         const weight = q << big(j);
-        if (weight >= 1n << 49n && number < 255) add(rank, j, weight), left -= weight;
-        rank += 2 ** j, number++;
+        if (weight >= 1n << 49n) add(rank, j, weight), left -= weight;
+        rank += 2 ** j;
       }
     }
-    add(0, size, left);
+    add(0, 16, left);
   } else { // C 3.5
     let raw = 0, left = M, base = 0;
     for (; r * r >> 64n >= 7n << 61n; raw++) r = r * r >> 64n;
@@ -204,26 +204,16 @@ function model(m, y) {
     const t = symbols[i].f + (symbols[i].seen = (symbols[i].seen ?? -1) + 1), n = log + 1 - len(t);
     return { i, n, next: t * 2 ** n - L };
   });
-  return { size, log, symbols, states, first };
+  return { blocks, log, symbols, states };
 }
 
-function blockOf({ size, first }, rank) {
-  let c = size;
-  while (first[c] > rank) c--;
-  rank -= first[c];
-  if (size === 16) return byRank16[c][rank];
-  for (let low = max(0, c - 16); ; low++) {
-    const rest = choose(16, c - low), n = choose(16, low) * rest;
-    if (rank < n) return byRank16[low][floor(rank / rest)] + byRank16[c - low][rank % rest] * 65536;
-    rank -= n;
-  }
-}
-
-function chunk(mod, b, count, from, to, last, out) { // C 3.3
-  const { size, log, symbols, states } = mod, escape = symbols.length - 1;
-  let at = 0, found = 0;
+function block(b, m, x) { // C 3.3
+  const y = rare(b, m, x), out = [];
+  if (!y) return others(x, []);
+  const { blocks, log, symbols, states } = model(m, y), escape = symbols.length - 1;
+  let at = 0;
   const take = (n) => {
-    if (at + n > 8 * b.length) bad(last);
+    if (at + n > 8 * b.length) bad(true);
     let v = 0;
     for (let got = 0; got < n;) {
       const some = min(n - got, 8 - at % 8);
@@ -235,26 +225,25 @@ function chunk(mod, b, count, from, to, last, out) { // C 3.3
   if (!b[0]) bad();
   while (!take(1));
   const state = [take(log), take(log)];
-  const end = size ? from + ceil((to - from) / 64) * 64 : 0;
-  for (let p = from, turn = 0; size ? p < end : found < count; turn ^= 1) {
+  const end = ceil(m / 64) * 64;
+  for (let p = 0, turn = 0; blocks ? p < end : out.length < y; turn ^= 1) {
     const { i, n, next } = states[state[turn]], value = symbols[i].base + take(symbols[i].raw);
     state[turn] = next + take(n);
-    if (size) {
+    if (blocks) {
       if (i === escape && symbols.some((s, j) => j < escape && value >= s.base && value < s.base + 2 ** s.raw)) bad();
-      let v = blockOf(mod, value);
-      for (let j = 0; j < size; j++, v = floor(v / 2)) {
-        if (v % 2 === 0) continue;
-        if (p + j >= to || ++found > count) bad();
-        out.push(p + j);
+      for (let j = 0; j < 16; j++) {
+        if (!(byRank[value] >> j & 1)) continue;
+        if (p + j >= m || out.push(p + j) > y) bad();
       }
-      p += size;
+      p += 16;
     } else {
       p += value;
-      if (i === escape ? p > to : p >= to) bad();
-      if (i < escape) out.push(p++), found++;
+      if (i === escape ? p > m : p >= m) bad();
+      if (i < escape) out.push(p++);
     }
   }
-  if (found !== count || at !== 8 * b.length || state[0] || state[1]) bad();
+  if (out.length !== y || at !== 8 * b.length || state[0] || state[1]) bad();
+  return most(m, x, out);
 }
 
 function number(b, at) { // an unsigned varint: its value, and where it ends
@@ -268,26 +257,6 @@ function number(b, at) { // an unsigned varint: its value, and where it ends
     return [v, at];
   }
   bad();
-}
-
-function block(b, m, x) {
-  const y = rare(b, m, x);
-  if (!y) return others(x, []);
-  const e = floor(y * (len(m / y) + 1) / 2 ** 20), out = [];
-  const span = e < 2 ? m : 64 * ceil(ceil(m / 2 ** (len(e) - 1)) / 64), n = ceil(m / span); // C 3.1
-  const lists = [[], []];
-  let at = 0;
-  for (const list of lists) for (let i = 1, v; i < n; i++) [v, at] = number(b, at), list.push(Number(v));
-  const [lengths, counts] = lists, left = (all, list) => list.push(list.reduce((a, v) => a - v, all));
-  left(b.length - at, lengths), left(y, counts);
-  if (lengths[n - 1] < 0 || counts[n - 1] < 0) bad();
-  const mod = model(m, y);
-  for (let i = 0, from = 0; i < n; at += lengths[i++], from += span) {
-    const to = min(from + span, m);
-    if (counts[i] > to - from || !counts[i] !== !lengths[i]) bad();
-    if (counts[i]) chunk(mod, b.subarray(at, at + lengths[i]), counts[i], from, to, i === n - 1, out);
-  }
-  return most(m, x, out);
 }
 
 const most = (m, x, members) => x > m - x ? others(m, members) : members;
@@ -390,9 +359,11 @@ function header(r, ...due) {
 
 function geometry(r, h) {
   const at = r.at;
-  for (const field of ["scheme", "hashes", "profile"]) h[field] = r.fixed(field);
+  h.scheme = r.fixed("scheme");
   if (h.scheme !== 1) refuse("scheme", at, h.scheme ? "version" : "corrupt");
+  h.hashes = r.fixed("hashes");
   if (!h.hashes || h.hashes > 32) refuse("hashes", at + 1);
+  h.profile = r.fixed("profile");
   h.tag = r.fixed("seed tag", 4);
   h.bits = r.small("bits", 1, MAX_BITS, "too large");
 }

@@ -1,6 +1,5 @@
 """The block method of CODERS.md, section 3, read and written."""
 from bisect import bisect_right
-from functools import lru_cache
 from math import comb
 
 def block(code, m, x):
@@ -12,16 +11,9 @@ def block(code, m, x):
     if y == 0:
         return list(range(m)) if x else []
     size, log, symbols, jump, owner = model(m, y)
-    found = []
-    for start, end, count, part in chunks(code, m, y):
-        if count == 0:
-            continue
-        t = Tans(part, owner, symbols, log, end == m)
-        if size == 0:
-            found += [start + p for p in gap_members(t, end - start, count, len(symbols) - 1)]
-        else:
-            found += [start + p for p in block_members(t, end - start, count, size)]
-        t.end()
+    t = Tans(code, owner, symbols, log)
+    found = block_members(t, m, y) if size else gap_members(t, m, y, len(symbols) - 1)
+    t.end()
     if x > m - x:
         return sorted(set(range(m)) - set(found))
     return found
@@ -43,20 +35,10 @@ def write_block(m, members):
         s = bisect_right(firsts, value) - 1
         return s if s >= 0 and value < firsts[s] + (1 << symbols[s][1]) else len(symbols) - 1
 
-    lengths, counts, codes, at, step = b"", b"", b"", 0, span(m, len(members))
-    for start in range(0, m, step):
-        end, own = min(start + step, m), []
-        while at < len(members) and members[at] < end:
-            own.append(members[at] - start)
-            at += 1
-        values = (block_values if size else gap_values)(own, end - start, size or jump)
-        code = chunk([(symbol(v), v) for v in values], symbols, frequencies, places, log) if own else b""
-        codes += code
-        if end < m:
-            lengths, counts = lengths + uvarint(len(code)), counts + uvarint(len(own))
-    return lengths + counts + codes
+    values = block_values(members, m) if size else gap_values(members, jump)
+    return coded([(symbol(v), v) for v in values], symbols, frequencies, places, log)
 
-def chunk(values, symbols, frequencies, places, log):  # section 3.3
+def coded(values, symbols, frequencies, places, log):  # section 3.3
     states, parts = [0, 0], []  # less L
     for s, value in reversed(values):
         base, raw, _ = symbols[s]
@@ -76,13 +58,13 @@ def chunk(values, symbols, frequencies, places, log):  # section 3.3
             bits, have = bits >> 8, have - 8
     return bytes(out)
 
-def block_values(members, span, size):
-    blocks = [0] * (-(-span // 64) * 64 // size)
+def block_values(members, m):
+    blocks = [0] * (-(-m // 64) * 4)
     for p in members:
-        blocks[p // size] |= 1 << p % size
-    return [rank_of(b, size) for b in blocks]
+        blocks[p // 16] |= 1 << p % 16
+    return [RANKS[b] for b in blocks]
 
-def gap_values(members, _, jump):
+def gap_values(members, jump):
     out, at = [], 0
     for p in members:
         jumps, left = divmod(p - at, jump)
@@ -90,73 +72,28 @@ def gap_values(members, _, jump):
         at = p + 1
     return out
 
-def uvarint(v):
-    return bytes([v]) if v < 0x80 else bytes([v & 0x7F | 0x80]) + uvarint(v >> 7)
-
 def model(m, y):
-    """Bits in a block, log, symbols, J, and of each state its symbol and number."""
-    size = 16 if 13 * y >= m else 32 if 26 * y >= m else 0
-    symbols, jump = gap_model(m, y) if size == 0 else block_model(m, y, size)
-    log = 11 if size == 0 else 12
+    """Whether symbols are blocks, log, symbols, J, and of each state its symbol and number."""
+    size = 18 * y >= m  # section 3.1
+    symbols, jump = block_model(m, y) if size else gap_model(m, y)
+    log = 12 if size else 11
     return size, log, symbols, jump, states(symbols, log)
 
-def span(m, y):  # section 3.1
-    e = y * ((m // y).bit_length() + 1) >> 20
-    if e < 2:
-        return m
-    p = 1 << e.bit_length() - 1
-    return 64 * -(-(-(-m // p)) // 64)
-
-def chunks(code, m, y):
-    step = span(m, y)
-    n, at = -(-m // step), 0
-
-    def numbers(k):
-        nonlocal at
-        out = []
-        for _ in range(k):
-            v, shift = 0, 0
-            while True:
-                if at >= len(code):
-                    raise ValueError("truncated")
-                byte = code[at]
-                at += 1
-                v |= (byte & 0x7F) << shift
-                shift += 7
-                if byte < 0x80:
-                    break
-            if shift > 7 and byte == 0:
-                raise ValueError("corrupt")
-            out.append(v)
-        return out
-
-    lengths, counts = numbers(n - 1), numbers(n - 1)
-    lengths.append(len(code) - at - sum(lengths))
-    counts.append(y - sum(counts))
-    if lengths[-1] < 0 or counts[-1] < 0:
-        raise ValueError("corrupt")
-    for i in range(n):
-        start, end = i * step, min((i + 1) * step, m)
-        if counts[i] > end - start or (counts[i] == 0) != (lengths[i] == 0):
-            raise ValueError("corrupt")
-        yield start, end, counts[i], code[at:at + lengths[i]]
-        at += lengths[i]
-
-def block_model(m, y, size):  # section 3.4
+def block_model(m, y):  # section 3.4
     q = ((m - y) << 64) // m
-    for _ in range(4 if size == 16 else 5):
+    for _ in range(4):
         q = q * q >> 64
     o = min((y << 64) // (m - y), 2**64 - 1)
-    symbols, rank, number, left = [], 0, 0, 2**64
-    for c in range(size + 1):
-        for j in range(comb(size, c).bit_length() - 1, -1, -1):
-            if comb(size, c) >> j & 1:
-                if q << j >= 1 << 49 and number < 255:
+    symbols, rank, left = [], 0, 2**64
+    for c in range(17):
+        for j in range(comb(16, c).bit_length() - 1, -1, -1):
+            if comb(16, c) >> j & 1:
+                if q << j >= 1 << 49:
                     symbols.append((rank, j, q << j))
                     left -= q << j
-                rank, number = rank + (1 << j), number + 1
+                rank += 1 << j
         q = q * o >> 64
-    return symbols + [(0, size, left)], None
+    return symbols + [(0, 16, left)], None
 
 def gap_model(m, y):  # section 3.5
     r, raw = ((m - y) << 64) // m, 0
@@ -192,10 +129,10 @@ def states(symbols, log):  # section 3.2
     return out
 
 class Tans:  # section 3.3
-    def __init__(self, code, owner, symbols, log, last):
+    def __init__(self, code, owner, symbols, log):
         if not code or code[0] == 0:
             raise ValueError("corrupt")
-        self.code, self.at, self.left, self.last = code, 0, 8 * len(code), last
+        self.code, self.at, self.left = code, 0, 8 * len(code)
         self.owner, self.symbols, self.size = owner, symbols, 1 << log
         while not self.take(1):
             pass
@@ -203,7 +140,7 @@ class Tans:  # section 3.3
 
     def take(self, n):
         if n > self.left:
-            raise ValueError("truncated" if self.last else "corrupt")
+            raise ValueError("truncated")
         byte, bit = divmod(self.at, 8)
         self.at, self.left = self.at + n, self.left - n
         return int.from_bytes(self.code[byte:byte + 8], "little") >> bit & (1 << n) - 1
@@ -223,7 +160,7 @@ class Tans:  # section 3.3
         if self.left or self.states != [0, 0]:
             raise ValueError("corrupt")
 
-def gap_members(t, span, count, last):
+def gap_members(t, m, count, last):
     at, found = 0, []
     while len(found) < count:
         s, value = t.next()
@@ -231,51 +168,22 @@ def gap_members(t, span, count, last):
         if s != last:
             found.append(at)
             at += 1
-        if at > span:
+        if at > m:
             raise ValueError("corrupt")
     return found
 
-HALVES = [[] for _ in range(17)]  # numbers of 16 bits by how many ones they have
-RANKS = []  # and of each number its place there
-for _v in range(1 << 16):
-    RANKS.append(len(HALVES[bin(_v).count("1")]))
-    HALVES[bin(_v).count("1")].append(_v)
+BLOCKS = sorted(range(1 << 16), key=lambda v: (bin(v).count("1"), v))  # by rank
+RANKS = [0] * (1 << 16)
+for _rank, _v in enumerate(BLOCKS):
+    RANKS[_v] = _rank
 
-def groups(c):
-    """How many blocks of 32 bits with c ones have so many in the low half."""
-    return [(low, comb(16, low), comb(16, c - low)) for low in range(max(0, c - 16), min(16, c) + 1)]
-
-@lru_cache(1 << 16)
-def rank_of(bits, size):
-    c = bin(bits).count("1")
-    rank = sum(comb(size, i) for i in range(c))
-    if size == 16:
-        return rank + RANKS[bits]
-    lower = bin(bits & 0xFFFF).count("1")
-    rank += sum(lows * highs for low, lows, highs in groups(c) if low < lower)
-    return rank + RANKS[bits & 0xFFFF] * comb(16, c - lower) + RANKS[bits >> 16]
-
-@lru_cache(1 << 16)
-def unrank(rank, size):
-    c = 0
-    while rank >= comb(size, c):
-        rank, c = rank - comb(size, c), c + 1
-    if size == 16:
-        return HALVES[c][rank]
-    for low, lows, highs in groups(c):
-        if rank < lows * highs:
-            i, j = divmod(rank, highs)
-            return HALVES[low][i] | HALVES[c - low][j] << 16
-        rank -= lows * highs
-
-def block_members(t, span, count, size):
+def block_members(t, m, count):
     escape, found = len(t.symbols) - 1, []
-    for at in range(0, -(-span // 64) * 64, size):
+    for at in range(0, -(-m // 64) * 64, 16):
         s, rank = t.next()
         if s == escape and any(f <= rank < f + (1 << raw) for f, raw, _ in t.symbols[:-1]):
             raise ValueError("corrupt")
-        bits = unrank(rank, size)
-        found += [at + i for i in range(size) if bits >> i & 1]
-    if len(found) != count or found[-1] >= span:
+        found += [at + i for i in range(16) if BLOCKS[rank] >> i & 1]
+    if len(found) != count or found[-1] >= m:
         raise ValueError("corrupt")
     return found

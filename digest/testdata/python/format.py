@@ -362,11 +362,13 @@ def header(r, due):
 
 def geometry(r, h):
     at = r.at
-    h["scheme"], h["hashes"], h["profile"] = (r.fixed(f, 1) for f in ("scheme", "hashes", "profile"))
+    h["scheme"] = r.fixed("scheme", 1)
     if h["scheme"] != 1:
         raise Refused("version" if h["scheme"] else "corrupt", "scheme", at)
+    h["hashes"] = r.fixed("hashes", 1)
     if not 1 <= h["hashes"] <= 32:
         raise Refused("corrupt", "hashes", at + 1)
+    h["profile"] = r.fixed("profile", 1)
     h["tag"] = r.fixed("seed tag", 4)
     h["bits"] = r.uvarint("bits", 1, 1 << 44, "too large")
 
