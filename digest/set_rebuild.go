@@ -41,18 +41,42 @@ func (c *content) grow() {
 	c.building.Lock()
 	defer c.building.Unlock()
 	for c.outgrown(c.keys.Load()) && !c.full.Load() {
-		n := 2 * uint64(c.keys.Load())
-		g, err := GeometryFor(n, c.rate)
-		if err != nil {
+		if err := c.plan(2*uint64(c.keys.Load()), c.rate); err != nil {
 			c.full.Store(true)
 			return
 		}
-		now := c.filter.Geometry()
-		g.Profile, g.Seed = now.Profile, now.Seed
-		c.rebuild(g)
-		c.planned.Store(n)
 		c.replans.Add(1)
 	}
+}
+
+// plan gives the filter the geometry for n keys. The caller holds building.
+func (c *content) plan(n uint64, falsePositives float64) error {
+	g, err := GeometryFor(n, falsePositives)
+	if err != nil {
+		return err
+	}
+	now := c.filter.Geometry()
+	g.Profile, g.Seed = now.Profile, now.Seed
+	c.rebuild(g)
+	c.planned.Store(n)
+	c.rate = falsePositives
+	return nil
+}
+
+// Replan plans a set made by [PlanSet] for another number of keys and rate of false positives, as [Set.Rebuild] does. If there
+// are more keys already, the filter is planned for twice as many as there are. On an error nothing has changed.
+func (s *Set) Replan(keys uint64, falsePositives float64) error {
+	c := s.shared()
+	c.building.Lock()
+	defer c.building.Unlock()
+	if held := uint64(max(0, c.keys.Load())); held > keys {
+		keys = 2 * held
+	}
+	if err := c.plan(keys, falsePositives); err != nil {
+		return err
+	}
+	c.full.Store(false)
+	return nil
 }
 
 // Rebuild gives the filter of a set made by [NewSet] another geometry with the same seed, or the same

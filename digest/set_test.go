@@ -396,3 +396,36 @@ func TestZeroValues(t *testing.T) {
 		}()
 	}
 }
+
+// TestSetReplan: a set gets the geometry for other plans, smaller ones as well, has its keys in it, and never one that its keys
+// outgrow at once.
+func TestSetReplan(t *testing.T) {
+	s, err := PlanSet(100_000, 0.001, Opaque, 5, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := randomKeys(random(8), 1000)
+	for _, k := range keys {
+		s.Add(k)
+	}
+	for _, c := range []struct {
+		keys    uint64
+		rate    float64
+		planned uint64
+	}{{5000, 0.01, 5000}, {200_000, 0.01, 200_000}, {10, 0.001, 2000}} {
+		epoch := s.Filter().Current().Version().Epoch
+		if err := s.Replan(c.keys, c.rate); err != nil {
+			t.Fatal(err)
+		}
+		want, _ := GeometryFor(c.planned, c.rate)
+		want.Profile, want.Seed = Opaque, 5
+		if s.Geometry() != want || s.Planned() != c.planned || s.Filter().Current().Version().Epoch == epoch {
+			t.Errorf("Replan(%d, %v): planned for %d, %v, want %v", c.keys, c.rate, s.Planned(), s.Geometry(), want)
+		}
+		checkSet(t, s, keys)
+	}
+	was := s.Geometry()
+	if err := s.Replan(1<<62, 1e-9); err == nil || s.Geometry() != was || s.Planned() != 2000 {
+		t.Errorf("a plan that no geometry has: %v", err)
+	}
+}

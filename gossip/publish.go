@@ -1,6 +1,7 @@
 package gossip
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/summarycache/summarycache/digest"
@@ -66,15 +67,25 @@ func (h *host) publishLoop() {
 	}
 }
 
+// SetPublishing replaces [Advanced].Publish of a running node. It applies from the next change of the holdings on. An error means
+// that an interval is negative, and that nothing has changed.
+func (n *Node) SetPublishing(p exchange.Publishing) error {
+	if min(p.MinInterval, p.Interval) < 0 {
+		return fmt.Errorf("gossip: publish %+v: want no interval below 0", p)
+	}
+	n.made().with(func(e *exchange.Engine) { e.SetPublishing(p) })
+	return nil
+}
+
 // beginWait tells the engine of a first change, and returns when to call publish. Others may come with
 // it, so that it waits as long as it would on average if the loop looked twice in the least interval.
 func (h *host) beginWait() (wait time.Duration) {
+	var least time.Duration
 	h.with(func(e *exchange.Engine) {
 		now := time.Now()
 		e.PublishIn(now, 0) // nothing had changed until now
-		wait = e.PublishIn(now, 1)
+		wait, least = e.PublishIn(now, 1), e.Publishing().MinInterval
 	})
-	least := h.cfg.Publish.For(len(h.liveMembers())).MinInterval
 	return max(least/4, min(wait, least/2))
 }
 
@@ -82,8 +93,9 @@ func (h *host) beginWait() (wait time.Duration) {
 // to call it again, otherwise 0.
 func (h *host) publish(filter *digest.CountingFilter) time.Duration {
 	changed := filter.Changed()
-	wait := time.Duration(0)
+	var wait, least time.Duration
 	h.with(func(e *exchange.Engine) {
+		least = e.Publishing().MinInterval
 		// A rebuilt filter is a new version without a change since it was frozen.
 		if filter.Current().Version().Epoch == e.Self().Version.Epoch {
 			wait = e.PublishIn(time.Now(), changed)
@@ -98,7 +110,7 @@ func (h *host) publish(filter *digest.CountingFilter) time.Duration {
 	case changed == 0:
 		return 0
 	}
-	return min(wait, max(h.cfg.Publish.For(len(h.liveMembers())).MinInterval/2, 5*time.Millisecond))
+	return min(wait, max(least/2, 5*time.Millisecond))
 }
 
 // warnOfRefusal logs that peers with the limits of this one refuse its digest, that its keys are no

@@ -23,7 +23,7 @@ type reloadCommand struct {
 }
 
 func (c *reloadCommand) Help() string {
-	return `Has a running peer read its configuration again, as SIGHUP does: its file, and the files that it names. Everything is applied, or nothing if there is a mistake, which is then shown and the exit code is 1. Requests under way end as they began. Settings that need a restart are named.`
+	return `Has a running peer read its configuration again, as SIGHUP does: its file, and the files that it names. Everything is applied, or nothing if there is a mistake, which is then shown and the exit code is 1. Requests under way end as they began. A setting that needs a restart is such a mistake; it is named, with the reason.`
 }
 
 func (c *reloadCommand) Run(e *environment) error {
@@ -68,12 +68,12 @@ func (r *reloader) reread(dryRun bool) (report admin.ReloadReport, err error) {
 		}
 	}
 	cfg, settings, err := r.read()
-	var files, kept []string
+	var files []string
 	if err == nil {
-		files, kept, err = r.node.Apply(cfg, dryRun)
+		files, err = r.node.Apply(cfg, r.where(settings), dryRun)
 	}
 	if err == nil {
-		report = r.compare(files, kept, settings)
+		report = r.compare(files, settings)
 	}
 	if dryRun {
 		return report, err
@@ -87,18 +87,22 @@ func (r *reloader) reread(dryRun bool) (report admin.ReloadReport, err error) {
 	r.level.Set(cfg.LogLevel)
 	r.asJSON.Store(cfg.LogFormat == "json")
 	r.drain = cfg.Drain
+	r.settings = settings
+	r.log.Info("reloaded the configuration", "changed", cmp.Or(namesOf(report.Changed), "nothing"))
+	return report, nil
+}
+
+// where says where the settings are, without those that are left at their defaults, and were before.
+func (r *reloader) where(settings []config.Effective) map[string]string {
+	where := make(map[string]string)
 	for i, s := range settings {
-		if !slices.Contains(kept, s.Name) {
-			r.settings[i] = s
+		if s.Source != "default" {
+			where[s.Name] = s.Source + ": " + s.Name
+		} else if r.settings[i].Source != "default" {
+			where[s.Name] = "--" + s.Name
 		}
 	}
-	if len(report.Changed) > 0 || len(report.Waiting) == 0 {
-		r.log.Info("reloaded the configuration", "changed", cmp.Or(namesOf(report.Changed), "nothing"))
-	}
-	if len(report.Waiting) > 0 {
-		r.log.Warn("these settings changed and take effect at the next start", "settings", namesOf(report.Waiting))
-	}
-	return report, nil
+	return where
 }
 
 // read parses the command line, the environment and the file again.
@@ -116,19 +120,15 @@ func (r *reloader) read() (config.Config, []config.Effective, error) {
 	return g.Run.Config, settings, err
 }
 
-// compare returns how the settings differ from those last applied. Those of kept wait for the next
-// start. Settings whose files have changed differ. A default that follows from another setting does not.
-func (r *reloader) compare(files, kept []string, settings []config.Effective) admin.ReloadReport {
-	report := admin.ReloadReport{Changed: []admin.Change{}, Waiting: []admin.Change{}}
+// compare returns how the settings differ from those last applied. Settings whose files have changed differ. A default that follows
+// from another setting does not.
+func (r *reloader) compare(files []string, settings []config.Effective) admin.ReloadReport {
+	report := admin.ReloadReport{Changed: []admin.Change{}}
 	for i, s := range settings {
-		was, file := r.settings[i], slices.Contains(files, s.Name)
-		change := admin.Change{Setting: s.Name, Was: was.Value, Now: s.Value}
-		switch {
-		case !file && (s.Value == was.Value || s.Source == "default" && was.Source == "default" || s.Name == "config"):
-		case slices.Contains(kept, s.Name):
-			report.Waiting = append(report.Waiting, change)
-		default:
-			report.Changed = append(report.Changed, change)
+		was := r.settings[i]
+		same := s.Value == was.Value || s.Source == "default" && was.Source == "default" || s.Name == "config"
+		if !same || slices.Contains(files, s.Name) {
+			report.Changed = append(report.Changed, admin.Change{Setting: s.Name, Was: was.Value, Now: s.Value})
 		}
 	}
 	return report

@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -100,7 +101,7 @@ func TestReloadAndServiceManager(t *testing.T) {
 	}
 	reload("changed=nothing")
 	configure("store-size: 48MiB\ndrain: 2s\n")
-	reload("changed=store-size\n", "settings=") // whose default follows
+	reload("changed=store-size\n") // and the default of objects follows
 	certificate(certs.Peer("a", time.Now().Add(2*time.Hour)))
 	reload("changed=tls-cert\n")
 
@@ -110,9 +111,7 @@ func TestReloadAndServiceManager(t *testing.T) {
 	if got := p.status().Store.MaxBytes; got != 32<<20 {
 		t.Errorf("the store may use %d bytes, want 32 MiB", got)
 	}
-	for _, want := range []string{"changed=store-size,log-level,drain", "settings=objects"} {
-		logged(want)
-	}
+	logged("changed=store-size,objects,log-level,drain")
 
 	configure("store-size: 16MiB\ndrain: soon\n")
 	p.cmd.Process.Signal(syscall.SIGHUP)
@@ -246,7 +245,7 @@ func TestReloadOfSites(t *testing.T) {
 	configure(sites("one.test", one, "two.test", two) + "objects: 77\njoin: [127.0.0.1:1]\n")
 	for range 2 {
 		out, err := reload("--dry-run")
-		for _, want := range []string{"sites", "now", "objects", "next start", "join"} {
+		for _, want := range []string{"sites:\n+ ", two, "objects:\n", "+ 77\n", "join:\n"} {
 			if err != nil || !strings.Contains(out, want) {
 				t.Errorf("a dry run lacks %q: %v\n%s", want, err, out)
 			}
@@ -281,7 +280,61 @@ func TestReloadOfSites(t *testing.T) {
 	}
 	close(done)
 	load.Wait()
-	if out, err := reload(); err != nil || !strings.Contains(out, "Nothing differs") && !strings.Contains(out, "next start") {
+	if out, err := reload(); err != nil || !strings.Contains(out, "Nothing differs") {
 		t.Errorf("nothing new: %v\n%s", err, out)
+	}
+}
+
+// What cannot change while a peer runs is refused, with the reason and the line, and with it all other changes.
+func TestReloadRefusesWhatIsFixed(t *testing.T) {
+	page, err := os.ReadFile("OPERATING.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, list, _ := strings.Cut(string(page), "the error has the reason:\n")
+	list, _, _ = strings.Cut(list, "- whether")
+	other := map[string]string{"name": "b", "zone": "z", "gossip": "127.0.0.1:1", "advertise": "127.0.0.2", "listen": "127.0.0.1:1", "admin": "127.0.0.1:1",
+		"https": "127.0.0.1:1\nhttps-cert: CERT\nhttps-key: KEY", "store": "elsewhere", "digests": "elsewhere", "memory-limit": "1GiB", "memory-size": "1MiB", "max-members": "9",
+		"max-connections": "99", "max-header-size": "8KiB",
+		"secret-file": "SECRET", "proxy-protocol": "127.0.0.1/32\norigin: http://127.0.0.1:1", "tls-cert": "CERT\ntls-key: KEY\ntls-ca: CA"}
+	for _, m := range regexp.MustCompile("`([a-z-]+)`").FindAllStringSubmatch(list, -1) {
+		if other[m[1]] == "" {
+			t.Errorf("%s has no other value here", m[1])
+		}
+	}
+	dir, authority := t.TempDir(), certtest.New(t)
+	cert, key := authority.Peer("a", time.Now().Add(time.Hour))
+	file, secret := filepath.Join(dir, "peer.yaml"), filepath.Join(dir, "secret")
+	configure := func(text string) {
+		t.Helper()
+		if err := errors.Join(os.WriteFile(file, []byte(text), 0o600), os.WriteFile(secret, []byte("sixteen bytes and more\n"), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const here = "name: a\nlisten: 127.0.0.1:0\nadmin: 127.0.0.1:0\ngossip: 127.0.0.1:0\nscrub: 2h\n"
+	base := here + "store: " + dir + "/store\n"
+	configure(base)
+	p := inProcess(t, []string{"run", "--config", file})
+	for name, value := range other {
+		value = strings.NewReplacer("CERT", cert, "KEY", key, "CA", authority.File, "SECRET", secret).Replace(value)
+		kept := strings.Split(base, "\n")
+		kept = slices.DeleteFunc(kept, func(line string) bool { return strings.HasPrefix(line, name+":") })
+		configure(strings.ReplaceAll(strings.Join(kept, "\n"), "scrub: 2h", "scrub: 3h") + name + ": " + value + "\n")
+		line := fmt.Sprintf("%s:%d: %s cannot change without a restart: ", file, len(kept), name)
+		for _, args := range [][]string{{"--dry-run"}, nil} {
+			err := run(t.Context(), append([]string{"reload", "--admin", p.admin}, args...), io.Discard, io.Discard)
+			if err == nil || !strings.Contains(err.Error(), line) {
+				t.Errorf("%s: %v, want %s", name, err, line)
+			}
+		}
+	}
+	configure(strings.ReplaceAll(base, "name: a\n", ""))
+	if err := run(t.Context(), []string{"reload", "--admin", p.admin}, io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), "--name cannot change") {
+		t.Errorf("a name that is left out: %v", err)
+	}
+	configure(base)
+	var out bytes.Buffer
+	if err := run(t.Context(), []string{"reload", "--admin", p.admin}, &out, io.Discard); err != nil || out.String() != "Nothing differs from what runs.\n" {
+		t.Errorf("the refused settings have left something: %v\n%s", err, out.String())
 	}
 }

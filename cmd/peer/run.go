@@ -33,7 +33,7 @@ func (c *runCommand) Help() string {
     peer run --name cache-1 --listen :80 --gossip :7946 --origin http://10.0.0.9:8080 \
       --join cache-2:7946,cache-3:7946 --secret-file /etc/peer/secret --store /var/cache/peer --store-size 10GiB
 
-SIGHUP, or "peer reload", reads the configuration again, applies it, and reopens the access log; the log names the changes that wait for the next start. SIGTERM finishes the requests under way and leaves the cluster. SIGUSR2 has the program file, which may be a new one, continue in this process with its listening sockets.
+SIGHUP, or "peer reload", reads the configuration again, applies it whole or refuses it, and reopens the access log. SIGTERM finishes the requests under way and leaves the cluster. SIGUSR2 has the program file, which may be a new one, continue in this process with its listening sockets.
 
 Flags override PEER_* variables, which override the file of --config.`
 }

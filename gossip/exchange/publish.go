@@ -24,7 +24,7 @@ func (e *Engine) PublishIn(now time.Time, changed int) time.Duration {
 	if e.changedAt.IsZero() {
 		e.changedAt = looked // or later
 	}
-	wait := e.publishedAt.Add(e.cfg.Publish.For(len(e.live)).MinInterval).Sub(now)
+	wait := e.publishedAt.Add(e.Publishing().MinInterval).Sub(now)
 	if changed < enoughFlips {
 		wait = max(wait, e.changedAt.Add(e.wait(now, changed)).Sub(now))
 	}
@@ -205,7 +205,7 @@ func (e *Engine) planRepeat(now time.Time, p *peer) {
 	if p.stepped {
 		// Peers do not react to a step. The next publication shows them that it was lost, so it is
 		// repeated only if there is none.
-		policy := e.cfg.Publish.For(len(e.live))
+		policy := e.Publishing()
 		wait = min(max(2*e.nextPublication(now), leastStepWait), max(mostStepWait, 3*(policy.MinInterval+policy.round(len(e.live)))/2))
 	}
 	p.repeatAt = now.Add(e.jitter(wait))

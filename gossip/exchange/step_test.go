@@ -200,3 +200,18 @@ func TestDecodeChangeChecksEverything(t *testing.T) {
 		}
 	}
 }
+
+// TestSetPublishing: the next wait is by the new interval.
+func TestSetPublishing(t *testing.T) {
+	w := quietWorld(t, 2)
+	w.run(w.now.Add(10 * time.Second))
+	e, now := w.peers[0].engine, w.now
+	e.SetAsks(0)
+	e.PublishIn(now, 0)
+	for _, interval := range []time.Duration{time.Minute, time.Second, time.Hour} {
+		e.SetPublishing(Publishing{Interval: interval})
+		if got := e.PublishIn(now, 1); got != interval || e.Publishing().Interval != interval {
+			t.Errorf("with an interval of %v one change waits %v", interval, got)
+		}
+	}
+}

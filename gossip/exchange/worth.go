@@ -64,12 +64,18 @@ func (p pace) with(count, seconds float64) float64 {
 // The first value is 0.05. [Demand] measures it.
 func (e *Engine) SetAsks(perChange float64) { e.asks = perChange }
 
+// SetPublishing replaces Config.Publish.
+func (e *Engine) SetPublishing(p Publishing) { e.cfg.Publish = p }
+
+// Publishing returns what determines when a changed digest becomes a new version, among the peers that live now.
+func (e *Engine) Publishing() Publishing { return e.cfg.Publish.For(len(e.live)) }
+
 // priorAsks is a rate per change at which waits are short.
 const priorAsks = 0.05
 
 // nextPublication returns the expected time until the next publication has reached all peers.
 func (e *Engine) nextPublication(now time.Time) time.Duration {
-	policy := e.cfg.Publish.For(len(e.live))
+	policy := e.Publishing()
 	rate := e.changes.with(0, now.Sub(e.publishedAt).Seconds())
 	first := maxWait
 	if rate > 0 {
@@ -80,7 +86,7 @@ func (e *Engine) nextPublication(now time.Time) time.Duration {
 
 // wait returns how long the present changes may wait, counted from the first.
 func (e *Engine) wait(now time.Time, changed int) time.Duration {
-	policy := e.cfg.Publish.For(len(e.live))
+	policy := e.Publishing()
 	rate := e.changes.with(float64(changed), now.Sub(e.publishedAt).Seconds())
 	return min(policy.Wait(rate, e.asks), policy.Interval)
 }

@@ -59,8 +59,6 @@ type Config struct {
 
 	Tuning
 
-	SendTimeout time.Duration // for which the origin may read nothing of a request's body
-
 	Now    func() time.Time // the wall clock, which may jump; nil = time.Now
 	Logger *slog.Logger     // nil = discard
 }
@@ -74,6 +72,7 @@ type Tuning struct {
 	Compare       int
 
 	BetweenBytesTimeout time.Duration // for which the origin or a sibling may pause in a body, if no other source can continue it
+	SendTimeout         time.Duration // for which the origin may read nothing of a request's body
 }
 
 // A Coalescer, such as [sibling.Coalescer], knows which sibling is fetching, or has just fetched, a

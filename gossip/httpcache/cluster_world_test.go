@@ -113,8 +113,8 @@ func (w *cluster) start(name, dir string) *peer {
 		w.t.Fatal(err)
 	}
 	c := peerConfig{Store: diskstore.Options{Dir: dir, MaxBytes: 64 << 20, MemoryBytes: 4 << 20},
-		Config: Config{Name: name, Transport: origins, Siblings: p.siblings, SendTimeout: time.Minute,
-			Tuning: Tuning{BetweenBytesTimeout: time.Minute}}}
+		Config: Config{Name: name, Transport: origins, Siblings: p.siblings,
+			Tuning: Tuning{BetweenBytesTimeout: time.Minute, SendTimeout: time.Minute}}}
 	c.Advertise, c.Withdraw = w.digests.hooks(name)
 	if w.tune != nil {
 		w.tune(&c)

@@ -318,7 +318,7 @@ func (c *Cache) send(out *http.Request, x *exchange, cancel context.CancelCauseF
 	c.OriginRequests.Add(1)
 	upload, uploads := out.Body.(*upload)
 	if uploads {
-		defer upload.time(c.cfg.SendTimeout, cancel)()
+		defer upload.time(c.tuning.Load().SendTimeout, cancel)()
 	}
 	resp, err := c.cfg.Transport.RoundTrip(out)
 	if err != nil {

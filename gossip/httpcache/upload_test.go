@@ -41,7 +41,7 @@ func TestUploadAgain(t *testing.T) {
 				}
 				return &http.Response{StatusCode: 204, Header: http.Header{}, Body: http.NoBody}, nil
 			})
-			c, err := New(Config{Name: "a", Open: memstore.Open(1 << 20), Transport: origin, SendTimeout: time.Minute})
+			c, err := New(Config{Name: "a", Open: memstore.Open(1 << 20), Transport: origin, Tuning: Tuning{SendTimeout: time.Minute}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -82,7 +82,7 @@ func (uploads) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // A client whose body is too short is told so, whatever is noticed first.
 func TestBodyBrokenOff(t *testing.T) {
-	c, err := New(Config{Name: "a", Open: memstore.Open(1 << 20), Transport: uploads{}, SendTimeout: time.Minute})
+	c, err := New(Config{Name: "a", Open: memstore.Open(1 << 20), Transport: uploads{}, Tuning: Tuning{SendTimeout: time.Minute}})
 	if err != nil {
 		t.Fatal(err)
 	}

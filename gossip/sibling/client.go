@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -36,8 +37,11 @@ type Config struct {
 
 // A Client sends lookup requests to siblings. Make one with [New]. It is safe for concurrent use.
 type Client struct {
-	cfg     Config
-	most    int // siblings asked for one object
+	cfg  Config
+	most int // siblings asked for one object
+
+	zoneCost atomic.Int64 // see SetZoneCost
+
 	stats   tally[Stats]
 	recent  recent
 	origins Health // by host
@@ -70,8 +74,13 @@ func New(c Config) (*Client, error) {
 	}
 	c.Health = cmp.Or(c.Health, &Health{})
 	c.Timeout = cmp.Or(c.Timeout, defaultTimeout)
-	return &Client{cfg: c, most: mostAsked, hedge: budget{share: hedgeShare, saved: 1}, underway: make(map[*transfer]struct{})}, nil
+	client := &Client{cfg: c, most: mostAsked, hedge: budget{share: hedgeShare, saved: 1}, underway: make(map[*transfer]struct{})}
+	client.SetZoneCost(c.ZoneCost)
+	return client, nil
 }
+
+// SetZoneCost replaces Config.ZoneCost, for a Client in use. It must not be negative.
+func (c *Client) SetZoneCost(d time.Duration) { c.zoneCost.Store(int64(d)) }
 
 // CloseIdleConnections closes the connections of Config.HTTP that are not in use.
 func (c *Client) CloseIdleConnections() {

@@ -135,7 +135,7 @@ func (c *Client) originIsFaster(host string, s Ranked) bool {
 	c.origins.mu.Unlock()
 	sibling := s.Cost.Seconds() + size*here.pace.value
 	if s.Zone != "" && !s.Near {
-		sibling += c.cfg.ZoneCost.Seconds()
+		sibling += time.Duration(c.zoneCost.Load()).Seconds()
 	}
 	origin := there.trip.value + size*there.pace.value
 	return farSlowerThan(sibling, origin)

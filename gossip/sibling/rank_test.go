@@ -214,3 +214,26 @@ func TestHistogram(t *testing.T) {
 	h.add(0)
 	h.add(time.Hour)
 }
+
+// TestZoneCost: an origin that is no faster than a sibling of another zone goes first once that zone costs enough. This is so from the
+// next request on, and for siblings of the own zone never.
+func TestZoneCost(t *testing.T) {
+	c, err := New(Config{Name: "a", Locator: &world{}, ZoneCost: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.cfg.Health.answered("b", 10*time.Millisecond, time.Now())
+	c.origins.answered("origin.test", 10*time.Millisecond, time.Now())
+	for _, step := range []struct {
+		zone string
+		near bool
+		cost time.Duration
+		want bool
+	}{{"z", false, time.Second, true}, {"z", true, time.Second, false}, {"", false, time.Second, false}, {"z", false, 0, false}, {"z", false, time.Second, true}} {
+		c.SetZoneCost(step.cost)
+		s := Ranked{Candidate: Candidate{Peer: "b", Zone: step.zone, Near: step.near}, Cost: 10 * time.Millisecond}
+		if got := c.originIsFaster("origin.test", s); got != step.want {
+			t.Errorf("%+v: the origin goes first: %v", step, got)
+		}
+	}
+}

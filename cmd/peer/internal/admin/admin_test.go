@@ -94,7 +94,7 @@ func (s source) Reload(in ReloadRequest) (ReloadReport, error) {
 	if !in.DryRun {
 		return ReloadReport{}, errors.New("peer.yaml:3: drain \"soon\" is not a time")
 	}
-	return ReloadReport{Changed: []Change{{"drain", "1s", "2s"}}, Waiting: []Change{}}, nil
+	return ReloadReport{Changed: []Change{{"drain", "1s", "2s"}}}, nil
 }
 
 func serve(t *testing.T, s Status) (addr string, get func(path string) (int, string)) {

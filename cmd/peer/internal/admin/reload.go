@@ -1,10 +1,11 @@
 package admin
 
 import (
+	"cmp"
+	"fmt"
+	"slices"
 	"strings"
 	"time"
-
-	"github.com/summarycache/summarycache/cmd/peer/internal/table"
 )
 
 // A ReloadRequest asks a peer to read its configuration again.
@@ -14,8 +15,7 @@ type ReloadRequest struct {
 
 // A ReloadReport says what a reload has changed, or would change.
 type ReloadReport struct {
-	Changed []Change `json:"changed"` // now
-	Waiting []Change `json:"waiting"` // differs from what runs, and takes effect at the next start
+	Changed []Change `json:"changed"`
 }
 
 // A Change is a setting with two values, as `peer validate` shows them.
@@ -34,34 +34,28 @@ type Reloading struct {
 
 // ReloadText formats a report for people.
 func ReloadText(r ReloadReport) string {
-	if len(r.Changed)+len(r.Waiting) == 0 {
+	if len(r.Changed) == 0 {
 		return "Nothing differs from what runs.\n"
 	}
-	t := table.New("SETTING", "EFFECT", "WAS", "IS")
-	row := func(c Change, effect string) {
-		now := c.Now
-		if now == c.Was {
-			now = "the same, with other contents"
-		}
-		t.Row(c.Setting, effect, excerpt(c.Was), excerpt(now))
-	}
+	var out strings.Builder
 	for _, c := range r.Changed {
-		row(c, "now")
+		if c.Now == c.Was {
+			fmt.Fprintf(&out, "%s: %s, with other contents\n", c.Setting, c.Now)
+			continue
+		}
+		change := marked("- ", c.Was, c.Now) + marked("+ ", c.Now, c.Was)
+		fmt.Fprintf(&out, "%s:\n%s", c.Setting, cmp.Or(change, "the same lines in another order\n"))
 	}
-	for _, c := range r.Waiting {
-		row(c, "next start")
-	}
-	return t.Text("")
+	return out.String()
 }
 
-// excerpt returns the first line of a value, and of that as much as fits a table.
-func excerpt(value string) string {
-	line, rest, _ := strings.Cut(value, "\n")
-	if runes := []rune(line); len(runes) > 40 {
-		return string(runes[:39]) + "…"
+// marked returns the lines of a value that are not in another one, each whole and behind a mark.
+func marked(mark, value, other string) (text string) {
+	others := strings.Split(other, "\n")
+	for line := range strings.SplitSeq(value, "\n") {
+		if line != "" && !slices.Contains(others, line) {
+			text += mark + line + "\n"
+		}
 	}
-	if rest != "" {
-		line += " …"
-	}
-	return line
+	return text
 }

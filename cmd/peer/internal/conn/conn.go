@@ -40,6 +40,7 @@ func Listen(l net.Listener, patience time.Duration, gate *Gate) net.Listener {
 	own := &listener{Listener: l, patience: patience, gate: gate, idle: make(chan struct{}), closed: make(chan struct{})}
 	if gate != nil {
 		gate.hold(own.hold)
+		gate.SetPatience(patience)
 	}
 	return own
 }
@@ -86,7 +87,11 @@ func (l *listener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		own := Patient(c, l.patience)
+		patience := l.patience
+		if l.gate != nil {
+			patience = time.Duration(l.gate.patience.Load())
+		}
+		own := Patient(c, patience)
 		if l.gate == nil || l.gate.admit(own, time.Now()) {
 			return own, nil
 		}

@@ -55,6 +55,7 @@ type Gate struct {
 	stuck  []*request // may be cut, the last first; see makeRoom
 	looked time.Time  // for those, last
 
+	patience         atomic.Int64 // see SetPatience
 	dropped, refused atomic.Int64
 	waiting          atomic.Int64            // requests that wait for memory
 	closing          atomic.Bool             // see CloseUnused
@@ -74,6 +75,9 @@ type host struct {
 func NewGate(limits Limits) *Gate {
 	return &Gate{limits: limits, hosts: make(map[netip.Prefix]*host), credit: credits{seed: maphash.MakeSeed()}}
 }
+
+// SetPatience replaces the patience of the gate's listeners (see [Listen]) for connections that are accepted from now on.
+func (g *Gate) SetPatience(limit time.Duration) { g.patience.Store(int64(limit)) }
 
 // Stats returns how many connections are open, how many idle ones were closed to make room for
 // others, and how many new ones were refused.

@@ -17,6 +17,7 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/peertls"
 	"github.com/summarycache/summarycache/cmd/peer/internal/planted"
 	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
+	"github.com/summarycache/summarycache/cmd/peer/internal/squid"
 	"github.com/summarycache/summarycache/cmd/peer/internal/tracing"
 	"github.com/summarycache/summarycache/digest"
 	"github.com/summarycache/summarycache/gossip"
@@ -25,6 +26,9 @@ import (
 	"github.com/summarycache/summarycache/gossip/httpcache/diskstore"
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
+
+// lastSpans is how long a reload waits for the former collector.
+const lastSpans = 5 * time.Second
 
 // leastForGossip is what gossip has for its own, in bytes: eight streams, as many as with the least --memory-limit. With one,
 // peers that took each other for dead would not find each other again.
@@ -36,7 +40,7 @@ func (n *Node) acquire(o Options) error {
 	if n.holdings, err = gossip.PlanHoldings(n.config().Objects, n.config().FalsePositives, digest.HTTP, n.config().Secret); err != nil {
 		return err
 	}
-	if err := n.trace(); err != nil {
+	if err := n.trace(n.config()); err != nil {
 		return err
 	}
 	access, err := n.openAccessLog(n.config())
@@ -49,6 +53,7 @@ func (n *Node) acquire(o Options) error {
 	n.roster = &roster{members: func() []gossip.Member { return n.gossip.Members() }, secure: n.config().PeerTLS != nil, log: n.log}
 	n.control = control.New(n.config().Name, n.secrets, n.roster.member)
 	n.siblings, n.invalidator = &locator{}, &invalidator{}
+	n.forSquids = &squid.Publisher{Objects: n.listed, Logger: n.log}
 	err = errors.Join(n.listen(o), n.openStore(o))
 	if err := errors.Join(err, n.openGossip(o, err == nil)); err != nil {
 		return err
@@ -61,16 +66,15 @@ func (n *Node) acquire(o Options) error {
 	return nil
 }
 
-// trace starts tracing requests, if the configuration names a collector.
-func (n *Node) trace() (err error) {
-	if n.config().Traces == nil {
-		return nil
+// trace traces requests if the configuration names a collector.
+func (n *Node) trace(c *config.Config) error {
+	to := tracing.Config{Header: c.TraceHeader, Timeout: c.TraceTimeout, Name: c.Name, Version: n.version, Logger: n.log}
+	if c.Traces != nil {
+		to.Endpoint = c.Traces.String()
 	}
-	n.tracing, err = tracing.New(context.Background(), tracing.Config{
-		Endpoint: n.config().Traces.String(), Header: n.config().TraceHeader, Timeout: n.config().TraceTimeout,
-		Name: n.config().Name, Version: n.version, Logger: n.log,
-	})
-	if err != nil {
+	ctx, cancel := context.WithTimeout(context.Background(), lastSpans)
+	defer cancel()
+	if err := n.tracing.Use(ctx, to); err != nil {
 		return fmt.Errorf("--otlp-endpoint: %w", err)
 	}
 	return nil
@@ -154,8 +158,7 @@ func (n *Node) proxyConfig(o Options) proxy.Config {
 			Name: n.config().Name, Cluster: n.invalidator, Others: n.living,
 			Advertise: n.holdings.Retain,
 			Withdraw:  func(identity string) { n.holdings.Release(identity) },
-			Tuning:    tuning(n.config()), SendTimeout: n.config().SendTimeout,
-			Now: o.Now, Logger: n.log,
+			Tuning:    tuning(n.config()), Now: o.Now, Logger: n.log,
 		},
 		Store: diskstore.Options{
 			Dir: n.config().Store, MaxBytes: n.config().StoreSize, MemoryBytes: n.config().MemorySize,
@@ -163,13 +166,13 @@ func (n *Node) proxyConfig(o Options) proxy.Config {
 			Beat:   n.watchdog.Watch("store-writer"),
 			Logger: n.log, FS: o.FS,
 		},
-		Locator: n.siblings, Health: &n.health, ZoneCost: n.config().ZoneCost,
+		Locator: n.siblings, Health: &n.health,
 		ClientTLS: n.config().HTTPSListen != "",
 		Purge:     n.purgeFor, MaxIdle: n.shares.Idle,
 		Late:    n.lateness.Now,
-		Own:     n.ownPaths(),
+		Own:     n.own,
 		Admit:   n.roster.admit,
-		Tracing: n.tracing,
+		Tracing: &n.tracing,
 	}
 	c.Observe = func(e proxy.Event) {
 		n.durations.Observe(e)
@@ -188,7 +191,6 @@ func (n *Node) proxyConfig(o Options) proxy.Config {
 	c.SiblingTransport = n.peers
 	n.coalescer = sibling.NewCoalescer(sibling.CoalescerConfig{Name: n.config().Name, Others: n.living, Key: n.coalescingKey, HTTP: n.peers,
 		Advertised: func(identity string) bool { return len(n.gossip.Candidates(nil, identity)) > 0 }, Health: &n.health, Admit: c.Admit})
-	c.Own[sibling.CoalescePath] = n.coalescer
 	c.Coalescer = n.coalescer
 	return c
 }

@@ -145,7 +145,12 @@ func TestSendTimeout(t *testing.T) {
 		for range size >> 20 {
 			w.Write(make([]byte, 1<<20))
 		}
-	}, func(c *config.Config) { c.StoreSize, c.MaxConnections = 1<<30, 4 }) // two of them for this address
+	}, func(c *config.Config) { c.StoreSize, c.MaxConnections, c.SendTimeout = 1<<30, 4, time.Hour }) // two of them for this address
+	next := *n.config()
+	next.SendTimeout = shortly
+	if _, err := n.Apply(next, nil, false); err != nil {
+		t.Fatal(err)
+	}
 	for i := range 2 {
 		c, r := say(t, n, "GET /large HTTP/1.1\r\nHost: x\r\n\r\n")
 		c.(*net.TCPConn).SetReadBuffer(32 << 10)

@@ -90,7 +90,7 @@ type Node struct {
 	control     *control.Control
 	squids      *squid.Neighbours
 	forSquids   *squid.Publisher
-	tracing     *tracing.Tracer               // nil = off
+	tracing     tracing.Tracer
 	stdout      io.Writer                     // for an access log
 	access      atomic.Pointer[accesslog.Log] // nil = none
 	durations   *admin.Durations
@@ -186,7 +186,7 @@ func (n *Node) enter(state string) { n.state.Store(&state) }
 func (n *Node) serve() {
 	answers := n.control.Handler(n.handleCommand, n.onceJoined(n.proxy))
 	n.serveOn(n.traffic, n.gates.clients.Requests(answers), func(s *http.Server) error {
-		if n.config().PeerTLS == nil && n.tracing == nil {
+		if n.config().PeerTLS == nil {
 			s.ConnContext = n.quickly
 		}
 		s.Protocols = new(http.Protocols)
@@ -208,13 +208,15 @@ func (n *Node) serve() {
 	}
 }
 
-// quickly has hits on a connection answered before the server reads their requests.
+// quickly has hits on a connection answered before the server reads their requests, unless they are traced.
 func (n *Node) quickly(ctx context.Context, c net.Conn) context.Context {
 	ctx = conn.Context(ctx, c)
 	conn.Quickly(ctx, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		select {
 		case <-n.joined:
-			n.proxy.ServeHTTP(w, r)
+			if !n.tracing.On() {
+				n.proxy.ServeHTTP(w, r)
+			}
 		default: // see onceJoined
 		}
 	}))

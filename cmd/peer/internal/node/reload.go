@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -11,14 +12,22 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
 	"github.com/summarycache/summarycache/cmd/peer/internal/config"
 	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
+	"github.com/summarycache/summarycache/digest"
+	"github.com/summarycache/summarycache/gossip/exchange"
 	"github.com/summarycache/summarycache/gossip/httpcache"
 )
 
-// fixed has the names of the settings that a running node keeps as they were at its start.
-var fixed = []string{
-	"name", "zone", "zone-cost", "listen", "admin", "gossip", "advertise", "https", "store", "digests", // where it is and what it has open
-	"memory-limit", "memory-size", "max-members", "max-connections", "max-header-size", "send-timeout", // what was divided then
-	"objects", "false-positives", "publish", "squid-peer", "otlp-endpoint", "join-timeout",
+const (
+	knownByIt   = "the other peers know this one by it"
+	openedByIt  = "what it names was opened at the start"
+	dividedByIt = "memory and descriptors were divided by it at the start"
+)
+
+// fixed are the settings that a running node keeps as they were at its start, and why.
+var fixed = map[string]string{
+	"name": knownByIt, "zone": knownByIt, "gossip": knownByIt, "advertise": knownByIt,
+	"listen": openedByIt, "admin": openedByIt, "https": openedByIt, "store": openedByIt, "digests": openedByIt,
+	"memory-limit": dividedByIt, "memory-size": dividedByIt, "max-members": dividedByIt, "max-connections": dividedByIt, "max-header-size": dividedByIt,
 }
 
 // config returns the configuration that is in effect. It must not be changed.
@@ -34,7 +43,7 @@ func (n *Node) settings(c *config.Config) proxy.Settings {
 	s := proxy.Settings{
 		Origin: c.Origin, PreserveHost: c.PreserveHost == "on", Sites: c.Sites,
 		TrustedProxies: c.TrustedProxies, PurgeClients: c.PurgeClients, Rules: c.Rules,
-		MaxHeader: int(c.MaxHeaderSize), PassFields: c.PassFields,
+		MaxHeader: int(c.MaxHeaderSize), PassFields: c.PassFields, ZoneCost: c.ZoneCost,
 		ConnectTimeout: c.ConnectTimeout, FirstByteTimeout: c.FirstByteTimeout,
 	}
 	if !c.Reverse() {
@@ -46,7 +55,8 @@ func (n *Node) settings(c *config.Config) proxy.Settings {
 
 // tuning returns what the cache can change while it runs.
 func tuning(c *config.Config) httpcache.Tuning {
-	return httpcache.Tuning{SiblingMaxAge: c.SiblingMaxAge, Compare: c.SiblingCompare, BetweenBytesTimeout: cmp.Or(c.BetweenBytesTimeout, time.Minute)}
+	return httpcache.Tuning{SiblingMaxAge: c.SiblingMaxAge, Compare: c.SiblingCompare,
+		BetweenBytesTimeout: cmp.Or(c.BetweenBytesTimeout, time.Minute), SendTimeout: c.SendTimeout}
 }
 
 // Reload reads the configuration again and applies what can change.
@@ -69,28 +79,17 @@ func (n *Node) Reload(r admin.ReloadRequest) (report admin.ReloadReport, err err
 	return report, err
 }
 
-// Apply applies the settings that a running node can change. After an error nothing has changed, and
-// nothing changes in a dry run. It uses the secrets and certificates that were read with the configuration. It returns the settings
-// whose files have changed, and those that differ and are kept until the next start: among them are
-// those of secrets, TLS and the PROXY protocol if there were none before or are none now.
-func (n *Node) Apply(next config.Config, dryRun bool) (files, kept []string, err error) {
+// Apply applies a configuration to a running node. After an error nothing has changed, and
+// nothing changes in a dry run. It uses the secrets and certificates that were read with the configuration. where says where each setting
+// is; one that is not there is left at its default, and kept if it cannot change. Apply returns the settings whose files have changed.
+func (n *Node) Apply(next config.Config, where map[string]string, dryRun bool) (files []string, err error) {
 	old := n.config()
-	keep := slices.Clone(fixed)
-	if (old.PeerTLS == nil) != (next.PeerTLS == nil) {
-		keep = append(keep, "tls-cert", "tls-key", "tls-ca")
-		next.PeerTLS = nil
+	if err := refuse(&next, old, where); err != nil {
+		return nil, err
 	}
-	if (old.Secret == nil) != (next.Secret == nil) {
-		keep = append(keep, "secret-file")
-		next.Secret, next.AcceptSecrets = old.Secret, old.AcceptSecrets
-	}
-	if (len(old.ProxyProtocol) == 0) != (len(next.ProxyProtocol) == 0) {
-		keep = append(keep, "proxy-protocol") // the listeners read no headers, or expect some
-	}
-	kept = next.Keep(old, keep)
-	changed, err := n.changeSecrets(&next, dryRun)
+	changed, err := n.secretsDiffer(&next)
 	if err != nil {
-		return nil, nil, fmt.Errorf("--secret-file: %s", strings.TrimPrefix(err.Error(), "gossip: "))
+		return nil, fmt.Errorf("--secret-file: %w", err)
 	}
 	if changed {
 		files = append(files, "secret-file")
@@ -98,19 +97,23 @@ func (n *Node) Apply(next config.Config, dryRun bool) (files, kept []string, err
 	if old.PeerTLS.Differs(next.PeerTLS) {
 		files = append(files, "tls-cert")
 	}
-	if n.https != nil && next.HTTPSListen != "" && n.https.differs(next.Certificates) {
+	if n.https != nil && n.https.differs(next.Certificates) {
 		files = append(files, "https-cert")
 	}
 	if next.AdminToken != old.AdminToken {
 		files = append(files, "admin-token-file")
 	}
+	replan := next.Objects != old.Objects || next.FalsePositives != old.FalsePositives
+	if _, err := digest.GeometryFor(next.Objects, next.FalsePositives); replan && err != nil {
+		return nil, fmt.Errorf("--objects: %w", err)
+	}
 	if dryRun {
-		return files, kept, nil
+		return files, nil
 	}
 	access := n.access.Load()
 	if next.AccessLog != old.AccessLog || next.AccessLogFormat != old.AccessLogFormat {
 		if access, err = n.openAccessLog(&next); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 	}
 	defer func() {
@@ -120,11 +123,14 @@ func (n *Node) Apply(next config.Config, dryRun bool) (files, kept []string, err
 	}()
 	// Nothing fails from here on: the configuration was checked before.
 	if err := n.proxy.Store().Resize(next.StoreSize); err != nil {
-		return nil, nil, fmt.Errorf("--store-size: %s", strings.TrimPrefix(err.Error(), "store: "))
+		return nil, fmt.Errorf("--store-size: %s", strings.TrimPrefix(err.Error(), "store: "))
 	}
-	if !slices.Equal(next.Join, old.Join) {
-		if err := n.gossip.SetJoin(next.Join); err != nil {
-			return nil, nil, fmt.Errorf("--join: %s", strings.TrimPrefix(err.Error(), "gossip: "))
+	if err := n.applyToGossip(&next, replan); err != nil {
+		return nil, err
+	}
+	if fmt.Sprint(next.Traces, next.TraceHeader, next.TraceTimeout) != fmt.Sprint(old.Traces, old.TraceHeader, old.TraceTimeout) {
+		if err := n.trace(&next); err != nil {
+			return nil, err
 		}
 	}
 	old.PeerTLS.Renew(next.PeerTLS)
@@ -132,17 +138,66 @@ func (n *Node) Apply(next config.Config, dryRun bool) (files, kept []string, err
 		n.https.use(next.Certificates)
 	}
 	next.PeerTLS = old.PeerTLS // which has the renewed files
-	next.Traces, next.TraceHeader, next.TraceTimeout = old.Traces, old.TraceHeader, old.TraceTimeout
 	n.configure(next)
 	n.proxy.Configure(n.settings(n.config()))
 	n.proxy.Tune(tuning(n.config()))
 	n.proxy.Store().Scrub(next.Scrub)
+	n.squids.Use(next.SquidPeers)
+	n.gates.clients.SetPatience(n.config().SendTimeout)
+	n.gates.admin.SetPatience(n.config().SendTimeout)
 	if former := n.access.Swap(access); former != nil && former != access {
 		if err := former.Close(); err != nil {
 			n.log.Warn("the former access log could not be closed", "err", err)
 		}
 	}
-	return files, kept, nil
+	return files, nil
+}
+
+// refuse returns an error for each setting of next that cannot change while the node runs and differs. Those left at their defaults,
+// which may follow from the machine, are kept.
+func refuse(next, old *config.Config, where map[string]string) error {
+	var errs []error
+	refused := func(name, reason string) {
+		errs = append(errs, fmt.Errorf("%s cannot change without a restart: %s", cmp.Or(where[name], "--"+name), reason))
+	}
+	for _, name := range next.Keep(old, slices.Sorted(maps.Keys(fixed))) {
+		if where[name] != "" {
+			refused(name, fixed[name])
+		}
+	}
+	if (old.PeerTLS == nil) != (next.PeerTLS == nil) {
+		refused("tls-cert", "the peers speak TLS with each other, or none, from the start on")
+	}
+	if (old.Secret == nil) != (next.Secret == nil) {
+		refused("secret-file", "gossip is encrypted, or is not, from the start on")
+	}
+	if (len(old.ProxyProtocol) == 0) != (len(next.ProxyProtocol) == 0) {
+		refused("proxy-protocol", "the listeners read its headers, or none, from the start on")
+	}
+	return errors.Join(errs...)
+}
+
+// applyToGossip applies what gossip and the digest have of a configuration.
+func (n *Node) applyToGossip(next *config.Config, replan bool) error {
+	if !slices.Equal(next.Join, n.config().Join) {
+		if err := n.gossip.SetJoin(next.Join); err != nil {
+			return fmt.Errorf("--join: %s", strings.TrimPrefix(err.Error(), "gossip: "))
+		}
+	}
+	if replan {
+		if err := n.holdings.Keys().Replan(next.Objects, next.FalsePositives); err != nil {
+			return fmt.Errorf("--objects: %w", err)
+		}
+	}
+	if next.Publish != n.config().Publish {
+		if err := n.gossip.SetPublishing(exchange.Publishing{Interval: next.Publish}); err != nil {
+			return fmt.Errorf("--publish: %s", strings.TrimPrefix(err.Error(), "gossip: "))
+		}
+	}
+	if err := n.changeSecrets(next); err != nil {
+		return fmt.Errorf("--secret-file: %s", strings.TrimPrefix(err.Error(), "gossip: "))
+	}
+	return nil
 }
 
 // ReopenAccessLog opens the file at the path of the access log again. After an error, the log

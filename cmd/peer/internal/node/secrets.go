@@ -28,28 +28,29 @@ func (n *Node) useSecrets(c *config.Config) {
 	}
 }
 
-// changeSecrets moves a running node from its secrets to those of the
-// configuration, and reports whether they differ. An error or a dry run changes nothing.
-func (n *Node) changeSecrets(c *config.Config, dryRun bool) (changed bool, err error) {
+// secretsDiffer reports whether the secrets of a configuration differ from those in use, or why they cannot replace them.
+func (n *Node) secretsDiffer(c *config.Config) (bool, error) {
 	held, all := n.secrets(), append([][]byte{c.Secret}, c.AcceptSecrets...)
-	if held == nil || c.Secret == nil { // adding or removing the only secret takes a restart
-		return false, nil
-	}
-	if slices.EqualFunc(held, all, bytes.Equal) {
+	if held == nil || slices.EqualFunc(held, all, bytes.Equal) {
 		return false, nil
 	}
 	if !slices.ContainsFunc(all, func(s []byte) bool { return bytes.Equal(s, held[0]) }) {
 		return false, errStep
 	}
-	if dryRun {
-		return true, nil
+	return true, nil
+}
+
+// changeSecrets moves a running node from its secrets to those of the configuration, if they differ.
+func (n *Node) changeSecrets(c *config.Config) error {
+	if differ, err := n.secretsDiffer(c); err != nil || !differ {
+		return err
 	}
 	if err := n.gossip.SetSecrets(c.Secret, c.AcceptSecrets...); err != nil {
-		return false, err
+		return err
 	}
 	n.useSecrets(c)
 	if err := n.holdings.Reseed(digest.SeedFrom(c.Secret), n.proxy.Advertised()); err != nil {
-		return false, errors.Join(errors.New("the secrets have changed, the keys of the digest have not"), err)
+		return errors.Join(errors.New("the secrets have changed, the keys of the digest have not"), err)
 	}
-	return true, nil
+	return nil
 }

@@ -6,8 +6,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/summarycache/summarycache/cmd/peer/internal/config"
 )
 
 // TestChangeOfSecrets moves a cluster from one secret to the next by reloads,
@@ -32,7 +30,7 @@ func TestChangeOfSecrets(t *testing.T) {
 		reload := func(n *Node, use []byte, accept ...[]byte) error {
 			c := *n.config()
 			c.Secret, c.AcceptSecrets = use, accept
-			_, _, err := n.Apply(c, false)
+			_, err := n.Apply(c, nil, false)
 			return err
 		}
 		check := func(step string) {
@@ -78,8 +76,11 @@ func TestChangeOfSecrets(t *testing.T) {
 		if n := v.nodes[1].Status().Traffic; n.SiblingHits != 1 {
 			t.Errorf("p1's traffic: %+v", n)
 		}
-		if _, _, err := v.nodes[0].Apply(config.Config{StoreSize: v.nodes[0].config().StoreSize}, false); err != nil {
-			t.Errorf("a configuration without a secret, which waits for the next start: %v", err)
+		without := *v.nodes[0].config()
+		without.Secret, without.AcceptSecrets = nil, nil
+		where := map[string]string{"secret-file": "--secret-file"}
+		if _, err := v.nodes[0].Apply(without, where, false); err == nil || !strings.Contains(err.Error(), "--secret-file cannot change without a restart") {
+			t.Errorf("a configuration without a secret: %v", err)
 		}
 	})
 }

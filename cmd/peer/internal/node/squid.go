@@ -22,18 +22,22 @@ type locator struct {
 // neighbours starts fetching the digests of the Squids that the configuration names.
 func (n *Node) neighbours(o Options) *squid.Neighbours {
 	c := o.Squids
-	c.Addrs, c.Dial, c.Logger = n.config().SquidPeers, guarded(n.dial(o), n.siblingAccess), n.log
-	return squid.New(c)
+	c.Dial, c.Logger = guarded(n.dial(o), n.siblingAccess), n.log
+	all := squid.New(c)
+	all.Use(n.config().SquidPeers)
+	return all
 }
 
-// ownPaths has the path where Squids fetch this peer's digest. Without Squids there is none,
+// own answers at the paths that are this peer's, of which one is where Squids fetch its digest. Without Squids there is none,
 // since the digest would reveal more to strangers than requests can.
-func (n *Node) ownPaths() map[string]http.Handler {
-	n.forSquids = &squid.Publisher{Objects: n.listed, Logger: n.log}
-	if len(n.config().SquidPeers) == 0 {
-		return map[string]http.Handler{}
+func (n *Node) own(path string) http.Handler {
+	switch {
+	case path == sibling.CoalescePath:
+		return n.coalescer
+	case path == format.Path && len(n.config().SquidPeers) > 0:
+		return n.forSquids
 	}
-	return map[string]http.Handler{format.Path: n.forSquids}
+	return nil
 }
 
 // listed yields the stored objects that are advertised to siblings.
@@ -50,7 +54,7 @@ func (n *Node) listed() iter.Seq[squid.Object] {
 
 // squidMembers lists the Squids as members, under names that no peer can have.
 func (n *Node) squidMembers() (list []admin.Member) {
-	for _, s := range n.squids.Status() {
+	for _, s := range n.squids.Status(nil) {
 		state, record := n.recordOf(s.Name, s.Alive, false)
 		list = append(list, admin.Member{
 			Name: s.Name, State: state, Since: s.Since, Service: s.Addr, Squid: true,
@@ -66,11 +70,10 @@ func (n *Node) squidMatches(q *sibling.LookupRequest, steps []sibling.Ranked, ou
 	if len(q.Identities) == 0 {
 		return
 	}
-	says := n.squids.Says(q)
-	for i, s := range n.squids.Status() {
+	for _, s := range n.squids.Status(q) {
 		state, record := n.recordOf(s.Name, s.Alive, false)
 		out.Matches = append(out.Matches, n.expected(admin.Match{
-			Peer: s.Name, State: state, Identity: "GET " + out.URL, Says: says[i],
+			Peer: s.Name, State: state, Identity: "GET " + out.URL, Says: s.Says,
 			FalsePositiveRate: s.FalsePositiveRate, Age: s.Age.Seconds(), Record: record,
 		}, steps))
 	}

@@ -184,7 +184,8 @@ func hit(tb testing.TB) func() { return serveHit(tb, nil) }
 
 func tracedHit(tb testing.TB) func() {
 	collector := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	tracer, err := tracing.New(tb.Context(), tracing.Config{Endpoint: collector.URL})
+	tracer := new(tracing.Tracer)
+	err := tracer.Use(tb.Context(), tracing.Config{Endpoint: collector.URL})
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -41,12 +41,11 @@ type Config struct {
 	MaxIdle int // idle connections to origins that are kept open; 0 = 1,024
 
 	SiblingTimeout time.Duration        // until a sibling's response header, and until ours to a Squid; 0 = 500 ms; see sibling.Config
-	ZoneCost       time.Duration        // see sibling.Config
 	Late           func() time.Duration // see sibling.Config; nil = never late
 
-	// Own are handlers of the peer itself, by path, for requests without a host in the request
-	// line. Such requests are neither counted nor observed.
-	Own map[string]http.Handler
+	// Own returns the peer's own handler of a path, for requests without a host in the request
+	// line; nil = it has none. Such requests are neither counted nor observed.
+	Own func(path string) http.Handler
 
 	// Admit returns an error if a lookup request names a sibling in Via, but does not come from
 	// that sibling. A name that no sibling has is no error. nil = all are answered. It is

@@ -59,7 +59,7 @@ func (h *Handler) connect(w http.ResponseWriter, r *http.Request, v *view) httpc
 	var head bytes.Buffer
 	status := rfc9111.Status{Cache: h.cfg.Name, Fwd: "method"}
 	fmt.Fprintf(&head, "HTTP/1.1 200 Connection established\r\nVia: 1.1 %s\r\nCache-Status: %s\r\n\r\n", h.cfg.Name, status.Append(nil))
-	return h.tunnel(w, r, http.StatusOK, head.Bytes(), conn.Patient(to, h.cfg.SendTimeout))
+	return h.tunnel(w, r, http.StatusOK, head.Bytes(), conn.Patient(to, time.Duration(h.sendTimeout.Load())))
 }
 
 // tunnel takes over the client's connection, writes head to it, and then copies bytes both ways
@@ -70,7 +70,7 @@ func (h *Handler) tunnel(w http.ResponseWriter, r *http.Request, status int, hea
 		target.Close()
 		return h.cache.Refuse(w, r, httpcache.ClientError, http.StatusHTTPVersionNotSupported, "no-tunnels", "tunnels work over HTTP/1.1 only")
 	}
-	client := conn.Patient(hijacked, h.cfg.SendTimeout) // after Hijack, the server's limit no longer applies
+	client := conn.Patient(hijacked, time.Duration(h.sendTimeout.Load())) // after Hijack, the server's limit no longer applies
 	closeBoth := func() { client.Close(); target.Close() }
 	defer closeBoth()
 	defer context.AfterFunc(h.closed, closeBoth)()

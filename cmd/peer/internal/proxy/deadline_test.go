@@ -115,7 +115,7 @@ func TestStuckUpload(t *testing.T) {
 			<-r.Context().Done()
 			return nil, context.Cause(r.Context())
 		})
-		h, err := New(Config{Config: httpcache.Config{Name: "a", SendTimeout: 8 * time.Second}, Store: diskstore.Options{Dir: t.TempDir(), MaxBytes: 1 << 20}, OriginTransport: took, Settings: Settings{Origin: &url.URL{Scheme: "http", Host: "origin.example"}}})
+		h, err := New(Config{Config: httpcache.Config{Name: "a", Tuning: httpcache.Tuning{SendTimeout: 8 * time.Second}}, Store: diskstore.Options{Dir: t.TempDir(), MaxBytes: 1 << 20}, OriginTransport: took, Settings: Settings{Origin: &url.URL{Scheme: "http", Host: "origin.example"}}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -35,7 +35,8 @@ type Handler struct {
 	coder    coding.Compressor
 	rates    rates
 
-	configuring  sync.Mutex // held by Configure
+	sendTimeout  atomic.Int64 // of connections to origins, and of tunnels
+	configuring  sync.Mutex   // held by Configure
 	view, former atomic.Pointer[view]
 
 	closed   context.Context // ends at Close, and with it tunnels and health checks
@@ -47,6 +48,7 @@ type Handler struct {
 func New(c Config) (_ *Handler, err error) {
 	c.setDefaults()
 	h := &Handler{cfg: c, failing: failings{log: c.Logger}}
+	h.sendTimeout.Store(int64(c.SendTimeout))
 	h.closed, h.stop = context.WithCancel(context.Background())
 	if c.Locator != nil {
 		t := c.SiblingTransport
@@ -55,7 +57,7 @@ func New(c Config) (_ *Handler, err error) {
 			h.idle = append(h.idle, own)
 			t = own
 		}
-		h.siblings, err = sibling.New(sibling.Config{Name: c.Name, Locator: c.Locator, Health: c.Health, HTTP: c.Tracing.Transport("ask sibling", t), Timeout: c.SiblingTimeout, ZoneCost: c.ZoneCost, Late: c.Late})
+		h.siblings, err = sibling.New(sibling.Config{Name: c.Name, Locator: c.Locator, Health: c.Health, HTTP: c.Tracing.Transport("ask sibling", t), Timeout: c.SiblingTimeout, Late: c.Late})
 		if err != nil {
 			return nil, err
 		}
@@ -111,19 +113,18 @@ func (c *Config) setDefaults() {
 
 // ServeHTTP answers one request. If it must be answered at once ([conn.AtOnce]) and is not, nothing shows that it came.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if own, ok := h.cfg.Own[r.URL.Path]; ok && !r.URL.IsAbs() {
-		if !conn.AtOnce(w) {
-			own.ServeHTTP(w, r)
+	if h.cfg.Own != nil && !r.URL.IsAbs() {
+		if own := h.cfg.Own(r.URL.Path); own != nil {
+			if !conn.AtOnce(w) {
+				own.ServeHTTP(w, r)
+			}
+			return
 		}
-		return
 	}
 	start, v := time.Now(), h.view.Load()
 	wantTrailer(r)
 	e := Event{requestTarget: r.RequestURI, Request: r}
-	var span tracing.Request
-	if h.cfg.Tracing != nil {
-		r, span = h.cfg.Tracing.Request(r)
-	}
+	r, span := h.cfg.Tracing.Request(r)
 	lookup := sibling.IsLookup(r)
 	switch {
 	case lookup && fromSquid(r.Header) && conn.AtOnce(w): // a disk that hangs must not keep it waiting
@@ -142,7 +143,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	e.Duration = time.Since(start)
 	h.counters.count(&e)
-	if h.cfg.Tracing != nil {
+	if h.cfg.Tracing.On() {
 		span.End(tracing.End{URL: e.URL(), Status: e.Status, Outcome: e.Outcome.String(), Peer: e.Peer, Bytes: e.Bytes, Err: e.Err})
 	}
 	if h.cfg.Observe != nil {

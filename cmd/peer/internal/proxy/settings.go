@@ -39,6 +39,8 @@ type Settings struct {
 	// is not in the key (see [canonical.Fields]).
 	PassFields []string
 
+	ZoneCost time.Duration // see sibling.Config
+
 	// Deadlines for origins, each 0 = 60 s. ConnectTimeout is for a connection, TLS included,
 	// also to a CONNECT target. FirstByteTimeout is from the end of a request to the header of
 	// its response.
@@ -70,6 +72,9 @@ func (h *Handler) Configure(s Settings) {
 	old := h.view.Load()
 	v := &view{Settings: s, fields: canonical.NewFields(s.PassFields), bySchemes: s.TrustedProxies != nil || h.cfg.ClientTLS, delivers: s.Rules.Delivers()}
 	h.connectOrigins(v, old)
+	if h.siblings != nil {
+		h.siblings.SetZoneCost(s.ZoneCost)
+	}
 	h.failing.only(v)
 	h.former.Store(old)
 	h.view.Store(v)
@@ -79,7 +84,10 @@ func (h *Handler) Configure(s Settings) {
 }
 
 // Tune changes the settings of the cache that can change.
-func (h *Handler) Tune(t httpcache.Tuning) { h.cache.Tune(t) }
+func (h *Handler) Tune(t httpcache.Tuning) {
+	h.sendTimeout.Store(int64(t.SendTimeout))
+	h.cache.Tune(t)
+}
 
 // connectOrigins makes the transports to the origins of v, except those that it takes from old.
 func (h *Handler) connectOrigins(v, old *view) {

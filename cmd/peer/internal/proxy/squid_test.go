@@ -142,7 +142,12 @@ func TestOwnPaths(t *testing.T) {
 		for _, reverse := range []bool{false, true} {
 			w := newWorld(t, reverse, cached("the origin's"))
 			w.tune = func(c *Config) {
-				c.Own = map[string]http.Handler{"/own": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ours") })}
+				c.Own = func(path string) http.Handler {
+					if path != "/own" {
+						return nil
+					}
+					return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ours") })
+				}
 			}
 			w.start("a", t.TempDir())
 			if r := w.raw("a", "GET /own HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"); r.body != "ours" {

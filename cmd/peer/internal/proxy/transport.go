@@ -52,7 +52,7 @@ func (h *Handler) newTransport(connect, firstByte time.Duration, tls *tls.Config
 			if err != nil {
 				return nil, err
 			}
-			return conn.Patient(to, h.cfg.SendTimeout), nil
+			return conn.Patient(to, time.Duration(h.sendTimeout.Load())), nil
 		},
 		DisableCompression: true, // bodies are passed on as the origin sends them
 		ForceAttemptHTTP2:  true,

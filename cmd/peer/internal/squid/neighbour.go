@@ -1,6 +1,7 @@
 package squid
 
 import (
+	"context"
 	"net/http"
 	"slices"
 	"strings"
@@ -18,6 +19,7 @@ type neighbour struct {
 	addr      string
 	peer      string // its name
 	transport http.RoundTripper
+	stop      context.CancelFunc // of run
 
 	known atomic.Pointer[known] // never nil
 }

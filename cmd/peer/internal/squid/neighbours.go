@@ -6,15 +6,16 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
-// Config configures [New]. Only Addrs and Logger must be set.
+// Config configures [New]. Only Logger must be set.
 type Config struct {
-	Addrs []string // host:port of their http_port, each once
 	// Dial connects to them; nil = net.Dialer.
 	Dial   func(ctx context.Context, network, addr string) (net.Conn, error)
 	Logger *slog.Logger
@@ -29,26 +30,47 @@ const prefix = "squid@"
 
 // Neighbours are the Squids that a peer exchanges digests with. They are safe for concurrent use.
 type Neighbours struct {
-	all  []*neighbour
+	cfg  Config
+	all  atomic.Pointer[[]*neighbour]
+	ctx  context.Context
 	stop context.CancelFunc
 	wg   sync.WaitGroup
 	idle *http.Transport
 }
 
-// New begins to fetch digests, which goes on until Close.
+// New returns Neighbours without any Squid.
 func New(c Config) *Neighbours {
 	c.MinInterval = cmp.Or(c.MinInterval, 10*time.Second)
 	c.MaxInterval = max(cmp.Or(c.MaxInterval, time.Hour), c.MinInterval)
 	ctx, stop := context.WithCancel(context.Background())
-	n := &Neighbours{stop: stop, idle: sibling.NewHTTPTransport(c.Dial)}
+	n := &Neighbours{cfg: c, ctx: ctx, stop: stop, idle: sibling.NewHTTPTransport(c.Dial)}
 	n.idle.ResponseHeaderTimeout = headerTime
-	for _, addr := range c.Addrs {
-		one := &neighbour{cfg: &c, addr: addr, peer: prefix + addr, transport: n.idle}
+	n.all.Store(new([]*neighbour))
+	return n
+}
+
+// Use makes the Squids at these addresses, host:port of their http_port, each once, the neighbours. Their digests are fetched until they
+// are no neighbours any more, or Close is called; what is known of those that stay is kept. Only one goroutine may call Use or Close.
+func (n *Neighbours) Use(addrs []string) {
+	var next []*neighbour
+	former := *n.all.Load()
+	for _, addr := range addrs {
+		if i := slices.IndexFunc(former, func(one *neighbour) bool { return one.addr == addr }); i >= 0 {
+			next = append(next, former[i])
+			continue
+		}
+		ctx, stop := context.WithCancel(n.ctx)
+		one := &neighbour{cfg: &n.cfg, addr: addr, peer: prefix + addr, transport: n.idle, stop: stop}
 		one.known.Store(new(known))
-		n.all = append(n.all, one)
+		next = append(next, one)
 		n.wg.Go(func() { one.run(ctx) })
 	}
-	return n
+	n.all.Store(&next)
+	for _, one := range former {
+		if !slices.Contains(next, one) {
+			one.stop()
+		}
+	}
 }
 
 // Close stops the fetches.
@@ -60,7 +82,8 @@ func (n *Neighbours) Close() {
 
 // CandidatesFor appends the Squids whose digests match a lookup to dst.
 func (n *Neighbours) CandidatesFor(dst []sibling.Candidate, q *sibling.LookupRequest) []sibling.Candidate {
-	if len(n.all) == 0 { // most clusters have no Squids, and keys cost time
+	all := *n.all.Load()
+	if len(all) == 0 { // most clusters have no Squids, and keys cost time
 		return dst
 	}
 	keys, ok := keysFor(q)
@@ -68,7 +91,7 @@ func (n *Neighbours) CandidatesFor(dst []sibling.Candidate, q *sibling.LookupReq
 		return dst
 	}
 	now := time.Now()
-	for _, one := range n.all {
+	for _, one := range all {
 		if c, ok := one.candidate(&keys, q.Header, now); ok {
 			dst = append(dst, c)
 		}
@@ -76,25 +99,20 @@ func (n *Neighbours) CandidatesFor(dst []sibling.Candidate, q *sibling.LookupReq
 	return dst
 }
 
-// Status describes each Squid, in the order of the configuration.
-func (n *Neighbours) Status() []Status {
+// Status describes each Squid, in the order of the configuration. With a lookup, it also says whether their digests match that.
+func (n *Neighbours) Status(q *sibling.LookupRequest) (list []Status) {
 	now := time.Now()
-	list := make([]Status, 0, len(n.all))
-	for _, one := range n.all {
-		list = append(list, one.status(now))
+	var keys keys
+	asked := false
+	if q != nil {
+		keys, asked = keysFor(q)
+	}
+	for _, one := range *n.all.Load() {
+		s := one.status(now)
+		s.Says = asked && one.known.Load().matches(&keys)
+		list = append(list, s)
 	}
 	return list
-}
-
-// Says reports, for each Squid in the order of the configuration, whether its digest matches a
-// lookup, whether or not the lookup would be sent to it.
-func (n *Neighbours) Says(q *sibling.LookupRequest) []bool {
-	says := make([]bool, len(n.all))
-	keys, ok := keysFor(q)
-	for i, one := range n.all {
-		says[i] = ok && one.known.Load().matches(&keys)
-	}
-	return says
 }
 
 // Status is the state of one Squid.
@@ -109,4 +127,6 @@ type Status struct {
 	FalsePositiveRate float64
 	Age               time.Duration // since the digest was last confirmed
 	MemoryBytes       int
+
+	Says bool // the digest matches the lookup, whether or not that would be sent to the Squid
 }

@@ -108,13 +108,13 @@ func beside(t *testing.T, c Config, m *mimic, play func(*mimic, *Neighbours)) {
 		}
 		server := &http.Server{Handler: m}
 		go server.Serve(l)
-		c.Addrs = []string{squidAddr}
 		host := network.Host("10.0.0.1")
 		c.Dial = dialer(host)
 		if c.Logger == nil {
 			c.Logger = textLogger(io.Discard)
 		}
 		n := New(c)
+		n.Use([]string{squidAddr})
 		play(m, n)
 		n.Close()
 		server.Close()
@@ -136,7 +136,7 @@ func TestDigestIsFetchedWhenItExpires(t *testing.T) {
 		if got := fmt.Sprint(m.offsets()); got != "[0 61 121 181 241]" {
 			t.Errorf("requests after %v seconds, want one a second after each digest expired", got)
 		}
-		s := n.Status()[0]
+		s := n.Status(nil)[0]
 		if !s.Alive || !s.Current || s.Keys < 2000 || s.Keys > 2100 || s.Name != "squid@"+squidAddr {
 			t.Errorf("status %+v", s)
 		}
@@ -177,7 +177,7 @@ func TestTerseConfirmation(t *testing.T) {
 func TestFailuresBackOff(t *testing.T) {
 	beside(t, Config{}, &mimic{fails: http.StatusNotFound}, func(m *mimic, n *Neighbours) {
 		pause(3 * time.Minute)
-		if s := n.Status()[0]; s.Alive || s.Since.IsZero() || n.CandidatesFor(nil, question(cached(7))) != nil {
+		if s := n.Status(nil)[0]; s.Alive || s.Since.IsZero() || n.CandidatesFor(nil, question(cached(7))) != nil {
 			t.Errorf("a Squid without a digest: %+v", s)
 		}
 		// 10, 20, 40 and 80 s, and up to a tenth more
@@ -186,7 +186,7 @@ func TestFailuresBackOff(t *testing.T) {
 		}
 		m.set(func() { m.fails = 0 })
 		pause(3 * time.Minute)
-		if s := n.Status()[0]; !s.Alive {
+		if s := n.Status(nil)[0]; !s.Alive {
 			t.Errorf("after it recovered: %+v", s)
 		}
 	})
@@ -199,11 +199,11 @@ func TestBadDigestDoesNotReplaceAGoodOne(t *testing.T) {
 		pause(10 * time.Second)
 		m.set(func() { m.body = m.body[:500] })
 		pause(10 * time.Minute)
-		if s := n.Status()[0]; !s.Alive || s.Current || len(n.CandidatesFor(nil, question(cached(7)))) != 1 {
+		if s := n.Status(nil)[0]; !s.Alive || s.Current || len(n.CandidatesFor(nil, question(cached(7)))) != 1 {
 			t.Errorf("after ten minutes of nonsense: %+v", s)
 		}
 		pause(70 * time.Minute)
-		if s := n.Status()[0]; s.Alive || n.CandidatesFor(nil, question(cached(7))) != nil {
+		if s := n.Status(nil)[0]; s.Alive || n.CandidatesFor(nil, question(cached(7))) != nil {
 			t.Errorf("after an hour of nonsense: %+v", s)
 		}
 	})

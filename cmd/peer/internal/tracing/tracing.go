@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -24,8 +25,12 @@ type Config struct {
 	Logger   *slog.Logger
 }
 
-// A Tracer makes spans. It is safe for concurrent use; nil makes none.
-type Tracer struct {
+// A Tracer makes spans once it has an endpoint: see [Tracer.Use]. It is safe for concurrent use; the zero value and nil make
+// none.
+type Tracer struct{ now atomic.Pointer[sending] }
+
+// sending is the way of spans to one endpoint.
+type sending struct {
 	provider *sdk.TracerProvider
 	tracer   trace.Tracer
 	exporter *exporter
@@ -35,9 +40,36 @@ const scope = "github.com/summarycache/summarycache/cmd/peer"
 
 var w3c = propagation.TraceContext{}
 
-// New returns a Tracer that sends to c's endpoint. OTEL_SERVICE_NAME,
-// OTEL_RESOURCE_ATTRIBUTES, OTEL_TRACES_SAMPLER and OTEL_BSP_* apply.
-func New(ctx context.Context, c Config) (*Tracer, error) {
+// Use has spans that begin from now on sent to c's endpoint; "" = none are made. OTEL_SERVICE_NAME,
+// OTEL_RESOURCE_ATTRIBUTES, OTEL_TRACES_SAMPLER and OTEL_BSP_* apply. Those that the former endpoint has not got yet are sent there
+// for as long as ctx allows, which Use waits for. After an error nothing has changed; that former spans are lost is none.
+func (t *Tracer) Use(ctx context.Context, c Config) error {
+	next, err := begin(ctx, c)
+	if err != nil {
+		return err
+	}
+	if former := t.now.Swap(next); former != nil {
+		if err := former.provider.Shutdown(ctx); err != nil {
+			c.Logger.Warn("the last traces for the former endpoint are lost", "err", err)
+		}
+	}
+	return nil
+}
+
+// On reports whether spans are made.
+func (t *Tracer) On() bool { return t.sending() != nil }
+
+func (t *Tracer) sending() *sending {
+	if t == nil {
+		return nil
+	}
+	return t.now.Load()
+}
+
+func begin(ctx context.Context, c Config) (*sending, error) {
+	if c.Endpoint == "" {
+		return nil, nil
+	}
 	what, err := resource.New(ctx,
 		resource.WithAttributes(
 			attribute.String("service.name", "summarycache-peer"), attribute.String("service.version", c.Version),
@@ -46,7 +78,7 @@ func New(ctx context.Context, c Config) (*Tracer, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Tracer{exporter: &exporter{
+	t := &sending{exporter: &exporter{
 		cfg: c, log: c.Logger,
 		client: &http.Client{Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, IdleConnTimeout: time.Minute}},
 	}}
@@ -57,20 +89,24 @@ func New(ctx context.Context, c Config) (*Tracer, error) {
 
 // Close sends the remaining spans, for as long as ctx allows.
 func (t *Tracer) Close(ctx context.Context) error {
-	if t == nil {
-		return nil
+	if to := t.sending(); to != nil {
+		return to.provider.Shutdown(ctx)
 	}
-	return t.provider.Shutdown(ctx)
+	return nil
 }
 
-// A Request is the span of a request that is being answered.
+// A Request is the span of a request that is being answered; the zero value = none is made.
 type Request struct{ span trace.Span }
 
 // Request begins the span of a request, and returns the request with the span in its context. The span
 // must be ended.
 func (t *Tracer) Request(r *http.Request) (*http.Request, Request) {
+	to := t.sending()
+	if to == nil {
+		return r, Request{}
+	}
 	ctx := w3c.Extract(r.Context(), propagation.HeaderCarrier(r.Header))
-	ctx, span := t.tracer.Start(ctx, r.Method, trace.WithSpanKind(trace.SpanKindServer),
+	ctx, span := to.tracer.Start(ctx, r.Method, trace.WithSpanKind(trace.SpanKindServer),
 		trace.WithAttributes(attribute.String("http.request.method", r.Method), attribute.String("client.address", r.RemoteAddr)))
 	return r.WithContext(ctx), Request{span}
 }
@@ -99,6 +135,9 @@ type End struct {
 
 // End ends the span.
 func (r Request) End(e End) {
+	if r.span == nil {
+		return
+	}
 	r.span.SetAttributes(attribute.String("url.full", e.URL), attribute.Int("http.response.status_code", e.Status),
 		attribute.String("summarycache.outcome", e.Outcome), attribute.Int64("http.response.body.size", e.Bytes))
 	if e.Peer != "" {

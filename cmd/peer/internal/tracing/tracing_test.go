@@ -89,12 +89,13 @@ func value(list []exportedValue, key string) string {
 
 func newTracer(t *testing.T, c *collector, log io.Writer) *Tracer {
 	t.Helper()
-	tracer, err := New(t.Context(), Config{Endpoint: "http://collector.test/v1/traces", Header: map[string]string{"Authorization": "Bearer x"},
+	tracer := new(Tracer)
+	err := tracer.Use(t.Context(), Config{Endpoint: "http://collector.test/v1/traces", Header: map[string]string{"Authorization": "Bearer x"},
 		Name: "p1", Version: "v9", Logger: slog.New(slog.NewTextHandler(log, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
-	tracer.exporter.client.Transport = c
+	tracer.sending().exporter.client.Transport = c
 	return tracer
 }
 
@@ -182,7 +183,7 @@ func TestCollectorThatFails(t *testing.T) {
 				tracer := newTracer(t, to, &log)
 				_, span := tracer.Request(httptest.NewRequest("GET", "http://origin.test/x", nil))
 				span.End(End{Status: 200})
-				tracer.provider.ForceFlush(context.Background())
+				tracer.sending().provider.ForceFlush(context.Background())
 				tracer.Close(context.Background())
 				if got := len(to.spans()); got != c.delivered || strings.Contains(log.String(), "traces are lost") != c.lost {
 					t.Errorf("%d spans delivered, want %d; the log: %s", got, c.delivered, log.String())

@@ -36,7 +36,11 @@ func (t *transport) CloseIdleConnections() {
 
 // RoundTrip implements [http.RoundTripper].
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	ctx, span := t.tracer.Start(r.Context(), t.name, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
+	to := t.sending()
+	if to == nil {
+		return t.next.RoundTrip(r)
+	}
+	ctx, span := to.tracer.Start(r.Context(), t.name, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
 		attribute.String("http.request.method", r.Method), attribute.String("url.full", r.URL.String())))
 	out := r.WithContext(ctx)
 	out.Header = r.Header.Clone()
