@@ -58,11 +58,12 @@ func (r *refs) drop() bool { return r.n.Add(-1) == 0 }
 
 // openFiles keeps the most used files open, by their numbers.
 type openFiles struct {
-	cache *otter.Cache[uint64, *openFile]
+	cache  *otter.Cache[uint64, *openFile]
+	closed atomic.Bool
 }
 
 func newOpenFiles() *openFiles {
-	return &openFiles{otter.Must(&otter.Options[uint64, *openFile]{
+	return &openFiles{cache: otter.Must(&otter.Options[uint64, *openFile]{
 		MaximumSize:      maxOpen,
 		OnAtomicDeletion: func(e otter.DeletionEvent[uint64, *openFile]) { e.Value.release() },
 		Logger:           &otter.NoopLogger{},
@@ -100,7 +101,7 @@ func (s *openFiles) put(f *file, o *openFile) {
 		o.release()
 		return
 	}
-	if f.n.Load() == 0 { // it left the store meanwhile, and drop came too early
+	if f.n.Load() == 0 || s.closed.Load() { // drop or close came too early
 		s.drop(f)
 	}
 }
@@ -108,7 +109,9 @@ func (s *openFiles) put(f *file, o *openFile) {
 // drop removes a file that left the store; it is closed with its last view.
 func (s *openFiles) drop(f *file) { s.cache.Invalidate(f.id) }
 
+// close closes all files but those of open views. None is kept from then on.
 func (s *openFiles) close() {
+	s.closed.Store(true)
 	s.cache.InvalidateAll()
 	s.cache.StopAllGoroutines()
 }

@@ -347,8 +347,8 @@ func (s *Store) Stats() Stats {
 }
 
 // Close waits for commits and removals under way, stops the store and unlocks the
-// directory. No hook is called for the objects, which stay on disk. Open views
-// stay readable; nothing else may be used any more.
+// directory. No hook is called for the objects, which stay on disk. Open views stay readable,
+// and what was found before can still be opened; nothing else may be used any more.
 func (s *Store) Close() error {
 	s.committing.Lock()
 	was := s.closed

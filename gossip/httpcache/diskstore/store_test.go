@@ -239,3 +239,18 @@ func hammer(t *testing.T, s *Store, r *rand.Rand) {
 		}
 	}
 }
+
+// TestOpenAfterClose: a request that outlives the store may still open what it had found, and nothing stays
+// open then.
+func TestOpenAfterClose(t *testing.T) {
+	s := open(t, Options{})
+	o := put(t, s, "k", body(1, 300_000), bodies.Meta{})
+	check(t, s.Close())
+	v, err := s.Open(o, nil, bodies.Serve)
+	check(t, err)
+	f := v.(*View).f
+	v.Close()
+	if n := f.n.Load(); n != 0 {
+		t.Errorf("%d references to the file are left", n)
+	}
+}
