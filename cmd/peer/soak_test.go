@@ -150,9 +150,11 @@ func newSoak(t *testing.T) *soak {
 	return s
 }
 
-// start starts a peer. A restarted peer has the same addresses.
+// start starts a peer. A restarted peer has the same addresses. They are on an IP of their own, since another
+// process may get a port of 127.0.0.1 while the peer is dead.
 func (s *soak) start(i int) {
-	addr := started{name: fmt.Sprintf("p%d", i), listen: "127.0.0.1:0", admin: "127.0.0.1:0", gossip: "127.0.0.1:0"}
+	port0 := fmt.Sprintf("127.9.%d.%d:0", os.Getpid()/250%250, 1+os.Getpid()%250)
+	addr := started{name: fmt.Sprintf("p%d", i), listen: port0, admin: port0, gossip: port0}
 	if s.peers[i] != nil {
 		addr = s.peers[i].started
 	}
