@@ -20,8 +20,6 @@ type Job struct {
 	Out    string   // directory for the files that an experiment writes
 	Short  bool     // do only as much as a test needs to compare the tables
 
-	Failed error // the experiment's verdict, which is returned when its tables are printed
-
 	name     string
 	command  string
 	Tables   []*Table

@@ -52,9 +52,7 @@ func (p Program) Run(ctx context.Context, args []string, stdout, stderr io.Write
 		if csv {
 			write = job.writeCSV
 		}
-		if err = write(stdout); err == nil {
-			err = job.Failed
-		}
+		err = write(stdout)
 	}
 	switch _, broken := errors.AsType[usageError](err); {
 	case err == nil:
@@ -65,16 +63,6 @@ func (p Program) Run(ctx context.Context, args []string, stdout, stderr io.Write
 		return fail(2, fmt.Errorf("%s: %w", job.name, err))
 	}
 	return fail(1, fmt.Errorf("%s: %w", job.name, err))
-}
-
-// Do runs a command line and returns its job.
-func (p Program) Do(ctx context.Context, args []string, stderr io.Writer) (*Job, error) {
-	job := &Job{Stderr: stderr, start: time.Now()}
-	e, err := job.parseArgs(p.Experiments, define(job, new(bool)), args)
-	if err == nil {
-		err = e.Run(ctx, job)
-	}
-	return job, err
 }
 
 // define defines the flags that every experiment has.

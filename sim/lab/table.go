@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -145,31 +144,6 @@ func (t *Table) Row(values ...any) {
 // Skip adds a row that has only its first values, for short runs.
 func (t *Table) Skip(first ...any) {
 	t.Row(append(first, make([]any, len(t.Columns)-len(first))...)...)
-}
-
-// Find returns the value in a column, by its name, of the row that begins with cells, as they are
-// printed with " / " between them.
-func (t *Table) Find(cells, column string) (float64, error) {
-	at := slices.IndexFunc(t.Columns, func(c Column) bool { return c.Name == column })
-	if at < 0 {
-		return 0, fmt.Errorf("%s: no column %s", t.Title, column)
-	}
-	for _, row := range t.Rows {
-		var text strings.Builder
-		for i, v := range row {
-			text.WriteString(t.Columns[i].text(v) + " / ")
-		}
-		if strings.HasPrefix(text.String(), cells+" / ") {
-			if m, ok := row[at].(Measure); ok {
-				return m.Value, nil
-			}
-			if v := reflect.ValueOf(row[at]); v.IsValid() && v.CanConvert(reflect.TypeFor[float64]()) {
-				return v.Convert(reflect.TypeFor[float64]()).Float(), nil
-			}
-			return 0, fmt.Errorf("%s: %s of %s is %v", t.Title, column, cells, row[at])
-		}
-	}
-	return 0, fmt.Errorf("%s: no row %s", t.Title, cells)
 }
 
 // Note adds a line below the table.
