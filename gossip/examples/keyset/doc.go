@@ -2,11 +2,10 @@
 // cache, the layers of a registry, the lines of a list.
 //
 //	nix-store --query --requisites /run/current-system | keyset make --kind nix /srv/set    # again each day
-//	keyset serve /srv/set                        # or nginx, S3, anything that answers range requests
 //	keyset has http://server/set /nix/store/...  # 0 if all are there, 1 if not
 //	keyset follow http://server/set copy         # the same files here: first a snapshot, then what has changed
-//	keyset delta old-snapshot new-snapshot > d   # what is between any two of one manifest's life
 //
+// The server is nginx, S3 or anything else that answers range requests.
 // A set is a snapshot in pieces, a delta from each of the last days, and a manifest that names them (files.go). A client
 // reads the manifest, and for each key one piece. Whoever has many keys to look up follows. With --kind sha256 a key is the
 // SHA-256 in a line (sha256:..., blobs/sha256/..., /cas/...), with nix the hash of a store path or narinfo.

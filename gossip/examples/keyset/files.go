@@ -68,7 +68,11 @@ func publish(dir string, keys []digest.Key, kind string, rate float64, out io.Wr
 		return err
 	}
 	if follows {
-		b, err := delta(old, f)
+		change, err := digest.Diff(old, f)
+		if err != nil {
+			return err
+		}
+		b, err := change.AppendTo(nil, old)
 		if err != nil {
 			return err
 		}
@@ -131,15 +135,6 @@ func readFilter(name string) (*digest.Filter, error) {
 		return nil, err
 	}
 	return digest.DecodeFilter(b, limits)
-}
-
-// delta returns the encoding of what leads from one snapshot to a later one.
-func delta(from, to *digest.Filter) ([]byte, error) {
-	d, err := digest.Diff(from, to)
-	if err != nil {
-		return nil, err
-	}
-	return d.AppendTo(nil, from)
 }
 
 // readManifest reads that of a directory or web server.

@@ -196,21 +196,6 @@ func same(t *testing.T, a, b, name string) {
 	}
 }
 
-// TestDelta: a command's delta between two snapshots is what make has written.
-func TestDelta(t *testing.T) {
-	dir, kept := t.TempDir(), t.TempDir()
-	must(t, &paths{to: 1000}, "make", "--kind", "nix", dir)
-	m, _ := readManifest(dir)
-	old := filepath.Join(kept, "old")
-	os.Link(filepath.Join(dir, m.Snapshot.Name), old)
-	must(t, &paths{to: 1010}, "make", "--kind", "nix", dir)
-	m, _ = readManifest(dir)
-	want, err := os.ReadFile(filepath.Join(dir, m.Deltas[0].Name))
-	if err != nil || must(t, nil, "delta", old, filepath.Join(dir, m.Snapshot.Name)) != string(want) {
-		t.Errorf("other bytes, %v", err)
-	}
-}
-
 // TestDamaged: files that are not what the manifest says are refused, and what was there stays.
 func TestDamaged(t *testing.T) {
 	dir, copied := t.TempDir(), t.TempDir()
@@ -272,9 +257,7 @@ func TestMisuse(t *testing.T) {
 		{[]string{"make", "--kind", "x", dir}, "x", `"x" is none`},
 		{[]string{"make", "--rate", "2", dir}, "x", "2"},
 		{[]string{"has", dir, "x"}, "", "manifest.json"},
-		{[]string{"delta", dir, "x"}, "", dir},
 		{[]string{"follow", "http://127.0.0.1:1", dir}, "", "127.0.0.1:1"},
-		{[]string{"serve", "--listen", "127.0.0.1:x", dir}, "", "port"},
 	} {
 		if err := run(c.args, strings.NewReader(c.in), io.Discard); err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%q: %v, want %q", c.args, err, c.says)

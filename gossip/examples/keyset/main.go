@@ -7,7 +7,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"strings"
 
@@ -22,7 +21,7 @@ func main() {
 }
 
 var (
-	errUsage  = errors.New("want make DIR, has DIR|URL KEY..., delta OLD NEW, follow URL DIR, or serve DIR (see -h of each)")
+	errUsage  = errors.New("want make DIR, has DIR|URL KEY..., or follow URL DIR (see -h of each)")
 	errAbsent = errors.New("not all keys are there")
 )
 
@@ -33,7 +32,6 @@ func run(args []string, in io.Reader, out io.Writer) error {
 	flags := flag.NewFlagSet("keyset "+args[0], flag.ContinueOnError)
 	kind := flags.String("kind", "lines", "make: what the keys are: lines, nix (store paths) or sha256 (layers, CAS)")
 	rate := flags.Float64("rate", 0.001, "make: share of absent keys that are said to be there")
-	listen := flags.String("listen", "127.0.0.1:8088", "serve: address")
 	if err := flags.Parse(args[1:]); err != nil {
 		return err
 	}
@@ -47,21 +45,8 @@ func run(args []string, in io.Reader, out io.Writer) error {
 		return publish(a[0], keys, *kind, *rate, out)
 	case "has 2":
 		return has(a[0], flags.Args()[1:], out)
-	case "delta 2":
-		from, err := readFilter(a[0])
-		to, wrong := readFilter(a[1])
-		if err = cmp.Or(err, wrong); err != nil {
-			return err
-		}
-		b, err := delta(from, to)
-		if err == nil {
-			_, err = out.Write(b)
-		}
-		return err
 	case "follow 2":
 		return follow(a[0], a[1], out)
-	case "serve 1":
-		return http.ListenAndServe(*listen, http.FileServer(http.Dir(a[0])))
 	}
 	return errUsage
 }
