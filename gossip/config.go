@@ -95,6 +95,8 @@ type Advanced struct {
 	// Zone names where this peer runs, such as a data centre: 1 to 14 letters, digits and "._-:". A peer
 	// asks siblings of its own zone first, see package sibling. Empty means that it asks by round trips alone.
 	Zone string
+	// Digests says whether this peer keeps the digests of others, as it does by default, or asks a peer that does.
+	Digests Digests
 	// Publish determines when changes become a new version.
 	Publish exchange.Publishing
 
@@ -180,6 +182,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Zone != "" && !exchange.ValidZone(c.Zone) {
 		bad("zone %q: want 1 to %d letters, digits and \"._-:\"", c.Zone, exchange.MaxZone)
+	}
+	if c.Digests > Ask {
+		bad("digests %d: want Keep or Ask", c.Digests)
 	}
 	if err := c.hold(); err != nil {
 		bad("%w", err)

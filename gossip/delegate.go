@@ -34,6 +34,7 @@ func (d delegate) NodeMeta(limit int) []byte {
 		Service:     d.g.cfg.Service,
 		Secrets:     d.g.ring.Load().IDs(),
 		Zone:        d.g.cfg.Zone,
+		Light:       d.g.light.Load(),
 	}
 	return m.AppendTo(make([]byte, 0, exchange.MaxMeta))
 }

@@ -33,6 +33,7 @@ type group struct {
 	meters     meters
 
 	incarnation atomic.Uint64
+	light       atomic.Bool   // this peer keeps no digests of others
 	updating    chan struct{} // full while memberlist announces new metadata
 	members     atomic.Pointer[memberTable]
 	memberSum   atomic.Uint64 // of the names and metadata of live members
@@ -53,6 +54,7 @@ type group struct {
 // door is what membership calls of the parts above it. None of these functions waits.
 type door struct {
 	datagram func(b []byte)                                                         // of the exchange
+	question func(b []byte, from netip.AddrPort)                                    // of the exchange, or a reply to one
 	removal  func(b []byte)                                                         // a datagram of removals
 	answer   func(w *conn, peer string, t exchange.FrameType, payload []byte) error // a request by stream
 	sum      func() uint32                                                          // of all that this peer knows

@@ -25,6 +25,7 @@ type host struct {
 	former       *digest.Filter // this peer's digest of a former life, until publishFirst; nil if unknown
 	replans      uint64         // of the holdings, as far as they are logged
 	demand       exchange.Demand
+	asking       asking
 
 	mu     sync.Mutex // guards engine
 	engine *exchange.Engine
@@ -47,7 +48,7 @@ const (
 
 func newHost(g *group, gone *removals.Removals) *host {
 	cfg := g.cfg
-	return &host{
+	h := &host{
 		group: g, removals: gone,
 		digestLimits: digest.Limits{Bytes: cfg.Limits.DigestBytes, Memory: digestMemory, Profile: cfg.Profile},
 		bodies:       bodies{known: make(map[exchange.AnswerKey]func() []byte), memory: cfg.Limits.StreamMemory},
@@ -67,6 +68,11 @@ func newHost(g *group, gone *removals.Removals) *host {
 			DigestBytes: cfg.Limits.DigestBytes,
 		}, time.Now()),
 	}
+	h.asking.waiting = make(map[uint32]chan<- answered)
+	h.asking.members.Store(new(directory))
+	h.light.Store(cfg.Digests == Ask)
+	h.engine.SetLight(time.Now(), cfg.Digests == Ask)
+	return h
 }
 
 func (h *host) start() {

@@ -88,6 +88,7 @@ func (h *host) step() time.Time {
 	out := h.engine.Drain()
 	next := h.engine.Next()
 	h.sum.Store(h.ownSum())
+	h.asking.complete.Store(h.engine.Complete())
 	h.mu.Unlock()
 	h.do(out)
 	return next

@@ -60,6 +60,8 @@ type member struct {
 	checked atomic.Int64
 	// left is the incarnation in whose farewell the peer announced that it would leave; 0 if none.
 	left atomic.Uint64
+
+	answers fullRecord // guarded by asking.mu
 }
 
 // hasLeft reports whether the peer has announced, in the incarnation of info, that it would leave.

@@ -85,7 +85,7 @@ func newNode(cfg Config, advertise netip.AddrPort) *Node {
 	})
 	h := newHost(g, gone)
 	g.above = door{
-		datagram: h.datagram, removal: gone.Datagram, answer: h.answer, sum: h.knownSum, compare: h.compareSum,
+		datagram: h.datagram, question: h.question, removal: gone.Datagram, answer: h.answer, sum: h.knownSum, compare: h.compareSum,
 		agreed: h.agreed, wake: h.wake,
 	}
 	return &Node{base: b, host: h}

@@ -12,6 +12,11 @@ type Stats struct {
 	// Invalidations has the counters of package invalidation.
 	Invalidations invalidation.Stats
 
+	// Questions counts those of light peers.
+	Questions Questions
+	// Light says that this peer keeps no digests of others.
+	Light bool
+
 	Peers        int   // other members that are alive
 	Replicas     int   // live members whose digest is in use
 	Behind       int   // live members whose digest has changed, or may have, since the version in use
@@ -37,6 +42,8 @@ func (n *Node) Stats() Stats {
 		IndexBytes:     int64(n.index.MemoryBytes()),
 		Invalidations:  n.removals.Stats(),
 	}
+	s.Light = n.light.Load()
+	n.asking.with(func() { s.Questions = n.asking.count })
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	s.Exchange = n.engine.Stats()

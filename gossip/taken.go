@@ -23,6 +23,7 @@ func (h *host) takeMembers() {
 		h.takeMember(ev)
 	}
 	h.sumMembers()
+	h.listMembers()
 }
 
 func (h *host) takeMember(ev memberEvent) {

@@ -14,7 +14,7 @@ const (
 	Adverts       TrafficKind = iota // datagrams about versions, without the changes in steps
 	Deltas                           // changes: fetched, or in steps
 	Snapshots                        // digests fetched whole
-	Requests                         // for deltas and snapshots, and answers without either
+	Requests                         // for deltas and snapshots, answers without either, and questions of light peers with their answers
 	Vectors                          // comparisons of all versions with a random peer
 	Greetings                        // at the start of streams
 	Invalidations                    // with their receipts

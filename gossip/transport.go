@@ -93,7 +93,9 @@ func (t *transport) readPackets() {
 			in.packet(Invalidations, len(opened))
 			t.g.above.removal(opened)
 		case ofExchange:
-			if noteFarewell(*t.g.members.Load(), opened, guard.AddrPortOf(from)) {
+			if exchange.IsQuestion(opened) || exchange.IsReply(opened) {
+				t.g.above.question(opened, guard.AddrPortOf(from))
+			} else if noteFarewell(*t.g.members.Load(), opened, guard.AddrPortOf(from)) {
 				t.g.above.datagram(opened)
 			} else {
 				in.packet(Adverts, len(opened))

@@ -73,6 +73,14 @@ var codecs = map[string]codec{
 		n, err := decodeNote(b)
 		return n, n.AppendTo(nil), err
 	},
+	"question": func(b []byte) (any, []byte, error) {
+		q, err := DecodeQuestion(b)
+		return q, q.AppendTo(nil), err
+	},
+	"reply": func(b []byte) (any, []byte, error) {
+		a, err := DecodeReply(b)
+		return a, a.AppendTo(nil), err
+	},
 	"metadata": func(b []byte) (any, []byte, error) {
 		m, err := DecodeMeta(b)
 		return m, m.AppendTo(nil), err

@@ -58,7 +58,7 @@ func (e *Engine) Continue(now time.Time, former, f *digest.Filter, d *digest.Del
 // since. Restore replicas before the first PeerUp; it returns false for a peer that is already
 // known.
 func (e *Engine) Restore(now time.Time, peer string, r Result) bool {
-	if r.Err != nil || r.Filter == nil || r.Head.Origin != IDOf(peer) || e.peers[r.Head.Origin] != nil {
+	if e.light || r.Err != nil || r.Filter == nil || r.Head.Origin != IDOf(peer) || e.peers[r.Head.Origin] != nil {
 		return false
 	}
 	p := e.find(peer, now)

@@ -1,6 +1,10 @@
 package sibling
 
-import "github.com/summarycache/summarycache/gossip"
+import (
+	"context"
+
+	"github.com/summarycache/summarycache/gossip"
+)
 
 // A Candidate is a peer that may hold an object.
 type Candidate = gossip.Candidate
@@ -18,6 +22,17 @@ type Locator interface {
 	// Distrust reports that a peer is quarantined for a minute or more, since too little of what
 	// its digest claims is there. The digest should be fetched again.
 	Distrust(peer string)
+}
+
+// An AskingLocator is a [Locator] that may have to ask another peer for the candidates. Config.Locator may be one, as a
+// [gossip.Node] is.
+type AskingLocator interface {
+	// Ask returns the candidates for each of the identities, in the order of preference, or nil if Candidates
+	// knows them. It waits for a fraction of a second at most, or until ctx ends.
+	Ask(ctx context.Context, identities []string) [][]Candidate
+
+	// Judge reports whether a candidate that Ask returned had the object.
+	Judge(c Candidate, has bool)
 }
 
 // An OutsideLocator is a [Locator] that also knows caches outside the cluster, such as Squids,

@@ -16,6 +16,8 @@ type LookupRequest struct {
 	Header     http.Header // sent as it is; it must contain "Cache-Control: only-if-cached" and no connection fields
 	Identities []string    // under which a sibling may advertise the object, likeliest first
 
+	// Context ends the wait for the candidates if the Locator is an [AskingLocator]; nil = it asks as long as it sees fit.
+	Context context.Context
 	// Accept reports whether an answer is usable; nil = every one is. An answer that is not
 	// counts as a false hit in the statistics, but not against the digest, which was right.
 	// Accept must not read the body.
@@ -141,6 +143,9 @@ func (l *Lookup) settle(to Ranked, o outcome, started time.Time) {
 	}
 	if c.cfg.Health.settle(to.Candidate, to.stake, worth) {
 		c.cfg.Locator.Distrust(to.Peer)
+	}
+	if asker, ok := c.cfg.Locator.(AskingLocator); ok && to.Via != "" && (worth == hit || worth == falseHit) {
+		asker.Judge(to.Candidate, worth == hit)
 	}
 	took := max(0, now.Sub(started)-c.late()) // how late this process runs does not make the sibling slow
 	if to.wait > 0 && o != failed {           // it depends on the origin how long the sibling's fetch takes

@@ -2,6 +2,7 @@ package sibling
 
 import (
 	"cmp"
+	"context"
 	"math"
 	"slices"
 	"time"
@@ -69,8 +70,15 @@ func (c *Client) plan(r *LookupRequest) (first, later []Ranked) {
 	}
 	c.cfg.Health.lookedUp(len(r.Identities))
 	var all, found []Ranked
+	asked := c.ask(r)
 	for i, id := range r.Identities {
-		found = c.rank(found[:0], c.cfg.Locator.Candidates(nil, id), Ranked{Identity: id})
+		var may []Candidate
+		if asked != nil {
+			may = asked[i]
+		} else {
+			may = c.cfg.Locator.Candidates(nil, id)
+		}
+		found = c.rank(found[:0], may, Ranked{Identity: id})
 		if more, ok := c.cfg.Locator.(OutsideLocator); ok && i == 0 {
 			found = c.rank(found, more.CandidatesFor(nil, r), Ranked{outside: true})
 		}
@@ -91,6 +99,15 @@ func (c *Client) plan(r *LookupRequest) (first, later []Ranked) {
 		}
 	}
 	return first, later
+}
+
+// ask returns the candidates for each identity if the Locator has to ask for them; otherwise nil.
+func (c *Client) ask(r *LookupRequest) [][]Candidate {
+	asker, ok := c.cfg.Locator.(AskingLocator)
+	if !ok || len(r.Identities) == 0 {
+		return nil
+	}
+	return asker.Ask(cmp.Or(r.Context, context.Background()), r.Identities)
 }
 
 // rank appends the candidates that may be asked, with their expected results. If the candidates

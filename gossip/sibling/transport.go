@@ -73,7 +73,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return resp, err
 	}
 	q := LookupRequest{
-		URL: r.URL, Host: r.Host, Identities: []string{identity(r)},
+		URL: r.URL, Host: r.Host, Identities: []string{identity(r)}, Context: r.Context(),
 		Header: LookupHeader(r, &cc, t.Siblings.cfg.Name, "If-None-Match", "If-Modified-Since"),
 		Origin: func(ctx context.Context, _ http.Header) (*http.Response, error) {
 			return t.origin().RoundTrip(r.WithContext(ctx))

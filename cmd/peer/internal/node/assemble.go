@@ -58,7 +58,7 @@ func (n *Node) acquire(o Options) error {
 	if err := errors.Join(err, n.openGossip(o, err == nil)); err != nil {
 		return err
 	}
-	n.siblings.Locator, n.health.OnFailure = n.gossip, n.gossip.Doubt
+	n.siblings.Locator, n.siblings.AskingLocator, n.health.OnFailure = n.gossip, n.gossip, n.gossip.Doubt
 	n.invalidator.Node = n.gossip
 	n.gossip.OnInvalidation(n.applied)
 	n.squids = n.neighbours(o)

@@ -13,9 +13,10 @@ import (
 )
 
 // A locator finds siblings by the digests that gossip keeps, and by those of the Squids beside the
-// cluster. Both are set before the first request.
+// cluster. All are set before the first request.
 type locator struct {
 	sibling.Locator
+	sibling.AskingLocator // of a light peer
 	*squid.Neighbours
 }
 

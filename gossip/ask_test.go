@@ -1,0 +1,157 @@
+package gossip
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// lightCluster starts nodes of which the first ones keep digests, and waits until all know each other.
+func lightCluster(t *testing.T, n, full, objects int, more func(i int, c *Config)) (*cluster, []*Node) {
+	t.Helper()
+	c := newCluster(t)
+	var nodes []*Node
+	for i := range n {
+		cfg := c.config(fmt.Sprintf("p%03d", i), fmt.Sprintf("10.1.%d.%d", i/200, 1+i%200))
+		cfg.Holdings = nil
+		cfg.Objects = objects
+		if i >= full {
+			cfg.Digests = Ask
+		}
+		if i > 0 {
+			cfg.Join = []string{nodes[0].Addr()}
+		}
+		if more != nil {
+			more(i, &cfg)
+		}
+		node := c.start(cfg)
+		for j := range objects {
+			node.Holdings().Add(objectOf(i, j))
+		}
+		nodes = append(nodes, node)
+	}
+	return c, nodes
+}
+
+func objectOf(peer, i int) string { return fmt.Sprintf("object %d of %d", i, peer) }
+
+// found reports whether a light node finds an object at its holder.
+func found(from *Node, peer, i int, name string) bool {
+	for _, c := range from.Ask(context.Background(), []string{"elsewhere", objectOf(peer, i)})[1] {
+		if c.Peer == name && c.Via != "" && c.Service != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// TestLightPeersAsk checks that light peers find what others hold, hold nothing themselves, and go on when all but one of
+// the full peers are killed.
+func TestLightPeersAsk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const n, full = 12, 3
+		c, nodes := lightCluster(t, n, full, 50, nil)
+		time.Sleep(20 * time.Second)
+		look := func(when string, most int) {
+			t.Helper()
+			missed, all := 0, 0
+			for i := full; i < n; i++ {
+				for j := full; j < n; j++ {
+					if i != j {
+						all++
+						if !found(nodes[i], j, i, nodes[j].Name()) {
+							missed++
+						}
+					}
+				}
+			}
+			if missed > most {
+				t.Errorf("%d of %d objects were not found %s", missed, all, when)
+			}
+		}
+		look("in a cluster at rest", 0)
+		for _, node := range nodes {
+			if s := node.Stats(); s.Light && s.Replicas != 0 || !s.Light && (s.Replicas != n-1 || s.Behind != 0) {
+				t.Errorf("%s: light %v, %d replicas, %d behind", node.Name(), s.Light, s.Replicas, s.Behind)
+			}
+		}
+		if s := nodes[full].Stats(); s.Exchange.Agreed == 0 || s.Questions.Asked == 0 || s.Questions.Unanswered > 0 {
+			t.Errorf("a light peer: %d equal sums, questions %+v", s.Exchange.Agreed, s.Questions)
+		}
+		if all := nodes[0].Ask(context.Background(), []string{objectOf(5, 1)}); all != nil {
+			t.Errorf("a full peer asks: %v", all)
+		}
+		for _, node := range nodes[1:full] {
+			c.kill(node.Name())
+		}
+		look("right after two of three full peers were killed", n-full) // each asker finds out
+		look("soon after two of three full peers were killed", 0)
+		time.Sleep(20 * time.Second)
+		look("when their deaths are known", 0)
+		c.close()
+	})
+}
+
+// TestLiarIsNotBelievedAlone checks that a second full peer is asked as well while the first names peers that lack what they
+// are named for, and no longer when it has named enough that have it.
+func TestLiarIsNotBelievedAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, nodes := lightCluster(t, 4, 2, 200, nil)
+		defer c.close()
+		time.Sleep(20 * time.Second)
+		asker := nodes[3]
+		questions := func(i int) (sent int64, all []Candidate) {
+			before := asker.Stats().Questions.Asked
+			all = asker.Ask(t.Context(), []string{objectOf(2, i)})[0]
+			return asker.Stats().Questions.Asked - before, all
+		}
+		sent, one := questions(0)
+		if sent != 1 || len(one) == 0 || one[0].FalsePositiveRate > 0.01 {
+			t.Fatalf("%d questions, answered by %+v, want 1", sent, one)
+		}
+		for range 20 {
+			asker.Judge(one[0], false)
+		}
+		if sent, two := questions(1); sent != 2 || len(two) != 1 {
+			t.Errorf("%d questions found %+v, want 2 and one candidate", sent, two)
+		}
+		for range 200 {
+			asker.Judge(one[0], true)
+		}
+		if sent, _ := questions(2); sent != 1 {
+			t.Errorf("%d questions to a full peer that has been right for long, want 1", sent)
+		}
+		if q := asker.Stats().Questions; q.Named != 220 || q.False != 20 {
+			t.Errorf("counted %+v, want 220 named and 20 false", q)
+		}
+	})
+}
+
+// TestNotYet checks that a full peer that has just begun says so, and that another one is asked instead.
+func TestNotYet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, nodes := lightCluster(t, 6, 1, 50, nil)
+		defer c.close()
+		time.Sleep(20 * time.Second)
+		cfg := c.config("late", "10.1.9.9")
+		cfg.Join = []string{nodes[0].Addr()}
+		late := c.start(cfg)
+		for range 100 {
+			for i := 1; i < 5; i++ {
+				if !found(nodes[i], 5, i, nodes[5].Name()) {
+					t.Fatalf("%s does not find what another has while a full peer is new", nodes[i].Name())
+				}
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		var notYet int64
+		for _, n := range nodes {
+			notYet += n.Stats().Questions.NotYet
+		}
+		if q := late.Stats().Questions; q.Deferred == 0 || q.Deferred != notYet || q.Answered <= q.Deferred {
+			t.Errorf("the new peer answered %+v, and the others heard \"not yet\" %d times", q, notYet)
+		}
+	})
+}
