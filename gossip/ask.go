@@ -26,13 +26,13 @@ const (
 
 // Questions counts the questions that a light peer asks full ones: which peers have an object.
 type Questions struct {
-	Asked      int64 // questions sent
-	Unanswered int64 // of those, not answered in time
-	NotYet     int64 // of those, answered by a peer that did not have all digests yet
-	Named      int64 // peers named in answers that were asked for the object
-	False      int64 // of those, the ones that did not have it
-	Answered   int64 // questions of others answered
-	Deferred   int64 // of those, with "not yet"
+	Asked      int64 `json:"asked"`      // questions sent
+	Unanswered int64 `json:"unanswered"` // of those, not answered in time
+	NotYet     int64 `json:"not_yet"`    // of those, answered by a peer that did not have all digests yet
+	Named      int64 `json:"named"`      // peers named in answers that were asked for the object
+	False      int64 `json:"false"`      // of those, the ones that did not have it
+	Answered   int64 `json:"answered"`   // questions of others answered
+	Deferred   int64 `json:"deferred"`   // of those, with "not yet"
 }
 
 const (

@@ -220,6 +220,15 @@ var families = []family{
 	{"peer_digest_repairs_total", "", "Versions found by comparison with another peer because their adverts were lost.", func(s Status) values { return one(s.Exchange.Repairs) }},
 	{"peer_digest_divergences_total", "", "Replicas that differed from what their peer published, and were fetched again.", func(s Status) values { return one(s.Exchange.Divergences) }},
 	{"peer_digest_rejected_total", "", "Digests and deltas rejected as invalid.", func(s Status) values { return one(s.Exchange.Rejected) }},
+	{"peer_light", "", "1 if the peer keeps no digests of others.", func(s Status) values { return one(truth(s.Exchange.Light)) }},
+	{"peer_questions_total", "result", "Questions of peers that keep no digests, by this peer: asked, and of these unanswered and not-yet; and by others: answered, and of these deferred, with \"not yet\".", func(s Status) values {
+		q := s.Exchange.Questions
+		return each(map[string]int64{"asked": q.Asked, "unanswered": q.Unanswered, "not-yet": q.NotYet, "answered": q.Answered, "deferred": q.Deferred})
+	}},
+	{"peer_named_total", "result", "Peers named in answers to questions that were then asked for the object: held, false.", func(s Status) values {
+		q := s.Exchange.Questions
+		return each(map[string]int64{"held": q.Named - q.False, "false": q.False})
+	}},
 	{"peer_digest_replica_bytes", "", "Memory for the digests of the other members, bytes.", func(s Status) values { return one(s.Exchange.ReplicaBytes) }},
 	{"peer_digest_index_bytes", "", "Memory for the index over the other members' digests, which lookups use, bytes.", func(s Status) values { return one(s.Exchange.IndexBytes) }},
 
@@ -232,7 +241,7 @@ var families = []family{
 		}
 		return v
 	}},
-	{"peer_member_digest_current", "member", "1 if the replica of the member's digest is the newest known version.", perMember(func(m Member) float64 { return truth(m.Current) })},
+	{"peer_member_digest_current", "member", "1 if the replica of the member's digest is the newest known version; 1 at a peer that keeps none.", perMember(func(m Member) float64 { return truth(m.Current) })},
 	{"peer_member_digest_age_seconds", "member", "Time since the replica of the member's digest was last known to be current.", perMember(func(m Member) float64 { return m.Age })},
 	{"peer_member_digest_keys", "member", "Objects in the member's digest.", perMember(func(m Member) uint64 { return m.Keys })},
 	{"peer_member_hits_total", "member", "Requests that the member answered with the object.", perMember(func(m Member) int64 { return m.Hits })},

@@ -79,6 +79,10 @@ func StatusText(s Status) string {
 	figures("received", "%s: %s, %s, %s; %s, %s rejected", table.Bytes(e.BytesReceived()),
 		table.Of(e.SnapshotsReceived, "snapshot"), table.Of(e.DeltasReceived, "delta"), table.Of(e.AdvertsReceived, "advert"),
 		table.Of(e.Divergences, "divergence"), table.Count(e.Rejected))
+	if q := e.Questions; e.Light || q.Answered > 0 {
+		figures("questions", "%s asked: %s unanswered, %s not yet; %s named, %s false; %s of others answered, %s not yet", table.Count(q.Asked), table.Count(q.Unanswered),
+			table.Count(q.NotYet), table.Of(q.Named, "peer"), table.Count(q.False), table.Count(q.Answered), table.Count(q.Deferred))
+	}
 	figures("others", "%s, %d alive, %s current", table.Of(len(s.Members), "peer"), alive, table.Of(current, "digest"))
 	b.WriteString(rows.Text(""))
 	return b.String()
@@ -146,23 +150,31 @@ func MembersText(s Status) string {
 	if zoned {
 		names = append(names, "ZONE", ">RECEIVED")
 	}
+	lights := s.Exchange.Light || slices.ContainsFunc(s.Members, func(m Member) bool { return m.Light })
+	if lights {
+		names = append(names, "KEEPS")
+	}
 	t := table.New(names...)
-	row := func(zone, received string, cells ...any) {
+	row := func(light bool, zone, received string, cells ...any) {
 		if zoned {
 			cells = append(cells, cmp.Or(zone, "-"), received)
 		}
+		if lights {
+			cells = append(cells, map[bool]string{false: "all", true: "none"}[light])
+		}
 		t.Row(cells...)
 	}
-	row(s.Zone, "-", short(s.Name), "self", rough(s.Now.Sub(s.Started)), s.Addresses.Service, table.Count(s.Digest.Keys), "own", "-", "-", "-")
+	row(s.Exchange.Light, s.Zone, "-", short(s.Name), "self", rough(s.Now.Sub(s.Started)), s.Addresses.Service, table.Count(s.Digest.Keys), "own", "-", "-", "-")
 	for _, m := range s.Members {
 		digest := "none"
 		switch {
+		case s.Exchange.Light:
 		case m.Current:
 			digest = "current"
 		case m.Keys > 0:
 			digest = rough(time.Duration(m.Age*float64(time.Second))) + " old"
 		}
-		row(m.Zone, table.Bytes(m.BodyBytes), short(m.Name), m.State, rough(s.Now.Sub(m.Since)), cmp.Or(m.Service, "-"), table.Count(m.Keys), digest,
+		row(m.Light, m.Zone, table.Bytes(m.BodyBytes), short(m.Name), m.State, rough(s.Now.Sub(m.Since)), cmp.Or(m.Service, "-"), table.Count(m.Keys), digest,
 			table.Count(m.Hits), table.Count(m.FalseHits), table.Count(m.Failures))
 	}
 	return t.Text("")

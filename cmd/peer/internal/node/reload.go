@@ -25,7 +25,7 @@ const (
 
 // fixed are the settings that a running node keeps as they were at its start, and why.
 var fixed = map[string]string{
-	"name": knownByIt, "zone": knownByIt, "gossip": knownByIt, "advertise": knownByIt,
+	"name": knownByIt, "zone": knownByIt, "gossip": knownByIt, "advertise": knownByIt, "keep-digests": knownByIt,
 	"listen": openedByIt, "admin": openedByIt, "https": openedByIt, "store": openedByIt, "digests": openedByIt,
 	"memory-limit": dividedByIt, "memory-size": dividedByIt, "max-members": dividedByIt, "max-connections": dividedByIt, "max-header-size": dividedByIt,
 }

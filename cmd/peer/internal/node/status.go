@@ -91,6 +91,7 @@ func (n *Node) exchange() admin.Exchange {
 		VectorBytesSent: out[gossip.Vectors], VectorBytesReceived: in[gossip.Vectors],
 		MembershipBytesSent: out[gossip.Membership], MembershipBytesReceived: in[gossip.Membership],
 		SealingBytesSent: out[gossip.Sealing], SealingBytesReceived: in[gossip.Sealing],
+		Questions: all.Questions, Light: all.Light,
 		ReplicaBytes: all.ReplicaBytes, IndexBytes: all.IndexBytes,
 		LagMax: e.LagMax.Seconds(),
 	}
@@ -104,7 +105,7 @@ func (n *Node) exchange() admin.Exchange {
 func (n *Node) member(m gossip.Member) admin.Member {
 	state, record := n.recordOf(m.Name, m.Alive, m.Left)
 	return admin.Member{
-		Name: m.Name, State: state, Since: m.Since, Gossip: m.Addr, Service: m.Service, Zone: m.Zone,
+		Name: m.Name, State: state, Since: m.Since, Gossip: m.Addr, Service: m.Service, Zone: m.Zone, Light: m.Light,
 		Current: m.Alive && !m.Behind, Keys: m.Keys, FalsePositiveRate: m.FalsePositiveRate,
 		Age: m.Age.Seconds(), MemoryBytes: m.MemoryBytes, Record: record,
 	}
