@@ -40,7 +40,7 @@ const (
 	leastPatience = 5 * time.Millisecond
 	mostPatience  = 100 * time.Millisecond // for an answer: twice what the peer usually takes, within these bounds
 	leastTrip     = time.Millisecond       // shorter trips count as this
-	firstSilence  = 500 * time.Millisecond // for which a full peer that did not answer is asked last, doubled each time
+	firstSilence  = 500 * time.Millisecond // for which a full peer that did not answer is not tried again, doubled each time
 	lastSilence   = 30 * time.Second
 	namedFade     = 0.98 // by which the weight of older outcomes is multiplied at each new one
 	namedLeast    = 8    // outcomes before a full peer can be mistrusted
@@ -250,7 +250,7 @@ func (h *host) fullPeers() []*member {
 			return cmp.Or(cmp.Compare(h.distance(a, now), h.distance(b, now)), cmp.Compare(mix(a.spread^own), mix(b.spread^own)))
 		})
 	})
-	if n := len(order); n > 1 && rand.IntN(lookAgain) == 0 { // it may be nearer by now
+	if n := len(order); n > 1 && rand.IntN(lookAgain) == 0 { // it may be nearer by now, or answer again
 		i := 1 + rand.IntN(n-1)
 		if m := order[i]; h.asking.hears(m, now) {
 			return slices.Insert(slices.Delete(order, i, i+1), 0, m)
@@ -271,7 +271,7 @@ func (h *host) distance(m *member, now time.Time) int {
 	if m.info.Load().meta.Zone != h.cfg.Zone {
 		d += 100
 	}
-	if now.Before(m.answers.silentUntil) {
+	if m.answers.silent > 0 || now.Before(m.answers.silentUntil) {
 		d += 1000
 	}
 	return d
