@@ -22,6 +22,7 @@ type Digests uint8
 const (
 	Keep Digests = iota // of all peers: lookups ask nobody. The node answers those that keep none.
 	Ask                 // of none: lookups ask a peer that keeps them, so that others should do so
+	Auto                // of all, while they take little memory (Advanced.IndexBytes); then a few peers of each zone do, and the rest ask
 )
 
 // Questions counts the questions that a light peer asks full ones: which peers have an object.
@@ -109,10 +110,10 @@ func (h *host) listMembers() {
 }
 
 // Ask returns, for each identity, what [Node.Candidates] would return if this peer kept digests. If it does, Ask returns nil
-// at once: use Candidates. Otherwise it asks the nearest peer that keeps them, and one more if that does not answer; it waits
-// for two tenths of a second at most, or as long as ctx allows. It asks for sixteen identities at most.
+// at once: use Candidates. If it keeps none, or has only just begun to, it asks the nearest peer that keeps them, and one more if
+// that does not answer. It waits for two tenths of a second at most, or as long as ctx allows, and asks for sixteen identities at most.
 func (n *Node) Ask(ctx context.Context, identities []string) [][]Candidate {
-	if n.made(); !n.light.Load() {
+	if n.made(); !n.light.Load() && (n.asking.complete.Load() || len(n.asking.members.Load().full) == 0) {
 		return nil
 	}
 	found := make([][]Candidate, len(identities))
@@ -339,7 +340,15 @@ func (h *host) holders(q exchange.Question, asker *member) exchange.Reply {
 	var buf [maxMatches]index.Match
 	var all []named
 	table, now, zone := *h.members.Load(), time.Now(), asker.info.Load().meta.Zone
+	var own *digest.Filter
+	id := exchange.IDOf(h.cfg.Name)
+	if h.cfg.Service != "" && h.cfg.Holdings != nil {
+		own = h.cfg.Holdings.Filter().Current()
+	}
 	for i, k := range q.Keys {
+		if own != nil && own.MayContain(k) {
+			all = append(all, named{exchange.HolderOf(id, i, own.FalsePositiveRate(), 0), h.cfg.Zone == zone, mix(mix(uint64(k)^uint64(id)) ^ asker.spread)})
+		}
 		for _, match := range h.index.Lookup(buf[:0], k) {
 			if c, ok := h.candidate(table, match, now, k); ok && c.Peer != asker.name {
 				id := exchange.IDOf(c.Peer)

@@ -97,6 +97,9 @@ type Advanced struct {
 	Zone string
 	// Digests says whether this peer keeps the digests of others, as it does by default, or asks a peer that does.
 	Digests Digests
+	// IndexBytes is the memory, in bytes, that the digests of the others and the index over them may take before most peers
+	// give up keeping them, if Digests is Auto. Zero means 256 MiB.
+	IndexBytes int64
 	// Publish determines when changes become a new version.
 	Publish exchange.Publishing
 
@@ -183,8 +186,8 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Zone != "" && !exchange.ValidZone(c.Zone) {
 		bad("zone %q: want 1 to %d letters, digits and \"._-:\"", c.Zone, exchange.MaxZone)
 	}
-	if c.Digests > Ask {
-		bad("digests %d: want Keep or Ask", c.Digests)
+	if c.Digests > Auto || c.IndexBytes < 0 {
+		bad("digests %d, index %d bytes: want Keep, Ask or Auto, and not less than 0", c.Digests, c.IndexBytes)
 	}
 	if err := c.hold(); err != nil {
 		bad("%w", err)
@@ -238,6 +241,7 @@ func (c *Config) fill() {
 	d.timeout = cmp.Or(d.timeout, min(d.probe/2, maxTimeout))
 	d.suspicion = cmp.Or(d.suspicion, defaultSuspect)
 	c.rejoin = cmp.Or(c.rejoin, defaultRejoin)
+	c.IndexBytes = cmp.Or(c.IndexBytes, defaultIndex)
 	l.DigestBytes = cmp.Or(l.DigestBytes, 64<<20)
 	l.Conns = cmp.Or(l.Conns, 4096)
 	l.ConnsPerHost = cmp.Or(l.ConnsPerHost, 512)

@@ -35,6 +35,7 @@ func (d delegate) NodeMeta(limit int) []byte {
 		Secrets:     d.g.ring.Load().IDs(),
 		Zone:        d.g.cfg.Zone,
 		Light:       d.g.light.Load(),
+		Spare:       d.g.cfg.Digests == Auto,
 	}
 	return m.AppendTo(make([]byte, 0, exchange.MaxMeta))
 }

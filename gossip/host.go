@@ -26,6 +26,7 @@ type host struct {
 	replans      uint64         // of the holdings, as far as they are logged
 	demand       exchange.Demand
 	asking       asking
+	auto         auto
 
 	mu     sync.Mutex // guards engine
 	engine *exchange.Engine

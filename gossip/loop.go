@@ -54,6 +54,9 @@ func (h *host) loop() {
 		h.takeMembers()
 		next := h.step()
 		now := time.Now()
+		if at := h.decide(now); !at.IsZero() && (next.IsZero() || at.Before(next)) {
+			next = at
+		}
 		if !now.Before(pruneAt) {
 			h.pool.prune(now.Add(-clientIdle))
 			h.forgetDead(now)

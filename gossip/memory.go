@@ -83,8 +83,11 @@ func (l *digestLedger) measured(bytes int64) {
 	}
 }
 
-// measure measures the memory of the index and of all replicas, also those of dead peers.
-func (h *host) measure() {
+// measure measures the memory of digests.
+func (h *host) measure() { h.digests.measured(h.digestBytes()) }
+
+// digestBytes returns the memory of the index and of all replicas, also those of dead peers.
+func (h *host) digestBytes() int64 {
 	bytes := int64(h.index.MemoryBytes())
 	table := *h.members.Load()
 	h.with(func(e *exchange.Engine) {
@@ -94,7 +97,7 @@ func (h *host) measure() {
 			}
 		}
 	})
-	h.digests.measured(bytes)
+	return bytes
 }
 
 // An incoming is the memory of an answer that is being received and decoded.

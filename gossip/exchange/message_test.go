@@ -213,7 +213,7 @@ func TestLengths(t *testing.T) {
 	}
 	name := strings.Repeat("n", MaxName)
 	addr := strings.Repeat("a", MaxAddress)
-	m := Meta{1, 1, most, ^uint32(0), strings.Repeat("s", MaxService), make([]uint32, MaxSecrets), strings.Repeat("z", MaxZone), true}
+	m := Meta{1, 1, most, ^uint32(0), strings.Repeat("s", MaxService), make([]uint32, MaxSecrets), strings.Repeat("z", MaxZone), true, true}
 	if n := len(m.AppendTo(nil)); n > MaxMeta {
 		t.Errorf("the longest metadata has %d bytes, want at most %d", n, MaxMeta)
 	}
@@ -254,7 +254,7 @@ func TestGreetingsIgnoreLaterFields(t *testing.T) {
 	if err != nil || gotW != w {
 		t.Errorf("DecodeWelcome with later fields = %+v, %v, want %+v", gotW, err, w)
 	}
-	m := Meta{1, 2, 3, 4, "s:1", []uint32{5}, "a", true}
+	m := Meta{1, 2, 3, 4, "s:1", []uint32{5}, "a", true, false}
 	gotM, err := DecodeMeta(append(m.AppendTo(nil), 1, 2, 3))
 	if err != nil || !reflect.DeepEqual(gotM, m) {
 		t.Errorf("DecodeMeta with later fields = %+v, %v, want %+v", gotM, err, m)

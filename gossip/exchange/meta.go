@@ -31,10 +31,14 @@ type Meta struct {
 	Secrets []uint32
 	Zone    string `json:",omitempty"` // where it runs, see [ValidZone]; empty if it says nothing
 	Light   bool   `json:",omitempty"` // it keeps no digests of others
+	Spare   bool   `json:",omitempty"` // it is light, and would keep them if those that do died
 }
 
-// keepsNone is the bit of the metadata's flags for Meta.Light.
-const keepsNone = 1
+// keepsNone and spare are the bits of the metadata's flags for Meta.Light and Meta.Spare.
+const (
+	keepsNone = 1
+	spare     = 2
+)
 
 // AppendTo appends the metadata to dst. Service, Secrets and Zone must be within their limits.
 func (m Meta) AppendTo(dst []byte) []byte {
@@ -49,7 +53,10 @@ func (m Meta) AppendTo(dst []byte) []byte {
 	if m.Zone != "" || m.Light {
 		dst = wire.AppendString8(dst, m.Zone)
 	}
-	if m.Light {
+	switch {
+	case m.Light && m.Spare:
+		dst = append(dst, keepsNone|spare)
+	case m.Light:
 		dst = append(dst, keepsNone)
 	}
 	return dst
@@ -87,7 +94,9 @@ func DecodeMeta(b []byte) (Meta, error) {
 		}
 	}
 	if r.Err == nil && r.Off < len(b) {
-		m.Light = r.Byte("flags")&keepsNone != 0
+		flags := r.Byte("flags")
+		m.Light = flags&keepsNone != 0
+		m.Spare = m.Light && flags&spare != 0
 	}
 	if r.Err != nil {
 		return Meta{}, r.Err

@@ -215,7 +215,7 @@ func (n *Node) gossipConfig(o Options) gossip.Config {
 		Name: n.config().Name, Bind: n.config().Gossip, Advertise: n.config().Advertise, Join: n.config().Join,
 		Secret: n.config().Secret, Service: n.service(), Holdings: n.holdings, StateFile: stateFile, Logger: n.log,
 		Advanced: gossip.Advanced{
-			AcceptSecrets: n.config().AcceptSecrets, Zone: n.config().Zone, Digests: digestsOf(n.config()), Publish: exchange.Publishing{Interval: n.config().Publish}, HeldSince: heldSince,
+			AcceptSecrets: n.config().AcceptSecrets, Zone: n.config().Zone, Digests: digestsOf(n.config()), IndexBytes: n.config().IndexSize, Publish: exchange.Publishing{Interval: n.config().Publish}, HeldSince: heldSince,
 			Limits: gossip.Limits{Members: max(0, n.config().MaxMembers-1), Conns: share.Conns, ConnsPerHost: share.PerHost,
 				DigestMemory: n.budget.Open("digests", n.budget.Total()/5, 0), StreamMemory: n.budget.Open("gossip", max(n.budget.Total()/64, leastForGossip), 0)},
 			Network: o.Network,
@@ -230,10 +230,7 @@ func (n *Node) gossipConfig(o Options) gossip.Config {
 
 // digestsOf returns whose digests a peer keeps.
 func digestsOf(c *config.Config) gossip.Digests {
-	if c.KeepDigests == "none" {
-		return gossip.Ask
-	}
-	return gossip.Keep
+	return map[string]gossip.Digests{"none": gossip.Ask, "auto": gossip.Auto}[c.KeepDigests]
 }
 
 // living returns the peers to which requests can be sent.

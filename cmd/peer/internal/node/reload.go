@@ -27,7 +27,7 @@ const (
 var fixed = map[string]string{
 	"name": knownByIt, "zone": knownByIt, "gossip": knownByIt, "advertise": knownByIt, "keep-digests": knownByIt,
 	"listen": openedByIt, "admin": openedByIt, "https": openedByIt, "store": openedByIt, "digests": openedByIt,
-	"memory-limit": dividedByIt, "memory-size": dividedByIt, "max-members": dividedByIt, "max-connections": dividedByIt, "max-header-size": dividedByIt,
+	"memory-limit": dividedByIt, "memory-size": dividedByIt, "index-size": dividedByIt, "max-members": dividedByIt, "max-connections": dividedByIt, "max-header-size": dividedByIt,
 }
 
 // config returns the configuration that is in effect. It must not be changed.
