@@ -281,7 +281,7 @@ func (h *host) distance(m *member, now time.Time) int {
 // Judge says whether a candidate that [Node.Ask] returned had the object. A full peer that names too many that do not is not
 // believed alone.
 func (n *Node) Judge(c Candidate, has bool) {
-	m := n.live(c.Via)
+	m := n.made().live(c.Via)
 	if m == nil {
 		return
 	}
