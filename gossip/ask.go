@@ -25,17 +25,6 @@ const (
 	Auto                // of all, while they take little memory (Advanced.IndexBytes); then a few peers of each zone do, and the rest ask
 )
 
-// Questions counts the questions that a light peer asks full ones: which peers have an object.
-type Questions struct {
-	Asked      int64 `json:"asked"`      // questions sent
-	Unanswered int64 `json:"unanswered"` // of those, not answered in time
-	NotYet     int64 `json:"not_yet"`    // of those, answered by a peer that did not have all digests yet
-	Named      int64 `json:"named"`      // peers named in answers that were asked for the object
-	False      int64 `json:"false"`      // of those, the ones that did not have it
-	Answered   int64 `json:"answered"`   // questions of others answered
-	Deferred   int64 `json:"deferred"`   // of those, with "not yet"
-}
-
 const (
 	mostQuestions = 2 // full peers asked for a lookup, besides those that answer "not yet"
 	leastPatience = 5 * time.Millisecond
@@ -58,7 +47,7 @@ type asking struct {
 
 	mu      sync.Mutex                 // guards the rest, and member.answers
 	waiting map[uint32]chan<- answered // by the question's number
-	count   Questions
+	count   exchange.Questions
 }
 
 // A directory has the live members as questions need them.

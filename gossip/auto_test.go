@@ -5,6 +5,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/summarycache/summarycache/gossip/exchange"
 )
 
 // autoCluster starts nodes in two zones, by turns, that decide for themselves whether they keep digests.
@@ -85,7 +87,7 @@ func TestAutoKeepsWhatIsSmall(t *testing.T) {
 		defer c.close()
 		time.Sleep(3 * time.Minute)
 		for _, n := range nodes {
-			if s := n.Stats(); s.Light || s.Replicas != len(nodes)-1 || s.Questions != (Questions{}) {
+			if s := n.Stats(); s.Light || s.Replicas != len(nodes)-1 || s.Questions != (exchange.Questions{}) {
 				t.Errorf("%s: light %v, %d digests, questions %+v", n.Name(), s.Light, s.Replicas, s.Questions)
 			}
 		}

@@ -13,7 +13,7 @@ type Stats struct {
 	Invalidations invalidation.Stats
 
 	// Questions counts those of light peers.
-	Questions Questions
+	Questions exchange.Questions
 	// Light says that this peer keeps no digests of others.
 	Light bool
 

@@ -103,6 +103,9 @@ var dashboard = []dashPanel{
 	{"Memory for digests", "", "bytes", 8, [][2]string{{"peer_digest_replica_bytes", "{{instance}} replicas"}, {"peer_digest_index_bytes", "{{instance}} index"}}},
 	{"Objects in the digest", "", "short", 12, [][2]string{{"peer_digest_keys", "{{instance}}"}, {"peer_digest_planned_keys", "{{instance}} planned for"}}},
 	{"Objects in the members' digests", "", "short", 12, [][2]string{{"max by (member) (peer_member_digest_keys)", "{{member}}"}}},
+	{"Light peers and their questions", "Questions in five minutes. Of those asked, some are unanswered or not-yet; of those answered, some are deferred.", "short", 24, [][2]string{
+		{"sum by (result) (increase(peer_questions_total[5m]))", "questions {{result}}"}, {"sum by (result) (increase(peer_named_total[5m]))", "named, {{result}}"},
+		{"sum(peer_light)", "light peers"}}},
 
 	{title: "Store"},
 	{"Bytes on disk", "", "bytes", 8, [][2]string{

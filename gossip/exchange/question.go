@@ -34,6 +34,17 @@ type Reply struct {
 	Holders []Holder
 }
 
+// Questions counts the questions that a light peer asks full ones: which peers have an object.
+type Questions struct {
+	Asked      int64 `json:"asked"`      // questions sent
+	Unanswered int64 `json:"unanswered"` // of those, not answered in time
+	NotYet     int64 `json:"not_yet"`    // of those, answered by a peer that did not have all digests yet
+	Named      int64 `json:"named"`      // peers named in answers that were asked for the object
+	False      int64 `json:"false"`      // of those, the ones that did not have it
+	Answered   int64 `json:"answered"`   // questions of others answered
+	Deferred   int64 `json:"deferred"`   // of those, with "not yet"
+}
+
 // A Holder is a peer whose digest has a key.
 type Holder struct {
 	Peer           ID

@@ -8,7 +8,6 @@ import (
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/planted"
 	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
-	"github.com/summarycache/summarycache/gossip"
 	"github.com/summarycache/summarycache/gossip/exchange"
 	"github.com/summarycache/summarycache/gossip/httpcache/budget"
 	"github.com/summarycache/summarycache/gossip/httpcache/diskstore"
@@ -121,24 +120,24 @@ type Digest struct {
 // and TCP on the gossip port, without the headers of either and of IP.
 type Exchange struct {
 	exchange.Stats
-	AdvertBytesSent       int64            `json:"advert_bytes_sent"`
-	AdvertBytesReceived   int64            `json:"advert_bytes_received"`
-	VectorBytesSent       int64            `json:"vector_bytes_sent"` // comparisons of all versions with a random peer
-	VectorBytesReceived   int64            `json:"vector_bytes_received"`
-	RequestBytesSent      int64            `json:"request_bytes_sent"` // for digests and changes, answers without one, and greetings
-	RequestBytesReceived  int64            `json:"request_bytes_received"`
-	SnapshotBytesSent     int64            `json:"snapshot_bytes_sent"`
-	SnapshotBytesReceived int64            `json:"snapshot_bytes_received"`
-	DeltaBytesSent        int64            `json:"delta_bytes_sent"`
-	DeltaBytesReceived    int64            `json:"delta_bytes_received"`
-	SquidSent             int64            `json:"squid_sent"` // digests fetched by Squids
-	SquidBytesSent        int64            `json:"squid_bytes_sent"`
-	Light                 bool             `json:"light"`            // it keeps no digests of others, and asks peers that do
-	Questions             gossip.Questions `json:"questions"`        // of light peers
-	ReplicaBytes          int64            `json:"replica_bytes"`    // memory of the others' digests
-	IndexBytes            int64            `json:"index_bytes"`      // memory of the index over them, which lookups ask
-	LagMean               float64          `json:"lag_mean_seconds"` // from the first advert of a version until it is held
-	LagMax                float64          `json:"lag_max_seconds"`
+	AdvertBytesSent       int64              `json:"advert_bytes_sent"`
+	AdvertBytesReceived   int64              `json:"advert_bytes_received"`
+	VectorBytesSent       int64              `json:"vector_bytes_sent"` // comparisons of all versions with a random peer
+	VectorBytesReceived   int64              `json:"vector_bytes_received"`
+	RequestBytesSent      int64              `json:"request_bytes_sent"` // for digests and changes, answers without one, and greetings
+	RequestBytesReceived  int64              `json:"request_bytes_received"`
+	SnapshotBytesSent     int64              `json:"snapshot_bytes_sent"`
+	SnapshotBytesReceived int64              `json:"snapshot_bytes_received"`
+	DeltaBytesSent        int64              `json:"delta_bytes_sent"`
+	DeltaBytesReceived    int64              `json:"delta_bytes_received"`
+	SquidSent             int64              `json:"squid_sent"` // digests fetched by Squids
+	SquidBytesSent        int64              `json:"squid_bytes_sent"`
+	Light                 bool               `json:"light"`            // it keeps no digests of others, and asks peers that do
+	Questions             exchange.Questions `json:"questions"`        // of light peers
+	ReplicaBytes          int64              `json:"replica_bytes"`    // memory of the others' digests
+	IndexBytes            int64              `json:"index_bytes"`      // memory of the index over them, which lookups ask
+	LagMean               float64            `json:"lag_mean_seconds"` // from the first advert of a version until it is held
+	LagMax                float64            `json:"lag_max_seconds"`
 	// Membership: failure detection and member lists. Sealing: what encryption adds to
 	// everything on the port.
 	MembershipBytesSent     int64 `json:"membership_bytes_sent"`
