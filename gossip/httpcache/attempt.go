@@ -23,10 +23,8 @@ type attempt struct {
 	b        *body
 	at       int64
 	from     int64         // <= at; requested if there is a strong validator: what lies between is compared
-	only     bool          // the body is superseded: only the store may have the rest
 	strong   bool          // a strong validator shows whether the new source has the same bytes
 	since    []byte        // if not strong: what the old source has sent since, to be compared; b.mu guards it
-	slow     bool          // the body's source is a sibling that makes too little progress
 	pause    time.Duration // before the first request
 	patience time.Duration
 	received *bodies.Sums  // of the bytes before at; nil = unknown
@@ -38,7 +36,7 @@ type attempt struct {
 
 // begin starts an attempt. b.mu is held, and b.w is not being written to, since Read is waiting.
 func (b *body) begin() {
-	t := &attempt{b: b, at: b.at, strong: b.repr.StrongValidator() != "", only: b.superseded, slow: !b.state.waits() && b.from.sibling != nil, patience: b.may.most, done: make(chan struct{})}
+	t := &attempt{b: b, at: b.at, strong: b.repr.StrongValidator() != "", patience: b.may.most, done: make(chan struct{})}
 	t.ctx, t.cancel = context.WithCancelCause(&b.f.ctx)
 	if b.state.waits() && b.fruitless > 0 {
 		t.pause = retryPause << (b.fruitless - 1)
@@ -76,10 +74,10 @@ func (t *attempt) run() {
 			b.become(bodyDry)
 		}
 	}
-	if b.superseded && !t.only && !found && (b.at == 0 || b.from.sibling != nil) {
+	if b.superseded && !found && (b.at == 0 || b.from.sibling != nil) {
 		b.drop() // the clients can begin another fetch if no byte was sent; a slow sibling is wrong or out of date
 	}
-	if !found && (b.state.waits() || !t.only) {
+	if !found {
 		b.fruitless++
 		b.may.most = min(2*b.may.most, b.c.tuning.Load().BetweenBytesTimeout)
 		b.may.left = b.may.most
@@ -95,8 +93,8 @@ func (t *attempt) run() {
 	close(t.done)
 }
 
-// conclude draws the conclusions from the origin's answer, before the attempt looks for a stale copy, which may
-// take long: if the origin has another representation, the requests that wait begin another fetch.
+// conclude draws the conclusions from the origin's answer: if it has another representation, the requests that wait
+// begin another fetch.
 func (t *attempt) conclude(like likeness) {
 	b := t.b
 	delivered := b.f.delivered() // otherwise the fetch uses the next source
@@ -114,20 +112,11 @@ func (t *attempt) conclude(like likeness) {
 	}
 }
 
-// find looks into the store, then asks the remaining siblings, the origin and, if the origin does
-// not have the rest, all siblings for a stale copy. The loop ends: each round uses up a sibling, or ends with
+// find asks the remaining siblings and the origin. The loop ends: each round uses up a sibling, or ends with
 // the origin's answer, the second where that refuses the first request.
 func (t *attempt) find() (found bool) {
 	b := t.b
 	patient := allow(otherPatience*t.patience, 0)
-	if a := t.stored(); planted.Fault != "copy-unused" && a != nil {
-		if t.take(a, patient) == same {
-			return true
-		}
-	}
-	if t.only {
-		return false
-	}
 	select {
 	case <-time.After(t.pause):
 	case <-t.ctx.Done():
@@ -144,7 +133,7 @@ func (t *attempt) find() (found bool) {
 		a, err := src.next(t.ctx, conditions)
 		switch {
 		case err != nil:
-			return t.stale(conditions, unknown)
+			return false
 		case planted.Fault == "crawling-rescue" && a.sibling != nil:
 			if t.take(a, patient) == same {
 				return true
@@ -157,12 +146,8 @@ func (t *attempt) find() (found bool) {
 			a.close()
 		default:
 			like := t.take(a, patient)
-			if planted.Fault == "stale-crawls" {
-				defer t.conclude(like)
-			} else {
-				t.conclude(like)
-			}
-			return like == same || t.ctx.Err() == nil && t.stale(conditions, like)
+			t.conclude(like)
+			return like == same
 		}
 		if t.ctx.Err() != nil {
 			return false
@@ -224,67 +209,11 @@ type rest struct {
 	pausing       *pausing
 }
 
-// stored returns the copy in the store if there is a strong validator to compare it by, nil = none.
-// It may be stale, or another fetch may have stored it meanwhile. If the bytes before at are
-// unknown, so that they can't be compared, it is only the rest. Each object is tried once.
-func (t *attempt) stored() *answer {
-	b := t.b
-	if !t.strong {
-		return nil
-	}
-	f := b.c.peek(b.identity())
-	if f == nil || f.entry.overdue(b.c.now()) || b.c.discredited(f.entry) {
-		return nil
-	}
-	b.mu.Lock()
-	again := b.tried == f.obj
-	b.tried = f.obj
-	b.mu.Unlock()
-	if again {
-		return nil
-	}
-	v, err := b.c.store.Open(f.obj, f.about, bodies.Share) // its bytes are stored again, so all are checked
-	if err != nil {
-		return nil
-	}
-	a := &answer{status: f.entry.Status, header: f.entry.Header, length: f.obj.Size(), received: f.entry.received,
-		given: f.entry.given, described: f.entry.Response, cancel: func(error) {}}
-	a.from = f.entry.of.first // what is stored of a slice begins there
-	from := int64(0)
-	if t.received == nil {
-		from = b.first + t.at - a.from
-		a.from += from
-	}
-	src, err := v.Source(from, f.obj.Size()-from)
-	if err != nil {
-		v.Close()
-		return nil
-	}
-	a.body = &readingView{Reader: src, view: v}
-	return a
-}
-
-// stale takes the rest from a sibling's stale copy, unless the body has a sibling as its source. like is what
-// the origin's answer was. If that is another, a body of which nothing was sent is fetched again, and one that a
-// sibling began has been judged: no sibling is believed about it. There may be no other source, so the copy may
-// come slowly, but not byte by byte.
-func (t *attempt) stale(conditions http.Header, like likeness) bool {
-	floor := siblingFloor
-	switch {
-	case planted.Fault == "stale-crawls" && t.strong && !t.slow:
-		floor = 0
-	case !t.strong, t.slow, like != unknown && (t.at == 0 || t.b.given() != nil):
-		return false
-	}
-	a := t.b.c.staleElsewhere(t.ctx, &t.b.f.sources, 0, conditions)
-	return a != nil && t.take(a, allow(otherPatience*t.patience, floor)) == same
-}
-
 // position reads an answer up to the byte at which the body goes on, compares the bytes before
 // that, and waits for it. The result is unknown if the answer does not have the rest.
 func (t *attempt) position(from *rest) likeness {
 	a, b, whole, received := from.answer, t.b, &t.b.repr, t.received
-	begins, start := a.from, b.first // of the answer, and of what is compared
+	begins, start := int64(0), b.first // of the answer, and of what is compared
 	switch {
 	case a.status == http.StatusPartialContent && (whole.Status == http.StatusOK || b.size > 0):
 		if !t.hasRest(a) || a.sibling != nil && a.header.Get("Content-Encoding") != whole.Header.Get("Content-Encoding") { // siblings send it with a part, too
@@ -294,7 +223,7 @@ func (t *attempt) position(from *rest) likeness {
 			start += t.from
 		}
 	case b.isWhole(a):
-		from.limited.N = b.first + whole.length - begins
+		from.limited.N = b.first + whole.length
 	case a.status != whole.Status && a.passing():
 		return unknown
 	case a.status != whole.Status, planted.Fault != "copy-mixed" && !whole.same(a.representation()):

@@ -4,10 +4,7 @@ import (
 	"context"
 	"io"
 	"net/http"
-	"sync"
 	"sync/atomic"
-
-	"github.com/summarycache/summarycache/gossip/httpcache/bodies"
 )
 
 const bufferSize = 64 << 10
@@ -48,16 +45,4 @@ func (x *exchange) Close() error {
 type closing struct {
 	io.Reader
 	io.Closer
-}
-
-// A readingView is a view that is closed with the reader of its body, once.
-type readingView struct {
-	io.Reader
-	view bodies.View
-	once sync.Once
-}
-
-func (v *readingView) Close() (err error) {
-	v.once.Do(func() { err = v.view.Close() })
-	return err
 }

@@ -63,12 +63,9 @@
 //     source, and the first to reach the next byte continues the body. An origin with a single
 //     client has no floor, since there is no better source. It may pause for 10 s; without a
 //     strong validator until the time between bytes is over, since the whole body would be
-//     requested again;
-//   - when another fetch has stored the same response meanwhile.
+//     requested again.
 //
-// An attempt looks into the store first: a copy with the same strong validator has the rest,
-// even if it is stale. Then it asks the remaining siblings and the origin, and last all siblings for a stale
-// copy with that validator: unless a sibling is still sending, or began what the origin has refuted. A slow source
+// An attempt asks the remaining siblings and the origin. A slow source
 // is not ended if no other is faster: then the attempt is fruitless. An attempt beside a source
 // also ends when that has sent another 256 KiB.
 //

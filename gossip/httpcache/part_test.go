@@ -101,32 +101,6 @@ func TestPartsAreNotMixed(t *testing.T) {
 	}
 }
 
-// The rest of a part comes from the store if the whole object has been stored meanwhile.
-func TestPartFromStore(t *testing.T) {
-	const size, first, last = 5_000_000, 2_000_000, 3_999_999
-	body := content(1, size)
-	synctest.Test(t, func(t *testing.T) {
-		stalled := &faulty{body: body, tag: `"a"`, ranges: true, fault: "stall", at: first + 100_000}
-		good := &faulty{body: body, tag: `"a"`, ranges: true}
-		w := newCluster(t, func(rw http.ResponseWriter, r *http.Request, n int) {
-			if r.Header.Get("Range") != "" {
-				stalled.serve(rw, r, 0)
-			} else {
-				time.Sleep(500 * time.Millisecond) // after the part began
-				good.serve(rw, r, 1)
-			}
-		}, "a")
-		defer w.close()
-		go w.get("a", "/x")
-		start := time.Now()
-		r := w.get("a", "/x", fmt.Sprintf("Range: bytes=%d-%d", first, last))
-		if took := time.Since(start); r.err != nil || r.body != string(body[first:last+1]) || took > 3*time.Second {
-			t.Errorf("%d bytes, %v after %v", len(r.body), r.err, took)
-		}
-		time.Sleep(2 * time.Minute)
-	})
-}
-
 // A response that is not stored because of a write during its fetch is continued from another
 // source like any other.
 func TestUnstoredGoesOn(t *testing.T) {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/summarycache/summarycache/gossip/httpcache/bodies"
 	"github.com/summarycache/summarycache/gossip/internal/planted"
-	"github.com/summarycache/summarycache/gossip/rfc9111"
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
@@ -58,8 +57,7 @@ type body struct {
 	attempt    *attempt      // nil = none under way
 	fruitless  int           // attempts since the last byte
 	helper     *given        // the first sibling that was a source; nil = none
-	superseded bool          // the origin has another representation by now: only the store may have the rest of this one
-	tried      bodies.Object // the last copy in the store that an attempt has tried; nil = none
+	superseded bool          // the origin has another representation by now, and no source the rest of this one
 	err        error         // how it ended, io.EOF = complete; nil = it has not ended
 	changed    chan struct{} // closed when any of this changes, for moving; nil = nobody waits
 	watch      *alarm        // nil once the body has ended
@@ -195,11 +193,11 @@ func (b *body) resume(from *answer) error {
 }
 
 // mayResume reports whether another source may be asked: a client waits for the rest, and there is a
-// strong validator or a part that the new source can be compared with. If no client has the header
-// and the source has ended, the fetch uses the next source. b.mu is held.
+// strong validator or a part that the new source can be compared with, and the origin has shown no other
+// representation. If no client has the header and the source has ended, the fetch uses the next source. b.mu is held.
 func (b *body) mayResume() bool {
-	return planted.Fault != "no-resume" && (b.f.delivered() || !b.state.waits()) && b.f.waiters.n.Load() > 0 && b.err == nil && b.size >= 0 && b.c.stopped.Err() == nil &&
-		((b.w != nil || b.passed != nil) && b.at > 0 && !b.superseded || b.repr.StrongValidator() != "")
+	return planted.Fault != "no-resume" && (b.f.delivered() || !b.state.waits()) && b.f.waiters.n.Load() > 0 && b.err == nil && !b.superseded && b.size >= 0 && b.c.stopped.Err() == nil &&
+		((b.w != nil || b.passed != nil) && b.at > 0 || b.repr.StrongValidator() != "")
 }
 
 // replaceable reports whether the clients can begin another fetch and use its header: no byte was
@@ -224,8 +222,6 @@ func (b *body) wakeUp() {
 		switch {
 		case idle >= limit && planted.Fault != "stall-for-ever":
 			b.from.cancel(errBetweenBytes)
-		case b.attempt == nil && b.stored() && b.mayResume():
-			b.begin()
 		case idle >= b.may.left && limit < forever:
 			b.overtake()
 		}
@@ -283,29 +279,6 @@ func (b *body) drop() {
 		cause = sibling.ErrStalled
 	}
 	b.from.cancel(cause)
-}
-
-// identity returns the identity under which a copy of the response may be stored: of a slice, that of the
-// whole if the slice is not.
-func (b *body) identity() string {
-	r, fields := &b.f.r, rfc9111.VaryFields(b.repr.Header)
-	id := r.identity(fields)
-	if r.slice > 0 {
-		if _, ok := b.c.store.Peek(id); !ok {
-			return r.whole().identity(fields)
-		}
-	}
-	return id
-}
-
-// stored reports whether another fetch, whose source was faster, has meanwhile stored what may be
-// the same response. b.mu is held.
-func (b *body) stored() bool {
-	if b.repr.StrongValidator() == "" {
-		return false
-	}
-	obj, ok := b.c.store.Peek(b.identity()) // which is repeated, and should not count as a use
-	return ok && obj != b.tried && (b.f.stored == nil || obj != b.f.stored.obj)
 }
 
 // followable reports whether another request may follow the body: it makes progress or is complete.

@@ -22,7 +22,6 @@ type answer struct {
 	trailer   *http.Header // filled when the body was read; nil = none
 	announced []string     // trailers that its header named, see foresee
 	body      io.ReadCloser
-	from      int64         // where the body begins in that of a whole response; only for copies from the store
 	length    int64         // of the body; -1 = unknown
 	delay     time.Duration // from the request to the header
 	received  moment

@@ -45,7 +45,6 @@ var faults = []fault{
 	{name: "stall-for-ever", kind: "no deadline", what: "an origin that stalls once takes its URL away from everyone", places: 2, from: history, found: seed(6, "hung")},
 	{name: "no-takeover", kind: "missed step", what: "those who join a stalled body wait for its deadline", from: history, found: seed(11, "slow")},
 	{name: "no-resume", kind: "missed step", what: "an answer is cut where its source breaks off", from: history, found: seed(2, "cut")},
-	{name: "copy-unused", kind: "missed step", what: "an answer is cut though the store has its rest", from: history, found: seed(2, "cut")},
 	{name: "copy-mixed", kind: "skipped check", what: "a body goes on with one that says it is another version", from: history, found: seed(5, "body")},
 	{name: "resume-blindly", kind: "skipped check", what: "a body goes on with that of another version", from: history, found: seed(2, "body")},
 	{name: "part-cut", kind: "missed step", what: "a part of a large object is cut where its source breaks off", from: history, found: test("TestPartGoesOn")},
@@ -72,7 +71,6 @@ var faults = []fault{
 	{name: "slice-of-version", kind: "skipped check", what: "a large object is put together of slices of two versions", places: 2, from: chosen, found: test("TestSlicesOfVersions")},
 	{name: "slice-stays-listed", kind: "stale entry", what: "a slice that left the store stays in the digest", from: chosen, found: test("TestSlicesStale")},
 	{name: "digest-leak", kind: "stale entry", what: "what leaves the store stays in the digest", from: history, found: seed(1, "digest")},
-	{name: "stale-crawls", kind: "no deadline", what: "a stale copy that a liar sends byte by byte holds all who wait for a body", places: 2, from: history, found: test("TestStaleCopyCrawls")},
 	{name: "arriving-pace", kind: "wrong measure", what: "a sibling that passes on what a slow origin sends is not asked any longer", from: history, found: seed(3371, "loads")},
 
 	{name: "part-stored", kind: "skipped check", what: "a part of a page is stored as the page", places: 2, from: attack, found: request(130, `range: status 206`)},

@@ -12,7 +12,6 @@ import (
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
 	"github.com/summarycache/summarycache/digest"
-	"github.com/summarycache/summarycache/gossip/httpcache"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
@@ -159,9 +158,6 @@ func (w *world) judge(r result) {
 		}
 	}
 	w.cover(&r, status)
-	if r.complete && r.bytes > 0 && r.status == http.StatusOK && slices.ContainsFunc(troubles, func(t trouble) bool { return t.kind == "stubborn" }) {
-		w.sometimes("a copy goes on where the origin breaks off")
-	}
 	if r.complete && r.Kind == "post" && r.status == http.StatusOK {
 		w.barrier(barrier{node: r.Node, life: r.life, url: r.URL, number: r.version.number, from: r.end})
 		w.barrierEverywhere(&r)
@@ -214,31 +210,15 @@ func (w *world) cacheable(r *result) bool {
 }
 
 // resumable reports whether an answer that the origin broke off could have been finished:
-// the origin still has the same version.
+// the origin still has the same version, and does not break off each time.
 func (w *world) resumable(r *result) bool {
 	p := pageOf(r.URL)
 	for _, t := range w.troubled(r) {
-		switch t.kind {
-		case "lie":
+		if t.kind == "lie" || t.kind == "stubborn" {
 			return false
-		case "stubborn":
-			return w.keeps(r)
 		}
 	}
 	return w.origin.version(p, time.Now()) == r.version.number && (p.rule.tag || w.cacheable(r))
-}
-
-// keeps reports whether the peer has a copy, stored before the request, with which an answer
-// could have been finished.
-func (w *world) keeps(r *result) bool {
-	n := w.peers[r.Node].now()
-	if n == nil || r.Kind != "get" || !pageOf(r.URL).rule.tag || slices.ContainsFunc(w.s.Faults, func(f fault) bool { return f.Node == r.Node && spoils(f.Kind) }) {
-		return false
-	}
-	e, err := n.Why(admin.WhyRequest{URL: w.urlOf(r.URL)})
-	return err == nil && slices.ContainsFunc(e.Stored, func(s httpcache.Stored) bool {
-		return s.ETag == r.version.tag() && time.Duration(s.Age*float64(time.Second)) > time.Since(r.start)+rounding
-	})
 }
 
 // judgeVersion checks whether an answer's version may still be served.

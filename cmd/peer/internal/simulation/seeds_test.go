@@ -135,7 +135,7 @@ var expected = func() []string {
 		"a mutated request", "a request is refused for want of memory", "a slow client gives way for want of memory", "memory refused to requests", "memory refused to tags", "memory refused to gossip", "memory refused to objects",
 		"memory refused to digests", "memory refused to connections", "fault memory", "fault disk-room", "fault noise", "fault saved-digests", "a damaged packet", "a damaged stream", "saved digests are damaged",
 		"fault purge-tag", "fault purge-tag-everywhere", "an answer within a second after a purge", "an answer for one client", "an odd request",
-		"the origin refuses an odd request", "a client names fields of its connection", "an answer after an odd request", "a copy goes on where the origin breaks off", "status 206", "status 304", "status 416", "status 502",
+		"the origin refuses an odd request", "a client names fields of its connection", "an answer after an odd request", "status 206", "status 304", "status 416", "status 502",
 	}
 	for _, k := range faultKinds {
 		if !slices.Contains([]string{"stall", "cut", "origin-reset", "lie", "slow", "late"}, k.kind) {
