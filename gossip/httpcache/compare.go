@@ -56,7 +56,7 @@ const (
 // This is not a validation, since a liar would repeat the origin's validators. It requests one
 // block with If-Range, or the whole.
 func (c *Cache) compare(ctx context.Context, r *request, f *found) {
-	v, err := c.store.Open(f.obj, nil, bodies.Serve)
+	v, err := c.store.Open(f.obj, nil)
 	if err != nil {
 		return
 	}

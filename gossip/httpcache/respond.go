@@ -22,19 +22,15 @@ func (c *Cache) serveStored(w http.ResponseWriter, r *request, f *found, st rfc9
 	var body io.Reader
 	var sums bodies.Sums
 	if here.Length > 0 && r.Method != http.MethodHead {
-		access := bodies.Serve
-		if r.cc.OnlyIfCached { // as in requests of siblings
-			access = bodies.Share
-		}
 		var err error
-		if v, err = c.store.Open(f.obj, f.about, access); err != nil {
+		if v, err = c.store.Open(f.obj, f.about); err != nil {
 			return Result{}, false
 		}
 		defer v.Close()
 		if body, err = v.Source(here.Offset, here.Length); err != nil {
 			return Result{}, false
 		}
-		if access == bodies.Share {
+		if r.cc.OnlyIfCached { // as in requests of siblings
 			sums = v.Sums()
 		}
 	}

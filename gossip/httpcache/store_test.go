@@ -93,7 +93,7 @@ func put(s httpcache.Store, key string, b []byte, announced bool, m bodies.Meta)
 }
 
 // get returns the description and the body under a key; an empty description = there is none.
-func get(t *testing.T, s httpcache.Store, key string, a bodies.Access) (string, []byte) {
+func get(t *testing.T, s httpcache.Store, key string) (string, []byte) {
 	t.Helper()
 	o, ok := s.Get(key)
 	if !ok {
@@ -103,7 +103,7 @@ func get(t *testing.T, s httpcache.Store, key string, a bodies.Access) (string, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := s.Open(o, about, a)
+	v, err := s.Open(o, about)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,10 +133,8 @@ func TestStoreKeeps(t *testing.T) {
 				if _, err := put(s, key, b, announced, bodies.Meta{Data: []byte("new#y" + key), ListUntil: time.Now().Add(time.Minute)}); err != nil {
 					t.Fatal(err)
 				}
-				for _, a := range []bodies.Access{bodies.Serve, bodies.Share} {
-					if about, got := get(t, s, key, a); about != "new#y"+key || !bytes.Equal(got, b) {
-						t.Errorf("%s: %q, %d bytes", key, about, len(got))
-					}
+				if about, got := get(t, s, key); about != "new#y"+key || !bytes.Equal(got, b) {
+					t.Errorf("%s: %q, %d bytes", key, about, len(got))
 				}
 				if stored, listed := held(key); stored != 1 || listed != 1 {
 					t.Errorf("%s: stored %d, listed %d", key, stored, listed)
@@ -152,7 +150,7 @@ func TestStoreKeeps(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if about, got := get(t, s, key, bodies.Serve); about != "newer#z"+key || !bytes.Equal(got, b) {
+				if about, got := get(t, s, key); about != "newer#z"+key || !bytes.Equal(got, b) {
 					t.Errorf("%s: after Update %q, %d bytes", key, about, len(got))
 				}
 				if stored, listed := held(key); stored != 1 || listed != 0 {

@@ -187,7 +187,7 @@ func (m *Member) stored(identity string) ([]byte, bool) {
 		c.store.DeleteObject(f.obj)
 		return nil, false
 	}
-	v, err := c.store.Open(f.obj, f.about, bodies.Serve)
+	v, err := c.store.Open(f.obj, f.about)
 	if err != nil {
 		return nil, false
 	}

@@ -107,15 +107,6 @@ type Described interface {
 	Value() any // what Hooks.Decode made of the description
 }
 
-// Access says for whom a body is read.
-type Access int
-
-// The kinds of access.
-const (
-	Serve Access = iota // for a client
-	Share               // for another cache, which would store a wrong byte: a body in memory is checked, too
-)
-
 // A View is an object whose body is being read. It stays readable when the object
 // leaves the store. It must be closed once; it is not safe for concurrent use.
 type View interface {

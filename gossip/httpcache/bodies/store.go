@@ -14,7 +14,7 @@ type Store interface {
 	// errors are [ErrGone] if the object left the store meanwhile, and one that wraps
 	// [ErrCorrupt] if it differs from what was stored or can't be read: then it was removed.
 	Describe(o Object) (about Described, err error)
-	Open(o Object, about Described, a Access) (View, error)
+	Open(o Object, about Described) (View, error)
 
 	// Create begins an object. size is the length of the body in bytes, -1 if it is unknown. The error
 	// is [ErrTooLarge] if the store takes no object of this length.

@@ -26,7 +26,7 @@ func BenchmarkSend(b *testing.B) {
 		var views []*View
 		for i := range (64 << 20) / size { // more than a processor keeps to itself
 			o := put(b, s, fmt.Sprint(i), body(uint64(i), size), bodies.Meta{})
-			v, err := s.Open(o, nil, bodies.Serve)
+			v, err := s.Open(o, nil)
 			if err != nil {
 				b.Fatal(err)
 			}

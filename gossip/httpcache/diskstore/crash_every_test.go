@@ -165,7 +165,7 @@ func verify(t *testing.T, s *diskstore.Store, held map[string]int, unknown strin
 	}
 	for key := range s.Keys() {
 		obj, _ := s.Peek(key)
-		v, err := s.Open(obj, nil, bodies.Serve)
+		v, err := s.Open(obj, nil)
 		if err != nil {
 			t.Errorf("%q: %v", key, err)
 			continue

@@ -50,7 +50,7 @@ func wantFull(t *testing.T, s *diskstore.Store, disk int64) {
 		if !ok {
 			continue
 		}
-		v, err := s.Open(o, nil, bodies.Serve)
+		v, err := s.Open(o, nil)
 		if err != nil {
 			t.Fatalf("%q: %v", key, err)
 		}

@@ -17,9 +17,8 @@
 // 1 MiB, more than letting the kernel send the body from its page cache (BENCHMARKS.md). That is
 // a third of the cost of an answer. So the kernel sends a block that was checked less than a minute
 // ago, if the system says that all its pages are still in memory and that nobody has written to the file
-// since (its ctime). Otherwise all checks of that file are forgotten. For another cache ([bodies.Share]) every byte is checked each
-// time, even if the body is in memory, because the other cache would store a wrong byte.
-// A [bodies.Follower] that reads back the file of a body being written also checks each block.
+// since (its ctime). Otherwise all checks of that file are forgotten. Another cache checks what it gets by
+// the same sums ([bodies.Sums]). A [bodies.Follower] that reads back the file of a body being written also checks each block.
 //
 // This is enough because a page contains what was checked until it leaves memory, and only a read
 // brings it back from the disk. Read-ahead is off for the store's files, so reading a body loads

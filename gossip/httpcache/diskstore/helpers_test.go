@@ -142,7 +142,7 @@ func read(s *Store, key string) (data, b []byte, err error) {
 	if !ok {
 		return nil, nil, bodies.ErrGone
 	}
-	v, err := s.Open(o, nil, bodies.Serve)
+	v, err := s.Open(o, nil)
 	if err != nil {
 		return nil, nil, err
 	}

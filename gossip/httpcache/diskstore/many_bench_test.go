@@ -71,7 +71,7 @@ func BenchmarkSpread(b *testing.B) {
 		if !ok {
 			b.Fatal("gone")
 		}
-		v, err := s.Open(o, nil, bodies.Serve)
+		v, err := s.Open(o, nil)
 		if err != nil {
 			b.Fatal(err)
 		}

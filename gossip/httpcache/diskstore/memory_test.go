@@ -15,7 +15,7 @@ func view(t *testing.T, s *Store, key string) {
 	if !ok {
 		return
 	}
-	v, err := s.Open(o, nil, bodies.Serve)
+	v, err := s.Open(o, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -122,72 +122,70 @@ func TestFlips(t *testing.T) {
 		t.Skip("reads in one goroutine")
 	}
 	for _, memory := range []int64{0, 64 << 10} {
-		for _, access := range []bodies.Access{bodies.Serve, bodies.Share} {
-			for way, read := range ways {
-				if way != "blocks" && way != "kernel" && (memory > 0 || access == bodies.Share) {
-					continue
-				}
-				name := fmt.Sprintf("memory=%d access=%d %s", memory, access, way)
-				var log strings.Builder
-				s := open(t, Options{MaxBytes: 256 << 20, MemoryBytes: memory, Logger: slog.New(slog.NewTextHandler(&log, nil))})
-				m := map[string][]byte{}
-				for i := range 60 {
-					n := []int{40_000, 300_000, 2_000_000}[i%3]
-					key := fmt.Sprint(i)
-					m[key] = body(uint64(i), n)
-					o := put(t, s, key, m[key], bodies.Meta{})
-					for range 2 { // its file is open, or it is in memory, and blocks were checked
-						v, err := s.Open(o, nil, access)
-						check(t, err)
-						if got, err := read(v.(*View), 0, o.Size()); err != nil || !bytes.Equal(got, m[key]) {
-							t.Fatalf("%s: %d bytes, %v", name, len(got), err)
-						}
-						v.Close()
-					}
-				}
-				r := rand.New(rand.NewPCG(1, 2))
-				found := 0
-				for key, want := range m {
-					o, _ := s.peek(key)
-					at := r.Int64N(int64(len(want)))
-					path, from := bodyOf(s, o)
-					flip(t, path, from+at)
-					forget(t, path)
-					off, n := int64(0), int64(len(want))
-					if found%2 == 1 { // a range around it
-						off = at - min(at, 1000)
-						n = min(n-off, 2000)
-					}
-					v, err := s.Open(o, nil, access)
-					var got []byte
-					if err == nil {
-						got, err = read(v.(*View), off, n)
-						v.Close()
-					}
-					bad := max(0, at/blockSize*blockSize-off)
-					switch {
-					case err == nil && memory > 0 && len(want) <= blockSize && bytes.Equal(got, want[off:off+n]):
-						found++ // it was in memory
-						continue
-					case !errors.Is(err, bodies.ErrCorrupt):
-						t.Errorf("%s: %s, %d bytes, bit at %d, read %d+%d: %d bytes, %v", name, key, len(want), at, off, n, len(got), err)
-						continue
-					case !bytes.Equal(got, want[off:off+int64(len(got))]) || int64(len(got)) != bad:
-						t.Errorf("%s: %s: %d bytes before the error, want %d right ones", name, key, len(got), bad)
-					}
-					found++
-					if _, ok := s.peek(key); ok {
-						t.Errorf("%s: %s is in the store still", name, key)
-					}
-				}
-				if st := s.Stats(); found != 60 || st.Corrupt < 59 || st.Corrupt+uint64(st.Objects) != 60 {
-					t.Errorf("%s: found %d of 60: %+v", name, found, st)
-				}
-				if n := strings.Count(log.String(), "an object is corrupt"); n != int(s.Stats().Corrupt) { // the node's log bounds them
-					t.Errorf("%s: %d lines in the log", name, n)
-				}
-				s.Close()
+		for way, read := range ways {
+			if way != "blocks" && way != "kernel" && memory > 0 {
+				continue
 			}
+			name := fmt.Sprintf("memory=%d %s", memory, way)
+			var log strings.Builder
+			s := open(t, Options{MaxBytes: 256 << 20, MemoryBytes: memory, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+			m := map[string][]byte{}
+			for i := range 60 {
+				n := []int{40_000, 300_000, 2_000_000}[i%3]
+				key := fmt.Sprint(i)
+				m[key] = body(uint64(i), n)
+				o := put(t, s, key, m[key], bodies.Meta{})
+				for range 2 { // its file is open, or it is in memory, and blocks were checked
+					v, err := s.Open(o, nil)
+					check(t, err)
+					if got, err := read(v.(*View), 0, o.Size()); err != nil || !bytes.Equal(got, m[key]) {
+						t.Fatalf("%s: %d bytes, %v", name, len(got), err)
+					}
+					v.Close()
+				}
+			}
+			r := rand.New(rand.NewPCG(1, 2))
+			found := 0
+			for key, want := range m {
+				o, _ := s.peek(key)
+				at := r.Int64N(int64(len(want)))
+				path, from := bodyOf(s, o)
+				flip(t, path, from+at)
+				forget(t, path)
+				off, n := int64(0), int64(len(want))
+				if found%2 == 1 { // a range around it
+					off = at - min(at, 1000)
+					n = min(n-off, 2000)
+				}
+				v, err := s.Open(o, nil)
+				var got []byte
+				if err == nil {
+					got, err = read(v.(*View), off, n)
+					v.Close()
+				}
+				bad := max(0, at/blockSize*blockSize-off)
+				switch {
+				case err == nil && memory > 0 && len(want) <= blockSize && bytes.Equal(got, want[off:off+n]):
+					found++ // it was in memory
+					continue
+				case !errors.Is(err, bodies.ErrCorrupt):
+					t.Errorf("%s: %s, %d bytes, bit at %d, read %d+%d: %d bytes, %v", name, key, len(want), at, off, n, len(got), err)
+					continue
+				case !bytes.Equal(got, want[off:off+int64(len(got))]) || int64(len(got)) != bad:
+					t.Errorf("%s: %s: %d bytes before the error, want %d right ones", name, key, len(got), bad)
+				}
+				found++
+				if _, ok := s.peek(key); ok {
+					t.Errorf("%s: %s is in the store still", name, key)
+				}
+			}
+			if st := s.Stats(); found != 60 || st.Corrupt < 59 || st.Corrupt+uint64(st.Objects) != 60 {
+				t.Errorf("%s: found %d of 60: %+v", name, found, st)
+			}
+			if n := strings.Count(log.String(), "an object is corrupt"); n != int(s.Stats().Corrupt) { // the node's log bounds them
+				t.Errorf("%s: %d lines in the log", name, n)
+			}
+			s.Close()
 		}
 	}
 }
@@ -211,12 +209,12 @@ func TestSpoiledLive(t *testing.T) {
 			s := open(t, Options{MemoryBytes: 1 << 20})
 			o := put(t, s, "k", body(1, 300_000), bodies.Meta{Data: []byte("d")})
 			if kept {
-				v, err := s.Open(o, nil, bodies.Serve)
+				v, err := s.Open(o, nil)
 				check(t, err)
 				v.Close()
 			}
 			check(t, spoil(s.path(o.file.id)))
-			v, err := s.Open(o, nil, bodies.Serve)
+			v, err := s.Open(o, nil)
 			if err == nil {
 				_, err = v.Source(0, 300_000)
 				v.Close()
@@ -227,7 +225,7 @@ func TestSpoiledLive(t *testing.T) {
 			if st := s.Stats(); st.Corrupt != 1 || st.Objects != 0 {
 				t.Errorf("%s, kept=%v: %+v", name, kept, st)
 			}
-			if _, err := s.Open(o, nil, bodies.Serve); !kept && err == nil || s.Stats().Corrupt != 1 {
+			if _, err := s.Open(o, nil); !kept && err == nil || s.Stats().Corrupt != 1 {
 				t.Errorf("%s: second Open() = %v", name, err)
 			}
 		}
@@ -239,7 +237,7 @@ func TestSpoiledLive(t *testing.T) {
 func TestSpoiledUnderOther(t *testing.T) {
 	s := open(t, Options{})
 	o := put(t, s, "k", body(1, 300_000), bodies.Meta{Data: []byte("old")})
-	v, err := s.Open(o, nil, bodies.Serve)
+	v, err := s.Open(o, nil)
 	check(t, err)
 	defer v.Close()
 	if _, err := s.Update(o, bodies.Meta{Data: []byte("new")}); err != nil {
@@ -249,32 +247,6 @@ func TestSpoiledUnderOther(t *testing.T) {
 	n, err := writeRange(v, io.Discard, 0, 300_000)
 	if _, ok := s.peek("k"); n != 200_000/blockSize*blockSize || !errors.Is(err, bodies.ErrCorrupt) || ok || s.Stats().Corrupt != 1 {
 		t.Errorf("WriteRange() = %d, %v, still there: %v, %+v", n, err, ok, s.Stats())
-	}
-}
-
-// TestSharedMemory: a bit that turned in memory does not reach another cache.
-func TestSharedMemory(t *testing.T) {
-	s := open(t, Options{MemoryBytes: 1 << 20})
-	for _, n := range []int{0, 1, 1000, blockSize} {
-		o := put(t, s, fmt.Sprint(n), body(1, n), bodies.Meta{})
-		for range 2 {
-			v, err := s.Open(o, nil, bodies.Share)
-			if err != nil {
-				t.Fatal(err)
-			}
-			v.Close()
-		}
-		if n == 0 {
-			continue
-		}
-		h, _ := s.hot.get(o)
-		h.body[n/2] ^= 1
-		if _, err := s.Open(o, nil, bodies.Share); !errors.Is(err, bodies.ErrCorrupt) {
-			t.Errorf("%d bytes: Open() = %v", n, err)
-		}
-		if _, ok := s.peek(fmt.Sprint(n)); ok {
-			t.Errorf("%d bytes: in the store still", n)
-		}
 	}
 }
 
@@ -322,7 +294,7 @@ type unchanged struct{ resident }
 func (unchanged) Changed() int64 { return 1 }
 
 // TestTrust: the kernel sends a checked block while it stays in memory and nobody writes to the file, for
-// up to a minute. It never sends to another cache, and never the page in which the body ends: the bytes
+// up to a minute. It never sends the page in which the body ends: the bytes
 // on that page are sent from the copy that was made when they were checked.
 func TestTrust(t *testing.T) {
 	for _, n := range []int64{2 * blockSize, 5*blockSize + 1000, 3*blockSize + 2*pageSize + 1, blockSize + 1, 4*blockSize - 1} {
@@ -335,9 +307,9 @@ func testTrust(t *testing.T, n int64) {
 	whole := body(1, int(n))
 	o := put(t, s, "k", whole, bodies.Meta{})
 	settled(t, s.path(o.file.id))
-	spans := func(a bodies.Access) (trusted int64) {
+	spans := func() (trusted int64) {
 		t.Helper()
-		v, err := s.Open(o, nil, a)
+		v, err := s.Open(o, nil)
 		check(t, err)
 		defer v.Close()
 		src, err := v.Source(0, n)
@@ -363,24 +335,24 @@ func testTrust(t *testing.T, n int64) {
 			sp.Advance(len(b))
 		}
 	}
-	if got := spans(bodies.Serve); got != 0 {
+	if got := spans(); got != 0 {
 		t.Errorf("%d bytes were trusted unread", got)
 	}
 	want := n / pageSize * pageSize
-	if got := spans(bodies.Serve); got == 0 {
+	if got := spans(); got == 0 {
 		t.Skip("the system doesn't tell what is in memory")
 	} else if got != want {
 		t.Errorf("%d bytes were trusted, want %d", got, want)
 	}
 	if want < n { // the page that the body ends in came back from a bad disk, by a reader of the description
-		v, err := s.Open(o, nil, bodies.Serve)
+		v, err := s.Open(o, nil)
 		check(t, err)
 		defer v.Close()
 		f := v.(*View).f
 		was := f.trust.file
 		f.trust.file, f.trust.changed = unchanged{was}, 1
 		flip(t, s.path(o.file.id), n-1)
-		if got := spans(bodies.Serve); got != want {
+		if got := spans(); got != want {
 			t.Errorf("%d bytes were trusted beside a bad page, want %d", got, want)
 		}
 		flip(t, s.path(o.file.id), n-1)
@@ -388,30 +360,27 @@ func testTrust(t *testing.T, n int64) {
 	}
 	flip(t, s.path(o.file.id), n-1)
 	flip(t, s.path(o.file.id), n-1)
-	if got := spans(bodies.Serve); got != 0 {
+	if got := spans(); got != 0 {
 		t.Errorf("%d bytes were trusted of a file that was written to", got)
 	}
 	settled(t, s.path(o.file.id))
-	if spans(bodies.Serve); spans(bodies.Serve) != want {
+	if spans(); spans() != want {
 		t.Error("the body is not trusted after another check")
 	}
-	if got := spans(bodies.Share); got != 0 {
-		t.Errorf("%d bytes were trusted for another cache", got)
-	}
 	time.Sleep(trustFor + time.Second)
-	if got := spans(bodies.Serve); got != 0 {
+	if got := spans(); got != 0 {
 		t.Errorf("%d bytes were trusted after %v", got, trustFor)
 	}
-	spans(bodies.Serve)
+	spans()
 	forget(t, s.path(o.file.id))
-	if got := spans(bodies.Serve); got != 0 {
+	if got := spans(); got != 0 {
 		t.Errorf("%d bytes were trusted that had left memory", got)
 	}
-	if spans(bodies.Serve); spans(bodies.Serve) != want {
+	if spans(); spans() != want {
 		t.Error("the body is not trusted again")
 	}
 	flip(t, s.path(o.file.id), want-1)
-	v, err := s.Open(o, nil, bodies.Serve)
+	v, err := s.Open(o, nil)
 	check(t, err)
 	defer v.Close()
 	if sent, err := writeRange(v, io.Discard, 0, n); !errors.Is(err, bodies.ErrCorrupt) || sent > (want-1)/blockSize*blockSize {

@@ -69,7 +69,7 @@ func TestWriteRange(t *testing.T) {
 	s = open(t, Options{Dir: dir})
 	for _, r := range [][2]int64{{0, 0}, {0, 1}, {n - 1, 1}, {blockSize - 1, 2}, {blockSize, blockSize}, {5, n - 5}, {0, n}, {7, 9}} {
 		o, _ := s.Get("k")
-		v, err := s.Open(o, nil, bodies.Serve)
+		v, err := s.Open(o, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -246,7 +246,7 @@ func TestOpenAfterClose(t *testing.T) {
 	s := open(t, Options{})
 	o := put(t, s, "k", body(1, 300_000), bodies.Meta{})
 	check(t, s.Close())
-	v, err := s.Open(o, nil, bodies.Serve)
+	v, err := s.Open(o, nil)
 	check(t, err)
 	f := v.(*View).f
 	v.Close()

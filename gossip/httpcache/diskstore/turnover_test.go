@@ -47,7 +47,7 @@ func TestTurnover(t *testing.T) {
 		if !ok {
 			return nil
 		}
-		v, err := s.Open(o, nil, bodies.Serve)
+		v, err := s.Open(o, nil)
 		if errors.Is(err, bodies.ErrGone) {
 			return nil
 		} else if err != nil {

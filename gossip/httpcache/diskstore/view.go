@@ -7,8 +7,6 @@ import (
 	"io/fs"
 	"syscall"
 
-	"github.com/cespare/xxhash/v2"
-
 	"github.com/summarycache/summarycache/gossip/httpcache/bodies"
 )
 
@@ -17,7 +15,7 @@ const shortRange = 3 << 10 // ranges up to this length are read and checked befo
 // A View is an object whose body is being read. It stays readable when the object
 // leaves the store. It must be closed once; it is not safe for concurrent use.
 //
-// Its bytes are checked as the package comment says; with [bodies.Share] each time.
+// Its bytes are checked as the package comment says.
 type View struct {
 	store *Store
 	obj   *Object
@@ -25,7 +23,6 @@ type View struct {
 	f     *openFile     // of a large object
 	mem   bodies.Memory // the last result of Source, for a body in memory
 	span  *span         // the same for one on disk
-	share bool
 }
 
 // Describe reads the description of o. It makes no system call for a hot object. It returns
@@ -46,26 +43,20 @@ func (s *Store) Describe(obj bodies.Object) (bodies.Described, error) {
 	return v.hot, nil
 }
 
-// Open opens the body of o. about is the result of Describe, from which a body in memory is taken,
-// unless it is damaged; nil = none. Errors are those of Describe.
-func (s *Store) Open(obj bodies.Object, about bodies.Described, a bodies.Access) (bodies.View, error) {
+// Open opens the body of o. about is the result of Describe, from which a body in memory is taken; nil = none.
+// Errors are those of Describe.
+func (s *Store) Open(obj bodies.Object, about bodies.Described) (bodies.View, error) {
 	o := obj.(*Object)
 	hot, _ := about.(*hotObject)
 	v := s.views.Get().(*View)
-	*v = View{store: s, obj: o, hot: hot, share: a == bodies.Share}
+	*v = View{store: s, obj: o, hot: hot}
 	if hot == nil {
 		v.hot, _ = s.hot.get(o)
 	}
 	switch h := v.hot; {
 	case h == nil:
-	case h.hasBody && (!v.share || xxhash.Sum64(h.body) == h.sum):
-		return v, nil
-	case h.hasBody && hot == nil:
-		v.Close()
-		return nil, s.dropCorrupt(o, fmt.Errorf("%w: checksum of a body in memory", errBroken))
 	case h.hasBody:
-		v.Close()
-		return s.Open(o, nil, a)
+		return v, nil
 	default:
 		if v.f = s.files.get(o.file); v.f != nil {
 			return v, nil
@@ -183,10 +174,7 @@ func (v *View) Source(off, n int64) (io.Reader, error) {
 	case v.span != nil:
 		v.span.Park()
 	}
-	s := &span{obj: v.obj, off: off, end: off + n, blocks: blocks{store: v.store, f: v.f, body: v.Size(), sums: v.f.sums}}
-	if !v.share {
-		s.blocks.trust = &v.f.trust
-	}
+	s := &span{obj: v.obj, off: off, end: off + n, blocks: blocks{store: v.store, f: v.f, body: v.Size(), sums: v.f.sums, trust: &v.f.trust}}
 	v.span = s
 	if n <= shortRange && off/blockSize < (off+n-1)/blockSize { // it is in two blocks
 		b := make([]byte, n)

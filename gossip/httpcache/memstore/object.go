@@ -39,12 +39,6 @@ func (o *object) stop() {
 	}
 }
 
-// intact reports whether the body is what was stored.
-func (o *object) intact() bool {
-	n, err := io.Copy(io.Discard, o.sums.Check(bytes.NewReader(o.body), 0, o.Size()))
-	return err == nil && n == o.Size()
-}
-
 // describe makes an object that is not in the store yet.
 func (s *Store) describe(key string, body []byte, sums bodies.Sums, m bodies.Meta) (*object, error) {
 	if len(m.Data) > maxData {

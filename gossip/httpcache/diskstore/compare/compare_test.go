@@ -166,7 +166,7 @@ func (s ours) get(key string) ([]byte, error) {
 	if !ok {
 		return nil, fs.ErrNotExist
 	}
-	v, err := s.Open(o, nil, bodies.Serve)
+	v, err := s.Open(o, nil)
 	if err != nil {
 		return nil, err
 	}

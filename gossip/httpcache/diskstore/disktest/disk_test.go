@@ -68,7 +68,7 @@ func get(t *testing.T, s *diskstore.Store, key string) int {
 	if !ok {
 		return -1
 	}
-	v, err := s.Open(o, nil, bodies.Serve)
+	v, err := s.Open(o, nil)
 	if err != nil {
 		return -1
 	}
