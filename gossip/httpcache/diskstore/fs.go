@@ -30,12 +30,6 @@ type File interface {
 	io.Closer
 	Size() (int64, error)
 	Truncate(size int64) error
-	// Cached reports whether any of n bytes from off on is in memory; false = none, or
-	// unknown. n = 0 means up to the end.
-	Cached(off, n int64) bool
-	// Uncache says that n bytes from off on won't be read again soon; n = 0 means up to the
-	// end. This is a hint: it may do nothing.
-	Uncache(off, n int64)
 }
 
 // system is the operating system's file system.

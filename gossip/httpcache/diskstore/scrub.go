@@ -18,7 +18,6 @@ const (
 // still be fetched from elsewhere. Each part of a pass has its share of the objects and of the time.
 // A part that takes longer, because of the limit of bytes per second, delays the next. Each start
 // begins with a random part, so that a process that is often restarted also reads everything.
-// The scrubber drops from the system's page cache what it has brought there.
 type scrubber struct {
 	store *Store
 	pass  atomic.Int64 // nanoseconds; 0 = nothing is read
@@ -122,16 +121,8 @@ func (c *scrubber) segments(part uint64) bool {
 
 // segment reads the records of a segment that are held.
 func (c *scrubber) segment(sg *segment) bool {
-	const piece = 1 << 20
 	g := c.store.segments
 	r := newEntryReader(sg.index, make([]byte, 64<<10))
-	at, cold := int64(-1), false
-	leave := func() {
-		if cold {
-			sg.data.Uncache(at, piece)
-		}
-	}
-	defer func() { leave() }()
 	for {
 		e, _, _, err := r.next()
 		if err != nil {
@@ -140,10 +131,6 @@ func (c *scrubber) segment(sg *segment) bool {
 		o, ok := c.store.peek(string(e.key))
 		if !ok || !g.holds(sg, o, e.at) {
 			continue
-		}
-		if now := e.at / piece * piece; now != at {
-			leave()
-			at, cold = now, !sg.data.Cached(now, piece)
 		}
 		_, rec, err := g.read(o)
 		switch {
@@ -186,9 +173,6 @@ func (c *scrubber) file(o *Object) (more bool) {
 	}
 	defer f.Close()
 	defer s.files.distrust(o.file.id) // the pages that are read here were not checked by its readers
-	if !f.Cached(0, 0) {
-		defer f.Uncache(0, 0)
-	}
 	o.file.tail.RLock()
 	t, err := readTailOf(f, o)
 	o.file.tail.RUnlock()

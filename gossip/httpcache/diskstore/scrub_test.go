@@ -139,35 +139,6 @@ func TestScrubIsSlow(t *testing.T) {
 	})
 }
 
-// TestScrubLeavesCache: pages that the scrub loads into the page cache are dropped again; those
-// that were there stay.
-func TestScrubLeavesCache(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := openForScrub(t, time.Hour)
-		defer s.Close()
-		cached := func(o *Object) bool {
-			f, err := s.opt.FS.Open(s.path(o.file.id))
-			check(t, err)
-			defer f.Close()
-			return f.Cached(0, 0)
-		}
-		warm := put(t, s, "warm", body(1, 300_000), bodies.Meta{})
-		cold := put(t, s, "cold", body(2, 300_000), bodies.Meta{})
-		forget(t, s.path(cold.file.id))
-		if !cached(warm) || cached(cold) {
-			t.Skipf("the system doesn't keep, drop or tell of pages: %v, %v", cached(warm), cached(cold))
-		}
-		time.Sleep(2 * time.Hour)
-		synctest.Wait()
-		if st := s.Stats(); st.ScrubPasses == 0 || st.ScrubbedBytes < 600_000 {
-			t.Fatalf("nothing was read: %+v", st)
-		}
-		if !cached(warm) || cached(cold) {
-			t.Errorf("after a pass in memory: %v, %v, want true, false", cached(warm), cached(cold))
-		}
-	})
-}
-
 // TestScrubWhileUsed: objects that are stored, removed and updated meanwhile are never taken
 // for corrupt.
 func TestScrubWhileUsed(t *testing.T) {

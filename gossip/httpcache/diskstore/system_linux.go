@@ -14,13 +14,6 @@ func (system) Free(name string) (int64, error) {
 	return int64(st.Bavail) * int64(st.Bsize), nil
 }
 
-// Cached reports whether any page of that part is in memory; false if that is unknown.
-func (f systemFile) Cached(off, n int64) bool {
-	var st unix.Cachestat_t
-	err := unix.Cachestat(uint(f.Fd()), &unix.CachestatRange{Off: uint64(off), Len: uint64(n)}, &st, 0)
-	return err == nil && st.Cache > 0
-}
-
 // Resident reports whether n bytes from off on are all in memory.
 func (f systemFile) Resident(off, n int64) bool {
 	page := int64(os.Getpagesize())
@@ -47,6 +40,3 @@ func (f systemFile) Descriptor() *os.File { return f.File }
 
 // noReadAhead turns off read-ahead.
 func noReadAhead(f *os.File) { unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_RANDOM) }
-
-// Uncache lets the system drop those pages.
-func (f systemFile) Uncache(off, n int64) { unix.Fadvise(int(f.Fd()), off, n, unix.FADV_DONTNEED) }

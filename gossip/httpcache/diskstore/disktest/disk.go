@@ -393,8 +393,4 @@ func (f *file) Size() (size int64, err error) {
 	return size, err
 }
 
-func (f *file) Cached(int64, int64) bool { return false }
-
-func (f *file) Uncache(int64, int64) {}
-
 func (f *file) Close() error { return nil }
