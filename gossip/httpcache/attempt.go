@@ -53,9 +53,7 @@ func (b *body) begin() {
 		t.from = max(0, t.at-1) / comparedPart * comparedPart
 	}
 	b.attempt = t
-	if b.state == bodyDry {
-		b.become(bodySought)
-	} else {
+	if !b.state.waits() {
 		b.become(bodyRaced)
 	}
 	b.c.background.Go(t.run)
@@ -67,11 +65,8 @@ func (t *attempt) run() {
 	b.mu.Lock()
 	if b.attempt == t {
 		b.attempt = nil
-		switch b.state {
-		case bodyRaced:
+		if b.state == bodyRaced {
 			b.become(bodyFlows)
-		case bodySought:
-			b.become(bodyDry)
 		}
 	}
 	if b.superseded && !found && (b.at == 0 || b.from.sibling != nil) {

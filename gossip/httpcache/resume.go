@@ -173,10 +173,7 @@ func (b *body) resume(from *answer) error {
 			b.mu.Unlock()
 			return nil
 		}
-		if b.attempt != nil {
-			b.become(bodySought)
-		} else {
-			b.become(bodyDry)
+		if b.become(bodySought); b.attempt == nil {
 			if b.fruitless >= maxFruitless || !b.mayResume() {
 				if b.superseded || b.replaceable() {
 					from.err = errSuperseded

@@ -15,7 +15,7 @@ func TestFollowable(t *testing.T) {
 		want       bool
 	}{
 		{bodyFlows, false, nil, true},
-		{bodyDry, false, nil, false},
+		{bodySought, false, nil, false},
 		{bodyFlows, true, nil, false},
 		{bodyWhole, false, io.EOF, true},
 		{bodyCut, false, io.ErrUnexpectedEOF, false},

@@ -30,14 +30,13 @@ type bodyState uint8
 const (
 	bodyFlows  bodyState = iota // from its source
 	bodyRaced                   // from its source, beside which an attempt looks for a faster one
-	bodyDry                     // its source has ended
-	bodySought                  // its source has ended, and an attempt looks for another
+	bodySought                  // its source has ended, and attempts look for another
 	bodyWhole                   // complete, or its only client has left
 	bodyCut                     // no source has the rest
 )
 
 // waits reports whether Read waits for another source.
-func (s bodyState) waits() bool { return s == bodyDry || s == bodySought }
+func (s bodyState) waits() bool { return s == bodySought }
 
 // become is called with b.mu held.
 func (b *body) become(to bodyState) {

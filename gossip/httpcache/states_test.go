@@ -38,10 +38,9 @@ var (
 		fetchCut:        nil,
 	}
 	bodyLeads = [...][]bodyState{
-		bodyFlows:  {bodyRaced, bodyDry, bodyWhole, bodyCut},
+		bodyFlows:  {bodyRaced, bodySought, bodyWhole, bodyCut},
 		bodyRaced:  {bodyFlows, bodySought, bodyWhole, bodyCut},
-		bodyDry:    {bodySought, bodyWhole, bodyCut},
-		bodySought: {bodyFlows, bodyDry},
+		bodySought: {bodyFlows, bodyWhole, bodyCut},
 		bodyWhole:  nil,
 		bodyCut:    nil,
 	}

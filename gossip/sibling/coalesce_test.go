@@ -201,23 +201,6 @@ func TestOwnerTable(t *testing.T) {
 	}
 }
 
-func BenchmarkOwner(b *testing.B) {
-	for _, peers := range []int{100, 1_000, 10_000} {
-		b.Run(fmt.Sprint(peers), func(b *testing.B) {
-			c := newCrew(peers).coalescers["p0:80"]
-			key := uint64(0)
-			for range 1 << 20 {
-				key += 0x9e3779b97f4a7c15
-				c.owner(key)
-			}
-			for b.Loop() {
-				key += 0x9e3779b97f4a7c15
-				c.owner(key)
-			}
-		})
-	}
-}
-
 // An owner that does not answer delays a request only briefly.
 func TestOwnerIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -62,12 +62,3 @@ func TestRatesOfManyAddresses(t *testing.T) {
 		t.Error("the latest address was forgotten")
 	}
 }
-
-func BenchmarkRate(b *testing.B) {
-	var l rates
-	rule := &rules.Rule{Name: "1", Rate: &rules.Rate{Requests: 1000000, Per: time.Second}}
-	b.ReportAllocs()
-	for b.Loop() {
-		l.take(rule, "192.0.2.1", time.Now())
-	}
-}
