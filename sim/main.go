@@ -9,11 +9,8 @@
 package main
 
 import (
-	"context"
 	"io"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/summarycache/summarycache/sim/lab"
 	"github.com/summarycache/summarycache/sim/papers"
@@ -23,11 +20,10 @@ import (
 var experiments = lab.Registry{}.Add(papers.Experiments...).Add(systems.Experiments...)
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
 }
 
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	return lab.Program{Experiments: experiments, Chapter: chapterOf}.Run(ctx, args, stdout, stderr)
+// run may be killed at any time: files are written whole or not at all.
+func run(args []string, stdout, stderr io.Writer) int {
+	return lab.Program{Experiments: experiments, Chapter: chapterOf}.Run(args, stdout, stderr)
 }

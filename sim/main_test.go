@@ -2,13 +2,10 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"regexp"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/summarycache/summarycache/sim/lab"
 )
@@ -21,7 +18,7 @@ func withExperiment(t *testing.T, e lab.Experiment) {
 
 func call(args ...string) (code int, stdout, stderr string) {
 	var out, errs bytes.Buffer
-	code = run(context.Background(), args, &out, &errs)
+	code = run(args, &out, &errs)
 	return code, out.String(), errs.String()
 }
 
@@ -57,7 +54,7 @@ func TestOwnValues(t *testing.T) {
 
 // A measured value is printed with its confidence interval, if that is known.
 func TestIntervals(t *testing.T) {
-	withExperiment(t, lab.Experiment{Name: "measured", Run: func(_ context.Context, job *lab.Job) error {
+	withExperiment(t, lab.Experiment{Name: "measured", Run: func(job *lab.Job) error {
 		table := job.Table("throws", lab.Column{Name: "name"}, lab.Column{Name: "mean", Format: "%.1f"})
 		table.Row("a", lab.Measure{Value: 5.5, Half: 6.355})
 		table.Row("b", lab.Measure{Value: 7})
@@ -71,7 +68,7 @@ func TestIntervals(t *testing.T) {
 }
 
 func TestRun(t *testing.T) {
-	withExperiment(t, lab.Experiment{Name: "dice", Summary: "throws a die", Run: func(_ context.Context, job *lab.Job) error {
+	withExperiment(t, lab.Experiment{Name: "dice", Summary: "throws a die", Run: func(job *lab.Job) error {
 		table := job.Table("throws", lab.Column{Name: "trial"}, lab.Column{Name: "eyes", Head: "eyes of 6", Format: "%.1f"})
 		rng := job.Rand(7)
 		for i := range max(job.Trials, 1) {
@@ -80,7 +77,7 @@ func TestRun(t *testing.T) {
 		table.Row("none", nil)
 		return nil
 	}})
-	withExperiment(t, lab.Experiment{Name: "broken", Summary: "fails", Run: func(context.Context, *lab.Job) error {
+	withExperiment(t, lab.Experiment{Name: "broken", Summary: "fails", Run: func(*lab.Job) error {
 		return errors.New("no luck")
 	}})
 
@@ -140,21 +137,6 @@ func TestRun(t *testing.T) {
 			t.Errorf("run(%q) = %d, prints %q and says %q; want %d and %q", c.args, code, out, stderr, c.code, c.says)
 		}
 	}
-}
-
-// TestInterrupted: an experiment that ignores its context is abandoned.
-func TestInterrupted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		deaf := make(chan struct{})
-		defer close(deaf)
-		withExperiment(t, lab.Experiment{Name: "deaf", Run: func(context.Context, *lab.Job) error { <-deaf; return nil }})
-		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
-		defer cancel()
-		var out, errs strings.Builder
-		if code := run(ctx, []string{"deaf"}, &out, &errs); code != 130 || errs.String() != "sim: deaf: interrupted after 4 s\n" {
-			t.Errorf("%d, %q, %q", code, out.String(), errs.String())
-		}
-	})
 }
 
 func TestRegistered(t *testing.T) {

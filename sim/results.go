@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	_ "embed"
 	"flag"
 	"fmt"
@@ -45,7 +44,7 @@ var chapters = []chapter{
 	{"exchange", "Keeping digests in step", 0},
 }
 
-func runResults(ctx context.Context, job *lab.Job) error {
+func runResults(job *lab.Job) error {
 	if info, err := os.Stat(job.Out); err != nil || !info.IsDir() {
 		return lab.Usagef("--out %s: want a directory", job.Out)
 	}
@@ -75,22 +74,14 @@ func runResults(ctx context.Context, job *lab.Job) error {
 		if len(left) == 0 || left[0].experiment != c.experiment {
 			continue
 		}
-		var part *lab.Job
-		if err = ctx.Err(); err == nil {
-			part, err = c.run(ctx, job)
-		}
+		part, err := c.run(job)
 		if err != nil {
-			names := ""
-			for _, c := range left {
-				names += " " + c.experiment
-			}
-			fmt.Fprintf(job.Stderr, "sim: what is missing: go run ./sim results%s\n", names)
 			return fmt.Errorf("%s: %w", c.experiment, err)
 		}
 		var text strings.Builder
 		c.write(&text, part)
 		parts[i], left = text.String(), left[1:]
-		// Write after each chapter, so that an interrupted run can be continued.
+		// Write after each chapter: a run that is killed is continued by the names of those that are missing.
 		if err := lab.WriteFile(path, []byte(head+strings.Join(parts, ""))); err != nil {
 			return err
 		}
@@ -134,7 +125,7 @@ func (c chapter) words() string {
 }
 
 // run makes the chapter's tables as a part of job.
-func (c chapter) run(ctx context.Context, job *lab.Job) (*lab.Job, error) {
+func (c chapter) run(job *lab.Job) (*lab.Job, error) {
 	e, err := experiments.Find(c.experiment)
 	if err != nil {
 		return nil, err
@@ -143,7 +134,7 @@ func (c chapter) run(ctx context.Context, job *lab.Job) (*lab.Job, error) {
 	if job.Short {
 		part.Trials = c.shortTrial
 	}
-	return part, e.Prepare(flag.NewFlagSet(e.Name, flag.ContinueOnError))(ctx, part)
+	return part, e.Prepare(flag.NewFlagSet(e.Name, flag.ContinueOnError))(part)
 }
 
 func (c chapter) write(w io.Writer, part *lab.Job) {

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"math"
 	"os"
 	"path/filepath"
@@ -62,7 +60,7 @@ func TestResults(t *testing.T) {
 	job := lab.Quiet(1)
 	job.Short, job.Out = true, t.TempDir()
 	for _, c := range chapters {
-		part, err := c.run(context.Background(), job)
+		part, err := c.run(job)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -123,76 +121,19 @@ func TestNear(t *testing.T) {
 	}
 }
 
-// ends is a context that ends after so many calls of Err.
-type ends struct {
-	context.Context
-	after int
-}
-
-func (e *ends) Err() error {
-	if e.after--; e.after < 0 {
-		return context.Canceled
-	}
-	return nil
-}
-
-// TestResultsResume: chapters that were finished before an interruption are in the document,
-// and the others are named.
-func TestResultsResume(t *testing.T) {
-	job := lab.Quiet(1)
-	var errs strings.Builder
-	job.Out, job.Short, job.Args, job.Stderr = t.TempDir(), true, []string{"limits", "trials"}, &errs
-	path := filepath.Join(job.Out, "RESULTS.md")
-	if err := os.WriteFile(path, []byte("head\n\n## "+chapters[2].title+"\n\nold\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := runResults(&ends{context.Background(), 1}, job); !errors.Is(err, context.Canceled) {
-		t.Fatalf("runResults = %v", err)
-	}
-	text, _ := os.ReadFile(path)
-	if !strings.Contains(string(text), "### Coded size") || !strings.HasSuffix(string(text), chapters[2].title+"\n\nold\n") {
-		t.Errorf("after one chapter: %.300s", text)
-	}
-	if !strings.Contains(errs.String(), "go run ./sim results limits\n") {
-		t.Errorf("it says %q", errs.String())
-	}
-}
-
-// TestResultsInterrupted must leave the old document as it was.
-func TestResultsInterrupted(t *testing.T) {
-	job := lab.Quiet(1)
-	job.Out = t.TempDir()
-	path := filepath.Join(job.Out, "RESULTS.md")
-	if err := os.WriteFile(path, []byte("old"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	if err := runResults(ctx, job); !errors.Is(err, context.Canceled) {
-		t.Errorf("runResults = %v, want that it was interrupted", err)
-	}
-	files, _ := os.ReadDir(job.Out)
-	if text, _ := os.ReadFile(path); string(text) != "old" || len(files) != 1 {
-		t.Errorf("interrupted, it leaves %q and %v", text, files)
-	}
-	if code, _, errs := call("results", "--out", path); code != 2 || !strings.Contains(errs, "want a directory") {
-		t.Errorf("results --out FILE: %d, %q", code, errs)
-	}
-}
-
 // TestResultsByChapter replaces one chapter and keeps the rest.
 func TestResultsByChapter(t *testing.T) {
 	job := lab.Quiet(1)
 	job.Out, job.Short, job.Args = t.TempDir(), true, []string{"trials"}
 	path := filepath.Join(job.Out, "RESULTS.md")
-	if err := runResults(context.Background(), job); err == nil {
+	if err := runResults(job); err == nil {
 		t.Error("chapters of no document were replaced")
 	}
 	old := "# Head\n\n## " + chapters[0].title + "\n\nkept\n\n## " + chapters[1].title + "\n\nreplaced\n\n## " + chapters[3].title + "\n\nkept too\n"
 	if err := os.WriteFile(path, []byte(old), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := runResults(context.Background(), job); err != nil {
+	if err := runResults(job); err != nil {
 		t.Fatal(err)
 	}
 	text, _ := os.ReadFile(path)
@@ -201,8 +142,14 @@ func TestResultsByChapter(t *testing.T) {
 		!strings.HasSuffix(after, "\n\n## "+chapters[3].title+"\n\nkept too\n") || strings.Contains(after, "replaced") || !strings.Contains(after, "log2 C(m,x)") {
 		t.Errorf("replaced one chapter: %.300s … %.300s", before, after)
 	}
+	if files, _ := os.ReadDir(job.Out); len(files) != 1 {
+		t.Errorf("it leaves %v", files)
+	}
+	if code, _, errs := call("results", "--out", path); code != 2 || !strings.Contains(errs, "want a directory") {
+		t.Errorf("results --out FILE: %d, %q", code, errs)
+	}
 	job.Args = []string{"trails"}
-	if err := runResults(context.Background(), job); err == nil || !strings.Contains(err.Error(), `no chapter "trails"`) {
+	if err := runResults(job); err == nil || !strings.Contains(err.Error(), `no chapter "trails"`) {
 		t.Errorf("results trails: %v", err)
 	}
 }

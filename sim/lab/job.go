@@ -3,7 +3,6 @@
 package lab
 
 import (
-	"context"
 	"encoding/csv"
 	"fmt"
 	"io"
@@ -144,4 +143,4 @@ func (j *Job) Part(experiment string) *Job {
 // Quiet returns a job that prints no progress.
 func Quiet(seed uint64) *Job { return &Job{Seed: seed, Stderr: io.Discard, start: time.Now()} }
 
-type Runner func(ctx context.Context, job *Job) error
+type Runner func(job *Job) error

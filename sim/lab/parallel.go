@@ -1,7 +1,6 @@
 package lab
 
 import (
-	"context"
 	"math/bits"
 	"math/rand/v2"
 	"runtime"
@@ -11,19 +10,19 @@ import (
 )
 
 // Each calls work(0) … work(n-1) on all cores, in no particular order, and prints progress. It
-// returns the first error. When ctx ends, each returns its error at once and abandons calls in
-// progress; then the caller must not use what work has written.
-func (j *Job) Each(ctx context.Context, n int, what string, work func(i int) error) error {
+// returns the first error, after which it begins no other call.
+func (j *Job) Each(n int, what string, work func(i int) error) error {
 	j.counted, j.done = time.Now(), 0
-	ctx, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
 	var next, done atomic.Int64
+	var failed error
+	var once sync.Once
 	var wg sync.WaitGroup
 	for range min(n, runtime.GOMAXPROCS(0)) {
 		wg.Go(func() {
-			for i := int(next.Add(1)) - 1; i < n && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
+			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
 				if err := work(i); err != nil {
-					stop(err)
+					once.Do(func() { failed = err })
+					next.Store(int64(n))
 				}
 				done.Add(1)
 			}
@@ -39,9 +38,7 @@ func (j *Job) Each(ctx context.Context, n int, what string, work func(i int) err
 	for {
 		select {
 		case <-finished:
-			return context.Cause(ctx)
-		case <-ctx.Done():
-			return context.Cause(ctx)
+			return failed
 		case <-tick.C:
 			j.Progress(int(done.Load()), n, "%s: %d of %d", what, done.Load(), n)
 		}

@@ -1,9 +1,11 @@
 package lab
 
 import (
-	"context"
+	"errors"
+	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,7 +23,7 @@ func TestProgress(t *testing.T) {
 				time.Sleep(time.Duration(1+9*part) * time.Second)
 			}
 		}
-		if err := job.Each(t.Context(), 1, "all", func(int) error { time.Sleep(2500 * time.Millisecond); return nil }); err != nil {
+		if err := job.Each(1, "all", func(int) error { time.Sleep(2500 * time.Millisecond); return nil }); err != nil {
 			t.Fatal(err)
 		}
 		var left []string
@@ -38,25 +40,11 @@ func TestProgress(t *testing.T) {
 	})
 }
 
-// TestEachInterrupted: work that takes long is abandoned.
-func TestEachInterrupted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		deaf := make(chan struct{})
-		defer close(deaf)
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-		defer cancel()
-		var said strings.Builder
-		job := &Job{name: "deaf", Stderr: &said, start: time.Now()}
-		if err := job.Each(ctx, 7, "waited", func(i int) error {
-			if i > 2 {
-				<-deaf
-			}
-			return nil
-		}); err != context.DeadlineExceeded {
-			t.Error(err)
-		}
-		if !strings.Contains(said.String(), "waited: 3 of 7") {
-			t.Errorf("progress: %q", said.String())
-		}
-	})
+// TestEachFails: after an error no other call begins, and the error is returned.
+func TestEachFails(t *testing.T) {
+	var calls atomic.Int64
+	bad := errors.New("bad")
+	if err := Quiet(1).Each(1000, "tried", func(i int) error { calls.Add(1); return bad }); err != bad || calls.Load() > int64(runtime.GOMAXPROCS(0)) {
+		t.Errorf("%v after %d calls", err, calls.Load())
+	}
 }

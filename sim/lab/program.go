@@ -1,7 +1,6 @@
 package lab
 
 import (
-	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -16,9 +15,8 @@ type Program struct {
 	Chapter     func(experiment string) string // its title in RESULTS.md; empty if it has none
 }
 
-// Run returns the exit code: 0 for success, 1 if the experiment failed, 2 for wrong arguments,
-// 130 if it was interrupted.
-func (p Program) Run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+// Run returns the exit code: 0 for success, 1 if the experiment failed, 2 for wrong arguments.
+func (p Program) Run(args []string, stdout, stderr io.Writer) int {
 	job := &Job{Stderr: stderr, start: time.Now(), command: "go run ./sim " + strings.Join(args, " ")}
 	var csv bool
 	flags := define(job, &csv)
@@ -46,7 +44,7 @@ func (p Program) Run(ctx context.Context, args []string, stdout, stderr io.Write
 	if err != nil {
 		return fail(2, err)
 	}
-	err = runUntil(ctx, func() error { return experiment.Run(ctx, job) })
+	err = experiment.Run(job)
 	if err == nil {
 		write := job.writeText
 		if csv {
@@ -57,8 +55,6 @@ func (p Program) Run(ctx context.Context, args []string, stdout, stderr io.Write
 	switch _, broken := errors.AsType[usageError](err); {
 	case err == nil:
 		return 0
-	case ctx.Err() != nil:
-		return fail(130, fmt.Errorf("%s: interrupted after %.0f s", job.name, time.Since(job.start).Seconds()))
 	case broken:
 		return fail(2, fmt.Errorf("%s: %w", job.name, err))
 	}
@@ -117,24 +113,6 @@ func (p Program) help(args []string) (string, error) {
 		fmt.Fprintf(&b, "\n%s", list)
 	}
 	return b.String(), nil
-}
-
-// runUntil runs an experiment. It abandons it half a second after ctx has ended. Nothing is
-// lost, since files are written completely or not at all.
-func runUntil(ctx context.Context, run func() error) error {
-	done := make(chan error, 1)
-	go func() { done <- run() }()
-	select {
-	case err := <-done:
-		return err
-	case <-ctx.Done():
-	}
-	select {
-	case err := <-done:
-		return err
-	case <-time.After(500 * time.Millisecond):
-		return ctx.Err()
-	}
 }
 
 // A usageError means that an experiment refuses its arguments. sim then exits with 2.

@@ -1,7 +1,6 @@
 package papers
 
 import (
-	"context"
 	"fmt"
 	"math"
 
@@ -15,16 +14,16 @@ var figuresExperiment = lab.Experiment{
 	Name:    "figures",
 	Summary: "the documents' figures as tables: false positives by hashes and by bits; what a set and a delta take on the wire",
 	Seconds: 5,
-	Run: func(ctx context.Context, job *lab.Job) error {
+	Run: func(job *lab.Job) error {
 		hashesFigure(job, 1, 8)
 		hashesFigure(job, 2, 16)
 		if err := ratioFigure(job); err != nil {
 			return err
 		}
-		if err := sizesFigure(ctx, job); err != nil {
+		if err := sizesFigure(job); err != nil {
 			return err
 		}
-		return deltasFigure(ctx, job)
+		return deltasFigure(job)
 	},
 }
 
@@ -117,10 +116,10 @@ func cuckooBits(f float64) float64 { return (math.Log2(1/f) + 3) / 0.95 }
 
 // sizesFigure compares representations of a set with a false-positive rate, and has the sizes that the
 // packages reach with real keys.
-func sizesFigure(ctx context.Context, job *lab.Job) error {
+func sizesFigure(job *lab.Job) error {
 	rates := []float64{0.1, 0.03, 0.01, 0.003, 0.001, 0.0003, 0.0001, 0.00003, 0.00001}
 	coded := make([]float64, 2*len(rates)) // with one hash and with three
-	err := job.Each(ctx, len(coded), "filters coded", func(i int) error {
+	err := job.Each(len(coded), "filters coded", func(i int) error {
 		k := 1 + i%2*2
 		m, err := filterKind{mn: lab.ArrayAt(rates[i/2], float64(k)), k: k}.measure(job.Source(3, uint64(i)), 1, 0)
 		coded[i] = lab.Round(m.sent.Value, 6)
@@ -150,11 +149,11 @@ func deltaBound(f, c float64) float64 {
 }
 
 // deltasFigure compares the cost of updates per replaced key, at one false-positive rate.
-func deltasFigure(ctx context.Context, job *lab.Job) error {
+func deltasFigure(job *lab.Job) error {
 	const f = 0.001
 	shares := []float64{0.001, 0.003, 0.01, 0.03, 0.1, 0.3}
 	coded := make([]float64, len(shares))
-	err := job.Each(ctx, len(shares), "deltas coded", func(i int) (err error) {
+	err := job.Each(len(shares), "deltas coded", func(i int) (err error) {
 		coded[i], err = deltaSize(job, i, f, shares[i])
 		return err
 	})

@@ -1,7 +1,6 @@
 package papers
 
 import (
-	"context"
 	"maps"
 	"math"
 	"slices"
@@ -15,7 +14,7 @@ import (
 // reach for real keys is close to the formulas.
 func TestFigures(t *testing.T) {
 	job := lab.Quiet(1)
-	if err := figuresExperiment.Run(context.Background(), job); err != nil || len(job.Tables) != 5 {
+	if err := figuresExperiment.Run(job); err != nil || len(job.Tables) != 5 {
 		t.Fatalf("%d tables, %v", len(job.Tables), err)
 	}
 	for i, table := range job.Tables[:2] {

@@ -11,6 +11,6 @@ import (
 func call(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	var out, errs strings.Builder
 	p := lab.Program{Experiments: lab.Registry{}.Add(Experiments...), Chapter: func(string) string { return "" }}
-	code = p.Run(t.Context(), args, &out, &errs)
+	code = p.Run(args, &out, &errs)
 	return code, out.String(), errs.String()
 }

@@ -1,7 +1,6 @@
 package papers
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"math"
@@ -15,11 +14,11 @@ import (
 var limitsExperiment = lab.Experiment{
 	Name:    "limits",
 	Summary: "limits of f for few hashes at a given size on the wire: filters, deltas and counting filters",
-	Run: func(ctx context.Context, job *lab.Job) error {
+	Run: func(job *lab.Job) error {
 		filterLimit(job)
 		deltaLimit(job)
 		deltaBudget(job)
-		return countingSizes(ctx, job)
+		return countingSizes(job)
 	},
 }
 
@@ -138,7 +137,7 @@ func poissonEntropy(load float64) float64 {
 
 // countingSizes is section V: counting filters as messages, at one rate of false
 // positives and over the number of hashes.
-func countingSizes(ctx context.Context, job *lab.Job) error {
+func countingSizes(job *lab.Job) error {
 	const n, f = 100_000, 1e-3
 	table := job.Table(fmt.Sprintf("Section V: counting filters as messages, f = %g, n = %d", f, n),
 		lab.Column{Name: "hashes", Head: "k"},
@@ -150,9 +149,6 @@ func countingSizes(ctx context.Context, job *lab.Job) error {
 		lab.Column{Name: "bits", Head: "of the filter alone", Format: "%.4f"},
 		lab.Column{Name: "counts", Head: "of the counts", Format: "%.4f"})
 	for _, k := range []int{1, 2, 3, 4, 6, 8, 10} {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
 		mn := lab.ArrayAt(f, float64(k))
 		counts := mn * poissonEntropy(float64(k)/mn)
 		bits := lab.SentBits(mn, float64(k))

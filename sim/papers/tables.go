@@ -1,7 +1,6 @@
 package papers
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -37,7 +36,7 @@ type cell struct {
 // tablesProbes is how many keys are looked up in a filter at most.
 const tablesProbes = 4_000_000
 
-func runTables(ctx context.Context, job *lab.Job) error {
+func runTables(job *lab.Job) error {
 	printed, err := published()
 	if err != nil {
 		return err
@@ -46,7 +45,7 @@ func runTables(ctx context.Context, job *lab.Job) error {
 	for i, p := range printed {
 		cells[i] = check(p)
 	}
-	if err := measureCells(ctx, job, printed, cells); err != nil {
+	if err := measureCells(job, printed, cells); err != nil {
 		return err
 	}
 	cells = append(cells, claims()...)
@@ -254,7 +253,7 @@ type measurement struct {
 }
 
 // measureCells fills in the values that are measured on real filters.
-func measureCells(ctx context.Context, job *lab.Job, printed []printedCell, cells []cell) error {
+func measureCells(job *lab.Job, printed []printedCell, cells []cell) error {
 	var kinds []filterKind
 	filters := map[filterKind]int{} // of each kind
 	for _, p := range printed {
@@ -277,7 +276,7 @@ func measureCells(ctx context.Context, job *lab.Job, printed []printedCell, cell
 		probes = job.Trials
 	}
 	measured := make([]measurement, len(kinds))
-	err := job.Each(ctx, len(kinds), "filters measured", func(i int) (err error) {
+	err := job.Each(len(kinds), "filters measured", func(i int) (err error) {
 		measured[i], err = kinds[i].measure(job.Source(1, uint64(i)), filters[kinds[i]], probes)
 		return err
 	})

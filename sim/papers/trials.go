@@ -1,7 +1,6 @@
 package papers
 
 import (
-	"context"
 	"flag"
 	"fmt"
 	"math"
@@ -32,9 +31,9 @@ var trialsExperiment = lab.Experiment{
 			}
 			return err
 		})
-		return func(ctx context.Context, job *lab.Job) error {
+		return func(job *lab.Job) error {
 			if n == 0 && own.k == 0 && own.c == 0 {
-				return runTrials(ctx, job, paperSimulations)
+				return runTrials(job, paperSimulations)
 			}
 			if n == 0 || own.k == 0 {
 				return lab.Usagef("want --n and --geometry")
@@ -43,7 +42,7 @@ var trialsExperiment = lab.Experiment{
 			if err := own.fits(); err != nil {
 				return err
 			}
-			return runTrials(ctx, job, []simulation{own})
+			return runTrials(job, []simulation{own})
 		}
 	},
 }
@@ -71,7 +70,7 @@ var paperSimulations = []simulation{
 	{n: 10_000, m: 320_000, k: 2, c: 0.05, theory: 2066.5, mean: 2090, most: 2129},
 }
 
-func runTrials(ctx context.Context, job *lab.Job, simulations []simulation) error {
+func runTrials(job *lab.Job, simulations []simulation) error {
 	trials := job.Trials
 	if trials == 0 {
 		trials = paperTrials
@@ -84,7 +83,7 @@ func runTrials(ctx context.Context, job *lab.Job, simulations []simulation) erro
 	for i := range results {
 		results[i] = make([]sizes, trials)
 	}
-	err := job.Each(ctx, len(simulations)*trials, "trials", func(i int) error {
+	err := job.Each(len(simulations)*trials, "trials", func(i int) error {
 		which, trial := i/trials, i%trials
 		results[which][trial] = simulations[which].trial(job.Source(2, uint64(which), uint64(trial)))
 		return nil

@@ -1,7 +1,6 @@
 package papers
 
 import (
-	"context"
 	"math"
 	"runtime"
 	"strings"
@@ -112,10 +111,5 @@ func TestTrialsRefuses(t *testing.T) {
 		if code != 2 || out != "" || !strings.Contains(says, c.says) {
 			t.Errorf("run(%s) = %d, prints %q and says %q; want 2 and %q", c.args, code, out, says, c.says)
 		}
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	if err := runTrials(ctx, lab.Quiet(1), paperSimulations); err == nil {
-		t.Error("runTrials continues after an interrupt")
 	}
 }

@@ -1,7 +1,6 @@
 package systems
 
 import (
-	"context"
 	"flag"
 	"fmt"
 	"time"
@@ -24,11 +23,11 @@ var exchangeExperiment = lab.Experiment{
 		lab.NumberFlag(flags, &o.observed, "observed", "number of peers that know all others; the rest know only these. Without it all for up to 300 peers, 32 above", 2, 1000)
 		lab.NumberFlag(flags, &o.contents, "contents", "number of different caches; the other peers have copies of their contents", 1, 1000)
 		lab.NumberFlag(flags, &o.wait, "wait", "time between publications; without it 10 ms for each peer, 0.1 to 1 s", time.Millisecond, time.Minute)
-		return func(ctx context.Context, job *lab.Job) error { return runExchange(ctx, job, o) }
+		return func(job *lab.Job) error { return runExchange(job, o) }
 	},
 }
 
-func runExchange(ctx context.Context, job *lab.Job, o *exchangeOptions) error {
+func runExchange(job *lab.Job, o *exchangeOptions) error {
 	counts, losses := []int{10, 100, 1000}, []float64{0, 0.3}
 	if o.peers != 0 {
 		counts = []int{o.peers}
@@ -47,7 +46,7 @@ func runExchange(ctx context.Context, job *lab.Job, o *exchangeOptions) error {
 			if err != nil {
 				return err
 			}
-			if err := w.measure(ctx); err != nil {
+			if err := w.measure(); err != nil {
 				return err
 			}
 			report.add(w)

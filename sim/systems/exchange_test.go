@@ -1,7 +1,6 @@
 package systems
 
 import (
-	"context"
 	"math"
 	"strings"
 	"testing"
@@ -18,7 +17,7 @@ func exchanged(t *testing.T, o exchangeOptions) *exchange {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.measure(context.Background()); err != nil {
+	if err := w.measure(); err != nil {
 		t.Fatal(err)
 	}
 	return w
@@ -35,7 +34,7 @@ func (w *exchange) sum(direction int) (sum float64) {
 func TestExchangeEndsInStep(t *testing.T) {
 	w := exchanged(t, exchangeOptions{peers: 8, loss: 0.3})
 	w.options.churn = 0
-	if err := w.run(context.Background(), w.now.Add(30*time.Second), "resting"); err != nil {
+	if err := w.run(w.now.Add(30*time.Second), "resting"); err != nil {
 		t.Fatal(err)
 	}
 	for _, p := range w.peers {

@@ -1,7 +1,6 @@
 package systems
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -115,12 +114,9 @@ func (w *exchange) look(p *exchangePeer) {
 }
 
 // run executes the events until then.
-func (w *exchange) run(ctx context.Context, then time.Time, what string) error {
+func (w *exchange) run(then time.Time, what string) error {
 	for steps := 0; len(w.events.events) > 0 && w.err == nil; steps++ {
 		if steps%4096 == 0 {
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
 			w.job.Progress(0, 0, "%d peers, loss %g %%: %s, %.1f virtual seconds", w.options.peers, 100*w.options.loss, what, w.now.Sub(exchangeStart).Seconds())
 		}
 		if w.events.events[0].at > then.Sub(exchangeStart) {
@@ -142,26 +138,26 @@ const (
 
 // measure waits until all peers have all digests, counts for the requested time, and waits
 // until everything that was published in that time has arrived.
-func (w *exchange) measure(ctx context.Context) error {
+func (w *exchange) measure() error {
 	for w.now.Sub(exchangeStart) < 2*startTime || !w.complete() {
 		if w.now.Sub(exchangeStart) > joinTime {
 			return fmt.Errorf("%d peers are not in step after %v", w.options.peers, joinTime)
 		}
-		if err := w.run(ctx, w.now.Add(100*time.Millisecond), "joining"); err != nil {
+		if err := w.run(w.now.Add(100*time.Millisecond), "joining"); err != nil {
 			return err
 		}
 	}
 	w.joined = w.now.Sub(exchangeStart)
-	if err := w.run(ctx, w.now.Add(settling), "settling"); err != nil {
+	if err := w.run(w.now.Add(settling), "settling"); err != nil {
 		return err
 	}
 	w.counting = true
-	if err := w.run(ctx, w.now.Add(w.options.time), "measuring"); err != nil {
+	if err := w.run(w.now.Add(w.options.time), "measuring"); err != nil {
 		return err
 	}
 	w.counting = false
 	for end := w.now.Add(drainTime); w.pending > 0 && w.now.Before(end); {
-		if err := w.run(ctx, w.now.Add(100*time.Millisecond), "waiting for the last"); err != nil {
+		if err := w.run(w.now.Add(100*time.Millisecond), "waiting for the last"); err != nil {
 			return err
 		}
 	}

@@ -1,7 +1,6 @@
 package systems
 
 import (
-	"context"
 	"slices"
 
 	"github.com/summarycache/summarycache/sim/lab"
@@ -49,9 +48,9 @@ const (
 )
 
 // replay sends all requests through caches that cooperate in one way.
-func (c *cluster) replay(ctx context.Context, w way) (o outcomes, err error) {
+func (c *cluster) replay(w way) (o outcomes, err error) {
 	if w.owners > 0 {
-		return c.replayOwners(ctx, w)
+		return c.replayOwners(w)
 	}
 	f, err := w.find(c)
 	if err != nil {
@@ -69,10 +68,7 @@ func (c *cluster) replay(ctx context.Context, w way) (o outcomes, err error) {
 		}
 	}
 	var candidates []int
-	for i, r := range c.requests {
-		if i%4096 == 0 && ctx.Err() != nil {
-			return o, ctx.Err()
-		}
+	for _, r := range c.requests {
 		f.tick(r.time / w.speed())
 		node := nodes[r.cache]
 		if held, ok := node.get(r.key); ok && held.fresh(r.size) {
@@ -156,7 +152,7 @@ const hotOneIn = 10
 // replayOwners assigns each object to the caches with the highest hashes of cache and key. The
 // first of these owners fetches it and sends it to the others. Any other cache asks the owners
 // each time, one after the other, except for objects in its hot cache.
-func (c *cluster) replayOwners(ctx context.Context, w way) (o outcomes, err error) {
+func (c *cluster) replayOwners(w way) (o outcomes, err error) {
 	share := 1.0
 	var hot []copies
 	if w.hot {
@@ -166,9 +162,6 @@ func (c *cluster) replayOwners(ctx context.Context, w way) (o outcomes, err erro
 	nodes := c.empty(share)
 	ignore := func(uint32) {}
 	for i, r := range c.requests {
-		if i%4096 == 0 && ctx.Err() != nil {
-			return o, ctx.Err()
-		}
 		if w.hot {
 			if held, ok := hot[r.cache].get(r.key); ok && held.fresh(r.size) {
 				o.local++

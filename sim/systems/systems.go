@@ -1,7 +1,6 @@
 package systems
 
 import (
-	"context"
 	"embed"
 	"errors"
 	"flag"
@@ -28,7 +27,7 @@ var systemsExperiment = lab.Experiment{
 		lab.NumberFlag(flags, &o.model.Exponent, "zipf", "exponent of the Zipf law of the objects' popularity", 0, 10)
 		lab.NumberFlag(flags, &o.model.Private, "private", "share of the requests for their client's own objects", 0, 1)
 		lab.NumberFlag(flags, &o.model.Churn, "churn", "how often each object is replaced during the trace, on average", 0, 1000)
-		return func(ctx context.Context, job *lab.Job) error { return runSystems(ctx, job, *o) }
+		return func(job *lab.Job) error { return runSystems(job, *o) }
 	},
 }
 
@@ -49,7 +48,7 @@ var (
 	ownCaches = []int{4, 16}
 )
 
-func runSystems(ctx context.Context, job *lab.Job, o systemsOptions) error {
+func runSystems(job *lab.Job, o systemsOptions) error {
 	if len(job.Args) > 1 {
 		return lab.Usagef("want one TRACE, not %q", job.Args)
 	}
@@ -58,7 +57,7 @@ func runSystems(ctx context.Context, job *lab.Job, o systemsOptions) error {
 			return lab.Usagef("want --synthetic or %s, not both", job.Args[0])
 		}
 		o.model.Seed = job.Seed
-		return replayAll(ctx, job, workload.Synthetic(o.model), o, false)
+		return replayAll(job, workload.Synthetic(o.model), o, false)
 	}
 	if len(job.Args) == 1 {
 		t, err := workload.ReadFile(job.Args[0], workload.Options{Skip: o.skip})
@@ -68,7 +67,7 @@ func runSystems(ctx context.Context, job *lab.Job, o systemsOptions) error {
 		if err != nil {
 			return err
 		}
-		return replayAll(ctx, job, t, o, false)
+		return replayAll(job, t, o, false)
 	}
 	for _, name := range ownTraces {
 		t, err := ownTrace(name)
@@ -78,7 +77,7 @@ func runSystems(ctx context.Context, job *lab.Job, o systemsOptions) error {
 		for _, caches := range ownCaches {
 			own := o
 			own.caches = caches
-			if err := replayAll(ctx, job, t, own, job.Short && (name != ownTraces[0] || caches != ownCaches[0])); err != nil {
+			if err := replayAll(job, t, own, job.Short && (name != ownTraces[0] || caches != ownCaches[0])); err != nil {
 				return err
 			}
 		}
@@ -97,7 +96,7 @@ func ownTrace(name string) (*workload.Trace, error) {
 }
 
 // replayAll replays a trace, or only its beginning, in every way.
-func replayAll(ctx context.Context, job *lab.Job, t *workload.Trace, o systemsOptions, short bool) error {
+func replayAll(job *lab.Job, t *workload.Trace, o systemsOptions, short bool) error {
 	loose := 0.02 // a better encoder changes a few bytes
 	if short {
 		loose = lab.AnyValue
@@ -106,8 +105,8 @@ func replayAll(ctx context.Context, job *lab.Job, t *workload.Trace, o systemsOp
 	c := newCluster(t, &o, job)
 	ways := c.ways()
 	results := make([]outcomes, len(ways))
-	err := job.Each(ctx, len(ways), t.Name+": ways of cooperating replayed", func(i int) (err error) {
-		results[i], err = c.replay(ctx, ways[i])
+	err := job.Each(len(ways), t.Name+": ways of cooperating replayed", func(i int) (err error) {
+		results[i], err = c.replay(ways[i])
 		return err
 	})
 	if err != nil {

@@ -1,7 +1,6 @@
 package systems
 
 import (
-	"context"
 	"math"
 	"os"
 	"path/filepath"
@@ -66,12 +65,12 @@ func TestReplay(t *testing.T) {
 	results, owned := map[string]outcomes{}, map[string]bool{}
 	for _, w := range c.ways() {
 		owned[w.name] = w.owners > 0
-		r, err := c.replay(context.Background(), w)
+		r, err := c.replay(w)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if strings.Contains(w.name, "0.1 %") || w.name == "ours" || w.hot || w.again {
-			if again, _ := c.replay(context.Background(), w); again != r {
+			if again, _ := c.replay(w); again != r {
 				t.Errorf("%s: replayed twice, %+v and %+v", w.name, r, again)
 			}
 		}
@@ -158,7 +157,7 @@ func TestFewCopies(t *testing.T) {
 	for _, w := range c.ways() {
 		switch w.name {
 		case "one owner per key", "ours", "ours, copies as all else":
-			r, err := c.replay(context.Background(), w)
+			r, err := c.replay(w)
 			if err != nil {
 				t.Fatal(err)
 			}
