@@ -39,6 +39,7 @@ var long = flag.Bool("long", false, "count lines at 3·10⁷ keys as well, in 2 
 
 // TestFreezeReadsWhatChanged counts the lines that a freeze reads after some keys were replaced: at
 // most one for each position that changed, in tables and arrays, however large the filter is.
+// With -long: 332 of 2,191,204 lines for 166 of 3·10⁷ keys, and 922,940 for 600,000.
 func TestFreezeReadsWhatChanged(t *testing.T) {
 	sizes := []uint64{1000, 100_000, 10_000_000}
 	switch {
