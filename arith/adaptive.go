@@ -55,25 +55,6 @@ func decodeAdaptive(d *decoder, t *taker, m, x uint64) error {
 	return err
 }
 
-func decodeAdaptiveBitmap(words []uint64, src []byte, m, x uint64) error {
-	var d decoder
-	d.reset(src)
-	if !sparse(m, x) {
-		if err := decodeWords(&d, m, x, func(i, w uint64) { words[i] = w }); err != nil {
-			return err
-		}
-		return d.finish()
-	}
-	clear(words)
-	if err := decodeGaps(&d, m, min(x, m-x), func(p uint64) { words[p/64] |= 1 << (p % 64) }); err != nil {
-		return err
-	}
-	if x > m-x {
-		invert(words, 0, m)
-	}
-	return d.finish()
-}
-
 // zeroOdds returns the probability, scaled by 2^64, that a bit is zero if ones of the left bits
 // that remain are one. It is used for a whole word: computing it anew for every bit would save
 // less than three bits in all.

@@ -61,29 +61,33 @@ func appendBlocks(dst []byte, s *source, x uint64) []byte {
 	return append(dst, e.encode(dst[len(dst):cap(dst)], s)...)
 }
 
-// decodeBlocks decodes a set into t or, if t is nil, into words.
-func decodeBlocks(words []uint64, t *taker, src []byte, m, x uint64) error {
+// decodeBlocks decodes a set into t.
+func decodeBlocks(t *taker, src []byte, m, x uint64) error {
 	p := planBlocks(m, x)
 	if p.y == 0 {
 		if len(src) > 0 {
 			return ErrCorrupt
 		}
-		clear(words)
-		if x > 0 && t != nil {
+		if x > 0 {
 			t.run(m)
-		} else if x > 0 {
-			invert(words, 0, m)
 		}
 		return nil
 	}
 	var d blockDecoder
 	d.init(&p)
-	if t != nil {
-		return d.set(t, src)
+	if p.gaps {
+		return d.gapsToSet(t, src)
 	}
-	err := d.bitmap(words, src)
+	return d.blocksToSet(t, src)
+}
+
+// bitmap decodes blocks into words.
+func (p *blockPlan) bitmap(words []uint64, src []byte) error {
+	var d blockDecoder
+	d.init(p)
+	err := d.blocksToWords(words, src)
 	if p.flip {
-		invert(words, 0, m)
+		invert(words, 0, p.m)
 	}
 	return err
 }

@@ -19,22 +19,6 @@ func (d *blockDecoder) init(p *blockPlan) {
 	}
 }
 
-// bitmap decodes the members into words.
-func (d *blockDecoder) bitmap(words []uint64, src []byte) error {
-	if d.plan.gaps {
-		return d.gapsToWords(words, src)
-	}
-	return d.blocksToWords(words, src)
-}
-
-// set passes the positions to t.
-func (d *blockDecoder) set(t *taker, src []byte) error {
-	if d.plan.gaps {
-		return d.gapsToSet(t, src)
-	}
-	return d.blocksToSet(t, src)
-}
-
 // blockReader is a code being decoded.
 type blockReader struct {
 	bitReader
@@ -101,26 +85,6 @@ func (d *blockDecoder) members(r *blockReader) (found []uint64, err error) {
 	r.place = place
 	r.count -= uint64(n)
 	return out[:n], nil
-}
-
-func (d *blockDecoder) gapsToWords(words []uint64, src []byte) error {
-	var r blockReader
-	if err := d.open(&r, src); err != nil {
-		return err
-	}
-	cleared := uint64(0)
-	for r.count > 0 {
-		found, err := d.members(&r)
-		if err != nil {
-			return err
-		}
-		// The words are cleared here, so that each is touched only once.
-		clear(words[cleared:wordsFor(r.place)])
-		cleared = wordsFor(r.place)
-		insert(words, found)
-	}
-	clear(words[cleared:])
-	return r.end()
 }
 
 func (d *blockDecoder) gapsToSet(t *taker, src []byte) error {

@@ -1,6 +1,9 @@
 package arith
 
-import "math/bits"
+import (
+	"math/bits"
+	"slices"
+)
 
 // blockEncoder codes one set.
 type blockEncoder struct {
@@ -62,15 +65,16 @@ func (e *blockEncoder) baseInClass() {
 func (e *blockEncoder) encode(buffer []byte, s *source) []byte {
 	var p bitPacker
 	p.reset(buffer, &e.encodeTable)
-	switch {
-	case !e.plan.gaps:
+	if !e.plan.gaps {
 		e.encodeBlocks(&p, s)
-	case s.words == nil && !s.flip:
-		e.encodeGaps(&p, s.positions)
-		e.encodeGap(&p, s.positions[0])
-	default:
-		e.encodeMembers(&p, s)
+		return p.finish(&e.encodeTable)
 	}
+	members := s.positions
+	if s.words != nil || s.flip { // a filter that is kept as an array seldom has gaps
+		members = slices.AppendSeq(make([]uint64, 0, e.plan.y), s.members)
+	}
+	e.encodeGaps(&p, members)
+	e.encodeGap(&p, members[0])
 	return p.finish(&e.encodeTable)
 }
 
@@ -86,33 +90,6 @@ func (e *blockEncoder) encodeBlocks(p *bitPacker, s *source) {
 		n -= uint64(len(now))
 		p.words16(s.array(now, 64*n), &e.encodeTable)
 	}
-}
-
-// gapWords is the number of words of an array that are searched at a time.
-const gapWords = 128
-
-// encodeMembers codes the gaps of an array of bits.
-func (e *blockEncoder) encodeMembers(p *bitPacker, s *source) {
-	var words [gapWords]uint64
-	var found [gapWords*64 + 1]uint64
-	above := uint64(0) // the lowest member so far, whose gap is not yet known
-	any := false
-	for left := wordsFor(s.m); left > 0; {
-		now := words[:(left-1)%gapWords+1]
-		left -= uint64(len(now))
-		now = s.array(now, 64*left)
-		n := members((*[gapWords * 64]uint64)(found[:]), now, 64*left)
-		if n == 0 {
-			continue
-		}
-		if any {
-			found[n] = above
-			n++
-		}
-		e.encodeGaps(p, found[:n])
-		above, any = found[0], true
-	}
-	e.encodeGap(p, above)
 }
 
 // encodeGaps codes the gaps between members, from the last to the first.

@@ -141,13 +141,6 @@ func (r *bitReader) gaps(out []uint64, t *decodeTable, place uint64) int {
 	return i
 }
 
-// insert sets the bits of words at members.
-func insert(words, members []uint64) {
-	for _, at := range members {
-		words[at/64] |= 1 << (at % 64)
-	}
-}
-
 // from16 turns decoded values into words of four blocks each. It returns false if a block was
 // escaped although it has a symbol.
 func from16(words, values []uint64, kept *[maxSymbols]bool) bool {

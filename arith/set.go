@@ -85,7 +85,7 @@ func DecodeSet(method Method, src []byte, m, x uint64, take func(positions []uin
 	case Adaptive:
 		err = decodeAdaptiveSet(&t, src, m, x)
 	case Block:
-		err = decodeBlocks(nil, &t, src, m, x)
+		err = decodeBlocks(&t, src, m, x)
 	default:
 		panic("arith: unknown method")
 	}
@@ -101,13 +101,15 @@ func DecodeBitmap(words []uint64, method Method, src []byte, m, x uint64) error 
 	if err := checkCounts(src, m, x); err != nil {
 		return err
 	}
-	switch method {
-	case Adaptive:
-		return decodeAdaptiveBitmap(words, src, m, x)
-	case Block:
-		return decodeBlocks(words, nil, src, m, x)
+	if p := planBlocks(m, x); method == Block && p.y > 0 && !p.gaps {
+		return p.bitmap(words, src)
 	}
-	panic("arith: unknown method")
+	clear(words)
+	return DecodeSet(method, src, m, x, func(positions []uint64) {
+		for _, at := range positions {
+			words[at/64] |= 1 << (at % 64)
+		}
+	})
 }
 
 func checkPositions(m uint64, positions []uint64) {

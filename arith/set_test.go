@@ -257,8 +257,13 @@ func TestSetAllocations(t *testing.T) {
 				"DecodeBitmap": func() { _ = DecodeBitmap(words, method, code, c.m, c.x) },
 			} {
 				want := 0.
-				if name == "DecodeSet" {
+				switch gaps := method == Block && planBlocks(c.m, c.x).gaps; {
+				case name == "DecodeSet":
 					want = 1 // the slice that it passes to take
+				case name == "DecodeBitmap" && (gaps || method == Adaptive):
+					want = 2 // and take
+				case name == "AppendBitmap" && gaps, name == "AppendSet" && gaps && c.x > c.m/2:
+					want = 4 // the list of members, and the loop that fills it
 				}
 				if n := testing.AllocsPerRun(5, call); n != want {
 					t.Errorf("m=%d x=%d, %v: %s allocates %v times, want %v", c.m, c.x, method, name, n, want)
