@@ -42,7 +42,7 @@ type Client struct {
 
 	zoneCost atomic.Int64 // see SetZoneCost
 
-	stats   tally[Stats]
+	stats   tally
 	recent  recent
 	origins Health // by host
 

@@ -2,23 +2,17 @@ package sibling
 
 import "sync"
 
-// A tally is a struct of counters that is safe for concurrent use.
-type tally[T any] struct {
+// A tally is counters that are safe for concurrent use.
+type tally struct {
 	mu sync.Mutex
-	n  T
+	n  Stats
 }
 
 // add adds to one of the counters in t.n.
-func (t *tally[T]) add(count *uint64, n uint64) {
+func (t *tally) add(count *uint64, n uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	*count += n
-}
-
-func (t *tally[T]) read() T {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.n
 }
 
 // Stats counts requests to siblings. All counters start at 0 and only grow.
@@ -39,6 +33,10 @@ type Stats struct {
 }
 
 // Stats returns the current counters.
-func (c *Client) Stats() Stats { return c.stats.read() }
+func (c *Client) Stats() Stats {
+	c.stats.mu.Lock()
+	defer c.stats.mu.Unlock()
+	return c.stats.n
+}
 
 func (c *Client) count(n *uint64) { c.stats.add(n, 1) }

@@ -120,34 +120,6 @@ func TestUpdate(t *testing.T) {
 	}
 }
 
-func TestBounded(t *testing.T) {
-	m := newMirror()
-	const limit = 4 << 20
-	s := open(t, Options{MaxBytes: limit, Hooks: m.hooks()})
-	for i := range 300 {
-		put(t, s, fmt.Sprint(i), body(uint64(i), 50_000), bodies.Meta{ListUntil: time.Now().Add(time.Hour)})
-	}
-	m.check(t, s)
-	st := s.Stats()
-	if st.Bytes > limit || st.Bytes < limit/2 || st.Evictions == 0 {
-		t.Errorf("Stats() = %+v, want at most %d bytes", st, limit)
-	}
-	s.Close()
-	var disk int64
-	filepath.Walk(s.opt.Dir, func(_ string, st os.FileInfo, err error) error {
-		if err == nil && st.Mode().IsRegular() {
-			disk += (st.Size() + unit - 1) / unit * unit
-		}
-		return nil
-	})
-	if disk > limit+2*unit {
-		t.Errorf("%d bytes on disk, want at most %d", disk, limit)
-	}
-	if _, err := s.Create("big", limit); !errors.Is(err, bodies.ErrTooLarge) {
-		t.Errorf("Create of %d bytes: %v, want bodies.ErrTooLarge", limit, err)
-	}
-}
-
 // TestReserve: bodies being written take room from stored objects.
 func TestReserve(t *testing.T) {
 	s := open(t, Options{MaxBytes: 8 << 20})

@@ -43,8 +43,8 @@ func (f finder) of(dir string) finder    { f.in = dir; return f }
 var faults = []fault{
 	{name: "filter-hang", kind: "endless loop", what: "a look-up in a digest that goes round for ever", places: 2, from: history, found: test("TestFindGoesNoFurtherThanInsert")},
 	{name: "stall-for-ever", kind: "no deadline", what: "an origin that stalls once takes its URL away from everyone", places: 2, from: history, found: seed(6, "hung")},
-	{name: "no-takeover", kind: "missed step", what: "those who join a stalled body wait for its deadline", from: history, found: seed(11, "slow")},
-	{name: "no-resume", kind: "missed step", what: "an answer is cut where its source breaks off", from: history, found: seed(2, "cut")},
+	{name: "no-takeover", kind: "missed step", what: "those who join a stalled body wait for its deadline", from: history, found: seed(15, "slow")},
+	{name: "no-resume", kind: "missed step", what: "an answer is cut where its source breaks off", from: history, found: seed(4, "cut")},
 	{name: "copy-mixed", kind: "skipped check", what: "a body goes on with one that says it is another version", from: history, found: seed(5, "body")},
 	{name: "resume-blindly", kind: "skipped check", what: "a body goes on with that of another version", from: history, found: seed(2, "body")},
 	{name: "part-cut", kind: "missed step", what: "a part of a large object is cut where its source breaks off", from: history, found: test("TestPartGoesOn")},
