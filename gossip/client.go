@@ -61,6 +61,9 @@ func (g *group) connect(ctx context.Context, addr string, joining bool) (*conn, 
 		Name:        g.cfg.Name,
 		Address:     g.advertise.String(),
 	})
+	if errors.As(err, new(*exchange.Refusal)) && joining {
+		g.joinsRefused.Add(1)
+	}
 	if !stop() && (err == nil || errors.Is(err, net.ErrClosed)) {
 		err = fmt.Errorf("no answer in time: %w", ctx.Err())
 	}
@@ -78,7 +81,7 @@ func (g *group) connect(ctx context.Context, addr string, joining bool) (*conn, 
 func unreachable(err error) error {
 	for _, known := range []error{
 		exchange.ErrSecret, exchange.ErrNameTaken, exchange.ErrVersion, exchange.ErrCanary,
-		exchange.ErrBusy, context.Canceled,
+		exchange.ErrMembers, exchange.ErrBusy, context.Canceled,
 	} {
 		if errors.Is(err, known) {
 			return err

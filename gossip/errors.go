@@ -16,6 +16,9 @@ var (
 	ErrVersion = exchange.ErrVersion
 	// ErrCanary: the peer hashes keys differently, so digests would mean nothing.
 	ErrCanary = exchange.ErrCanary
+	// ErrMembers: there are more live peers than Limits.Members, and some are no members. The node goes on trying to join.
+	// [Node.Invalidate] returns it, too.
+	ErrMembers = exchange.ErrMembers
 	// ErrUnreachable: there is no peer at the address, or it does not answer.
 	ErrUnreachable = errors.New("unreachable")
 )

@@ -46,9 +46,11 @@ type group struct {
 		sync.Mutex
 		at map[string]time.Time // when member lists were merged lately, by address
 	}
-	joined  sync.Once // starts rejoinLoop
-	refused refused
-	seeds   atomic.Pointer[[]*seed]
+	joined sync.Once // starts rejoinLoop
+	// joinsRefused counts the attempts to join that other peers refused.
+	joinsRefused atomic.Int64
+	refused      refused
+	seeds        atomic.Pointer[[]*seed]
 }
 
 // door is what membership calls of the parts above it. None of these functions waits.

@@ -15,7 +15,7 @@ import (
 // Join looks up the entries of Config.Join and joins the cluster through all peers that answer. It
 // succeeds if another peer answers, or if Config.Join is empty. If another live peer has this one's
 // name, it fails with [ErrNameTaken] and does not join. Other errors are [*JoinError]s, joined.
-// After [ErrUnreachable] the node keeps trying, so that a caller may treat it as "not yet".
+// After [ErrUnreachable] and [ErrMembers] the node keeps trying, so that a caller may treat it as "not yet".
 //
 // After a success, this peer also knows the earlier invalidations ([Node.Invalidate]), unless no
 // member could send them within two seconds.
@@ -47,7 +47,7 @@ func (g *group) join(ctx context.Context) error {
 			return &JoinError{s.text, err}
 		default:
 			errs = append(errs, &JoinError{s.text, err})
-			waiting = waiting || errors.Is(err, ErrUnreachable)
+			waiting = waiting || errors.Is(err, ErrUnreachable) || errors.Is(err, ErrMembers)
 		}
 	}
 	for _, err := range errs {

@@ -1,16 +1,12 @@
 package gossip
 
 import (
-	"errors"
 	"maps"
 	"net/netip"
 	"slices"
 	"sync"
 	"time"
 )
-
-// ErrMembers: there are more live peers than Limits.Members, and some are no members here.
-var ErrMembers = errors.New("gossip: more members than Limits.Members")
 
 // refused has the peers that are no members because there are too many.
 type refused struct {

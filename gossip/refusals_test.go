@@ -14,12 +14,12 @@ import (
 )
 
 // TestTooManyMembers: of more peers than there may be members, each is refused by name, and an invalidation
-// that cannot reach it is not reported complete. When there are fewer again, they are members, and it is.
+// that cannot reach it is not reported complete. The peer itself learns it from Join, logs it, and counts it. When there are fewer again, they are members, and it is.
 func TestTooManyMembers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)
 		defer c.close()
-		var log logBuffer
+		var log, refused logBuffer
 		for i := range 6 {
 			cfg := c.config(fmt.Sprint("p", i+1), fmt.Sprint("10.0.0.", i+1))
 			cfg.Limits.Members = 3
@@ -28,7 +28,19 @@ func TestTooManyMembers(t *testing.T) {
 			} else {
 				cfg.Logger = log.logger()
 			}
-			c.start(cfg)
+			if i < 4 {
+				c.start(cfg)
+			} else {
+				cfg.Logger = refused.logger()
+				n, err := New(cfg)
+				if err != nil {
+					t.Fatal(err)
+				}
+				c.nodes[cfg.Name], c.ips[cfg.Name] = n, fmt.Sprint("10.0.0.", i+1)
+				if err := n.Join(t.Context()); !errors.Is(err, ErrMembers) || len(n.Members()) > 0 {
+					t.Errorf("Join of a peer too many returns %v; it has %d members", err, len(n.Members()))
+				}
+			}
 			time.Sleep(10 * time.Second)
 		}
 		time.Sleep(5 * time.Minute)
@@ -50,6 +62,9 @@ func TestTooManyMembers(t *testing.T) {
 			t.Errorf("with two peers too many an invalidation returns %v", err)
 		}
 		for _, name := range []string{"p5", "p6"} {
+			if s := c.nodes[name].Stats(); s.JoinsRefused < 10 || !refused.has("could not join", ErrMembers.Error()) {
+				t.Errorf("%s counts %d refusals to join; logged: %v", name, s.JoinsRefused, refused.has("could not join"))
+			}
 			if !log.has("refused a member", "member="+name) {
 				t.Errorf("no log record that %s is refused", name)
 			}
@@ -61,6 +76,11 @@ func TestTooManyMembers(t *testing.T) {
 		time.Sleep(refusedFor + 10*time.Minute)
 		if err := purge(); err != nil {
 			t.Errorf("with as many members as there may be an invalidation returns %v", err)
+		}
+		for name, n := range c.nodes {
+			if peers := n.Stats().Peers; peers != 3 {
+				t.Errorf("%s has %d members in the end, want 3", name, peers)
+			}
 		}
 	})
 }

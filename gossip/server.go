@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"time"
 
 	"github.com/summarycache/summarycache/gossip/exchange"
@@ -62,7 +63,12 @@ func (g *group) welcome(w *conn) (string, error) {
 	if errors.Is(err, exchange.ErrVersion) {
 		text, err = err.Error(), exchange.ErrVersion
 	} else if err == nil && h.Joining {
-		text, err = g.nameTaken(h)
+		if text, err = g.nameTaken(h); err == nil && g.known(h.Name) == 0 {
+			at, _ := netip.ParseAddrPort(h.Address)
+			if full := g.transport.screen.Room(h.Name, at); full != nil {
+				text, err = full.Error(), exchange.ErrMembers
+			}
+		}
 	}
 	if err != nil {
 		g.log.Error("refused a peer",

@@ -25,6 +25,8 @@ type Stats struct {
 
 	In, Out Traffic // all bytes on the gossip port
 
+	JoinsRefused int64 // attempts of this peer to join that another one refused
+
 	PacketsStrange int64 // dropped: not of this cluster, or not a packet that a peer sends
 	ConnsAccepted  int64
 	ConnsRefused   int64 // beyond the limits
@@ -35,6 +37,7 @@ type Stats struct {
 func (n *Node) Stats() Stats {
 	n.made()
 	s := Stats{
+		JoinsRefused:   n.joinsRefused.Load(),
 		PacketsStrange: n.transport.strange.Load(),
 		ConnsAccepted:  n.acceptor.accepted.Load(),
 		ConnsRefused:   n.acceptor.refused.Load(),

@@ -25,6 +25,9 @@ var (
 	// differ. A digest of one means nothing to the other.
 	ErrCanary = errors.New("the peers hash keys differently")
 
+	// ErrMembers: the other side has as many members as it may have, until one is gone or its limit is raised.
+	ErrMembers = errors.New("more members than the limit")
+
 	// ErrBusy: the other side is overloaded; try again later.
 	ErrBusy = errors.New("busy")
 )

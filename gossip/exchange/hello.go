@@ -117,6 +117,7 @@ var refusals = [...]error{
 	4: ErrCanary,
 	5: ErrBusy,
 	6: ErrMalformed,
+	7: ErrMembers,
 }
 
 // Refusal answers a [Hello] that the server does not accept. It is an error that wraps the sentinel

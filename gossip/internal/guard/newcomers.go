@@ -131,7 +131,7 @@ func (c *Claim) disable(b []byte) {
 // enter gives a place to a peer that has answered, and says so if there is none for it.
 func (s *Screen) enter(c claimed) error {
 	err := s.place(c)
-	if errors.Is(err, errMembers) {
+	if errors.Is(err, exchange.ErrMembers) {
 		s.cfg.Refused(c.name, c.addr, err)
 	}
 	return err
@@ -149,22 +149,42 @@ func (s *Screen) place(c claimed) error {
 	if ok && seen.at != c.addr && now.Sub(seen.answered) < time.Second {
 		return fmt.Errorf("%s answered at %v", name, seen.at)
 	}
-	if !ok {
-		if len(s.seen) >= s.cfg.Most && !s.prune(now) {
-			return fmt.Errorf("%w (%d)", errMembers, s.cfg.Most)
-		}
-		same := 0
-		for _, other := range s.seen {
-			if hostOf(other.at.Addr()) == hostOf(at) {
-				same++
-			}
-		}
-		if same >= max(1, s.cfg.Most/2) {
-			return fmt.Errorf("%w (%d of %d at %v)", errMembers, same, s.cfg.Most, at)
-		}
+	if err := s.room(name, at, now); err != nil {
+		return err
 	}
 	s.seen[name] = sighting{now, c.addr, c.meta}
 	return nil
+}
+
+// room returns an error if a peer would be one member too many. It is called with the lock held.
+func (s *Screen) room(name string, at netip.Addr, now time.Time) error {
+	if _, ok := s.seen[name]; ok {
+		return nil
+	}
+	if len(s.seen) >= s.cfg.Most && !s.prune(now) {
+		return fmt.Errorf("%w (%d)", exchange.ErrMembers, s.cfg.Most)
+	}
+	same := 0
+	for _, other := range s.seen {
+		if hostOf(other.at.Addr()) == hostOf(at) {
+			same++
+		}
+	}
+	if same >= max(1, s.cfg.Most/2) {
+		return fmt.Errorf("%w (%d of %d at %v)", exchange.ErrMembers, same, s.cfg.Most, at)
+	}
+	return nil
+}
+
+// Room returns an error, which Config.Refused gets too, if a peer that wants to join would be one member too many.
+func (s *Screen) Room(name string, at netip.AddrPort) error {
+	s.mu.Lock()
+	err := s.room(name, at.Addr(), time.Now())
+	s.mu.Unlock()
+	if err != nil {
+		s.cfg.Refused(name, at, err)
+	}
+	return err
 }
 
 // hostOf returns the unit in which addresses are counted: for IPv6 a network of 64 bits, since one

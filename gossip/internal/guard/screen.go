@@ -144,7 +144,6 @@ func New(cfg Config) *Screen {
 
 var (
 	errScreenMemory = errors.New("streams of membership exceed their memory limit")
-	errMembers      = errors.New("more members than Limits.Members")
 	errIncarnation  = errors.New("an incarnation that no peer can have reached")
 	errKind         = errors.New("a kind of message that peers do not send")
 )

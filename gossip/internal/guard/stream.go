@@ -8,6 +8,8 @@ import (
 	"sync"
 
 	"github.com/hashicorp/memberlist"
+
+	"github.com/summarycache/summarycache/gossip/exchange"
 )
 
 // Label is the label with which memberlist's packets and streams begin, and Header the bytes of it. It is removed
@@ -97,7 +99,7 @@ func (c *screenedConn) read() error {
 		return err
 	}
 	if list.members > 2*s.cfg.Most { // a list has the dead members for a while
-		return fmt.Errorf("%w: %d", errMembers, list.members)
+		return fmt.Errorf("%w: %d", exchange.ErrMembers, list.members)
 	}
 	expected := !c.labelled // this peer has dialled an address, whose peer must be in the list
 	for i := range list.members {

@@ -213,6 +213,7 @@ var families = []family{
 		e := s.Exchange
 		return each(map[string]int64{"sent": e.MembershipBytesSent, "received": e.MembershipBytesReceived})
 	}},
+	{"peer_joins_refused_total", "", "Attempts of this peer to join that another one refused, as for --max-members, a taken name or another secret.", func(s Status) values { return one(s.Exchange.JoinsRefused) }},
 	{"peer_sealing_bytes_total", "way", "Bytes that encryption adds to digests and membership, handshakes included: sent, received.", func(s Status) values {
 		e := s.Exchange
 		return each(map[string]int64{"sent": e.SealingBytesSent, "received": e.SealingBytesReceived})

@@ -138,6 +138,7 @@ type Exchange struct {
 	IndexBytes            int64              `json:"index_bytes"`      // memory of the index over them, which lookups ask
 	LagMean               float64            `json:"lag_mean_seconds"` // from the first advert of a version until it is held
 	LagMax                float64            `json:"lag_max_seconds"`
+	JoinsRefused          int64              `json:"joins_refused"` // attempts to join that another peer refused
 	// Membership: failure detection and member lists. Sealing: what encryption adds to
 	// everything on the port.
 	MembershipBytesSent     int64 `json:"membership_bytes_sent"`

@@ -58,8 +58,16 @@ func newVirtual(t *testing.T, peers int, sizes map[string]int64) *virtual {
 
 func (v *virtual) start(i int, dir string) {
 	v.t.Helper()
+	n, err := v.try(i, dir)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	v.hosts, v.nodes = append(v.hosts, v.net.Host(fmt.Sprintf("10.0.0.%d", i+1))), append(v.nodes, n)
+}
+
+// try starts it, or returns why it does not start.
+func (v *virtual) try(i int, dir string) (*Node, error) {
 	ip := fmt.Sprintf("10.0.0.%d", i+1)
-	host := v.net.Host(ip)
 	base, _ := url.Parse(originURL)
 	cfg := config.Config{
 		Name: fmt.Sprintf("p%d", i), Listen: ip + ":80", Admin: ip + ":81", Gossip: ip + ":7946", Origin: base,
@@ -72,11 +80,7 @@ func (v *virtual) start(i int, dir string) {
 	if v.tune != nil {
 		v.tune(&cfg)
 	}
-	n, err := Start(v.t.Context(), Options{Config: cfg, Network: host, FS: v.disk})
-	if err != nil {
-		v.t.Fatal(err)
-	}
-	v.hosts, v.nodes = append(v.hosts, host), append(v.nodes, n)
+	return Start(v.t.Context(), Options{Config: cfg, Network: v.net.Host(ip), FS: v.disk})
 }
 
 func (v *virtual) get(i int, target string) error { return v.getInto(i, target, v.buf) }

@@ -24,8 +24,12 @@ func (n *Node) join(ctx context.Context) error {
 	}
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
+	var reason error // of the last attempt that was not cut short
 	for {
 		err := n.gossip.Join(limited)
+		if reason == nil || limited.Err() == nil {
+			reason = err
+		}
 		switch {
 		case err == nil:
 			return nil
@@ -38,7 +42,7 @@ func (n *Node) join(ctx context.Context) error {
 		}
 		select {
 		case <-limited.Done():
-			return fmt.Errorf("no --join address answered within %s: %w", n.config().JoinTimeout, explain(err, n.config().Name))
+			return fmt.Errorf("no --join address let this peer in within %s: %w", n.config().JoinTimeout, explain(reason, n.config().Name))
 		case <-time.After(joinPause):
 		}
 	}
@@ -72,6 +76,8 @@ func explain(err error, name string) error {
 		return fmt.Errorf("--name %q is taken: --join %s has another live peer of this name", name, join.Seed)
 	case errors.Is(err, gossip.ErrSecret):
 		return fmt.Errorf("--join %s refuses this peer: the cluster secrets differ (--secret-file)", join.Seed)
+	case errors.Is(err, gossip.ErrMembers):
+		return fmt.Errorf("--join %s refuses this peer: there are as many as its --max-members allows", join.Seed)
 	}
 	return fmt.Errorf("--join %s: %w", join.Seed, join.Err)
 }

@@ -19,6 +19,13 @@ func TestPurgeTooManyMembers(t *testing.T) {
 		v.tune = func(c *config.Config) { c.MaxMembers = 3 }
 		dir := t.TempDir()
 		for i := range 4 {
+			if i == 3 {
+				_, err := v.try(i, dir+"/refused")
+				if err == nil || !strings.Contains(err.Error(), "--max-members") {
+					t.Errorf("the start of a peer too many that has a limit of time returns %v", err)
+				}
+				v.tune = func(c *config.Config) { c.MaxMembers, c.JoinTimeout = 3, 0 }
+			}
 			v.start(i, dir+"/"+string(rune('a'+i)))
 			pause(5 * time.Second)
 		}

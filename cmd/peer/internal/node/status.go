@@ -93,7 +93,7 @@ func (n *Node) exchange() admin.Exchange {
 		SealingBytesSent: out[gossip.Sealing], SealingBytesReceived: in[gossip.Sealing],
 		Questions: all.Questions, Light: all.Light,
 		ReplicaBytes: all.ReplicaBytes, IndexBytes: all.IndexBytes,
-		LagMax: e.LagMax.Seconds(),
+		LagMax: e.LagMax.Seconds(), JoinsRefused: all.JoinsRefused,
 	}
 	x.SquidSent, x.SquidBytesSent = n.forSquids.Served()
 	if e.Lags > 0 {
