@@ -210,7 +210,7 @@ func (a *acceptor) sort(c *accepted) {
 	switch {
 	case err != nil:
 		c.Close()
-	case first == firstMemberlist:
+	case first == firstMemberlist || first == guard.SumsByte:
 		conn.SetReadDeadline(time.Time{})
 		a.g.transport.handOver(a.g.meters.members(conn))
 	case first == firstExchange:

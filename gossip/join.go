@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"math/bits"
 	"math/rand/v2"
 	"net/netip"
 	"slices"
@@ -197,12 +198,15 @@ func (g *group) confirm(name string) bool {
 	return m != nil
 }
 
-// meetEvery is the least time between two merges with one address.
-const meetEvery = 2 * time.Second
+const (
+	meetEvery = 2 * time.Second        // least time between two merges with one address
+	meetRound = 250 * time.Millisecond // in which news of a member comes to twice as many peers, about
+)
 
-// meet is called when a peer has named itself over a stream. If membership does not know that
-// incarnation, the two peers' member lists are merged. So a peer that restarted before its death was
-// detected, and that has no seeds, is found by the first peer that connects to it.
+// meet is called when a peer has named itself over a stream. If membership does not come to know that
+// incarnation by itself, the two peers' member lists are merged. So a peer that restarted before its death was
+// detected, and that has no seeds, is found by the first peer that connects to it. A peer that joins connects to all
+// others, most of which hear of it a moment later: if each merged lists with it at once, it would get as many as there are peers.
 func (g *group) meet(name string, incarnation uint64, addr string, from netip.Addr) {
 	ap, err := netip.ParseAddrPort(addr)
 	if name == g.cfg.Name || g.known(name) == incarnation || err != nil {
@@ -211,7 +215,13 @@ func (g *group) meet(name string, incarnation uint64, addr string, from netip.Ad
 	if g.ring.Load().Stream == nil && ap.Addr() != from {
 		return // a stranger must not choose the address to connect to
 	}
-	g.merge(name, addr)
+	if !g.metLately(addr) {
+		g.wg.Go(func() {
+			if g.sleep(meetRound*time.Duration(bits.Len(uint(len(*g.members.Load()))))) && g.known(name) != incarnation {
+				g.mergeWith(name, addr)
+			}
+		})
+	}
 }
 
 // meetAgain is called when a peer advertises although membership counts it as dead: the two peers'
@@ -224,20 +234,26 @@ func (g *group) meetAgain(m *member) {
 
 // merge merges this peer's member list with that of the peer at addr, at most once per meetEvery.
 func (g *group) merge(name, addr string) {
+	if !g.metLately(addr) {
+		g.wg.Go(func() { g.mergeWith(name, addr) })
+	}
+}
+
+// metLately reports whether the last merge with an address began less than meetEvery ago. If not, one begins now.
+func (g *group) metLately(addr string) bool {
 	now := time.Now()
 	g.met.Lock()
+	defer g.met.Unlock()
 	maps.DeleteFunc(g.met.at, func(_ string, at time.Time) bool { return now.Sub(at) >= meetEvery })
 	_, lately := g.met.at[addr]
 	if !lately {
 		g.met.at[addr] = now
 	}
-	g.met.Unlock()
-	if lately || g.ctx.Err() != nil {
-		return
+	return lately || g.ctx.Err() != nil
+}
+
+func (g *group) mergeWith(name, addr string) {
+	if _, err := g.memberlist.Join([]string{addr}); err != nil {
+		g.log.Debug("merging member lists failed", "member", name, "addr", addr, "err", err)
 	}
-	g.wg.Go(func() {
-		if _, err := g.memberlist.Join([]string{addr}); err != nil {
-			g.log.Debug("merging member lists failed", "member", name, "addr", addr, "err", err)
-		}
-	})
 }

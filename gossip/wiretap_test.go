@@ -148,7 +148,7 @@ func (c *tappedStream) Read(b []byte) (int, error) {
 func (w *wiretap) sent(f *flow, b []byte) {
 	if len(b) > 0 && !f.there.begun {
 		f.there.begun = true
-		f.members = b[0] == memberMagic
+		f.members = b[0] == memberMagic || b[0] == guard.SumsByte
 		if !f.members {
 			f.there.left = 2 // what a client begins with
 		}

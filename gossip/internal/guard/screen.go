@@ -78,6 +78,7 @@ var fieldBounds = map[string]struct {
 type Members interface {
 	Known(name string) (m Known, ok bool)
 	Count() int
+	Sums(n int) []uint32 // of the live members and this peer, by RangeOf; of names and metadata
 }
 
 // Known is what this peer knows of a member.

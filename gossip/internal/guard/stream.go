@@ -23,18 +23,27 @@ const HeaderByte = 0xF4
 
 // Limits on the memory of memberlist's streams, in bytes: of all, and of those of one address. A list
 // of members takes four times its length, since it is read into a buffer that doubles and decoded
-// from there. The list in answer takes a kilobyte per member.
+// from there. The list in answer takes a kilobyte per member. So two peers that know of each other's members none
+// can exchange all that there may be.
 const (
-	screenMemory = 24 << 20
+	screenHosts  = 3 // addresses whose streams fit in at once
 	screenHost   = 8 << 20
+	screenMember = 3 << 10 // of screenHost for each member that there may be, if that is more
 	screenList   = 4
 	screenAnswer = 1 << 10
 )
 
+// mostOfHost returns the limit for the streams of one address.
+func (s *Screen) mostOfHost() int { return max(screenHost, screenMember*s.cfg.Most) }
+
 // Stream returns a connection from which memberlist can read a message only when all of it has been
 // read and screened. Its memory counts towards the limits until it is closed.
 func (s *Screen) Stream(c net.Conn, labelled bool) net.Conn {
-	return &screenedConn{Conn: c, screen: s, from: AddrOf(c.RemoteAddr()), labelled: labelled}
+	screened := &screenedConn{Conn: c, screen: s, from: AddrOf(c.RemoteAddr()), labelled: labelled}
+	screened.message.more = screened.message.readInto(c, func(total int) error {
+		return screened.claim(screened.answer + screenList*total)
+	})
+	return screened
 }
 
 type screenedConn struct {
@@ -42,11 +51,13 @@ type screenedConn struct {
 	screen   *Screen
 	from     netip.Addr
 	labelled bool // begins with memberlist's label, as streams that other peers opened do
+	sums     ranges
 
 	once    sync.Once
 	message unpacker
 	err     error
 	given   int // bytes of the message that memberlist has read
+	answer  int // bytes claimed for the list in answer
 
 	claimed int // guarded by screen.mu
 	closed  bool
@@ -67,9 +78,10 @@ func (c *screenedConn) Read(b []byte) (int, error) {
 // read reads the one message of the stream.
 func (c *screenedConn) read() error {
 	u, s := &c.message, c.screen
-	answer := 0
-	u.more = u.readInto(c.Conn, func(total int) error { return c.claim(answer + screenList*total) })
 	if c.labelled {
+		if err := c.answerSums(); err != nil {
+			return err
+		}
 		label, err := u.take(len(Header))
 		if err != nil {
 			return err
@@ -89,8 +101,8 @@ func (c *screenedConn) read() error {
 		return fmt.Errorf("%w (%d)", errKind, kind)
 	}
 	if kind == MsgPushPull && c.labelled {
-		answer = screenAnswer * (1 + s.cfg.Members.Count())
-		if err := c.claim(answer + screenList*cap(u.b)); err != nil {
+		c.answer = screenAnswer * (1 + s.cfg.Members.Count())
+		if err := c.claim(c.answer + screenList*cap(u.b)); err != nil {
 			return err
 		}
 	}
@@ -154,8 +166,9 @@ func (c *screenedConn) claim(total int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	more := total - c.claimed
-	if c.closed || s.used+more > screenMemory || s.perHost[c.from]+more > screenHost || more > 0 && !s.cfg.Memory.Take(int64(more)) {
-		return fmt.Errorf("%w (%d of %d bytes, %d for %v)", errScreenMemory, s.used, screenMemory, s.perHost[c.from], c.from)
+	host := s.mostOfHost()
+	if c.closed || s.used+more > screenHosts*host || s.perHost[c.from]+more > host || more > 0 && !s.cfg.Memory.Take(int64(more)) {
+		return fmt.Errorf("%w (%d of %d bytes, %d for %v)", errScreenMemory, s.used, screenHosts*host, s.perHost[c.from], c.from)
 	}
 	c.take(more)
 	return nil
