@@ -10,6 +10,7 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
 	"github.com/summarycache/summarycache/cmd/peer/internal/table"
 	"github.com/summarycache/summarycache/digest"
+	"github.com/summarycache/summarycache/digest/index"
 )
 
 type planCommand struct {
@@ -53,9 +54,32 @@ type planned struct {
 	UpdateShare       float64  `json:"update_share"`
 	BytesPerSecond    float64  `json:"bytes_per_second"`
 	MemoryBytes       float64  `json:"memory_bytes"`
+	IndexBytes        float64  `json:"index_bytes"`
+	JoiningBytes      float64  `json:"joining_bytes"`
+	Flat              bool     `json:"flat"`             // memory, index and joining are within flatMost
+	OwnerBodyBytes    float64  `json:"owner_body_bytes"` // owner hashing moves fewer bytes if bodies are smaller; 0 = never
+	RedisBytes        float64  `json:"redis_bytes"`
 	Waits             []waited `json:"waits"`
 	Binding           string   `json:"binding"` // the flag; "" = none
 	Run               string   `json:"run"`     // the settings of peer run for this plan
+}
+
+// What decides which way of cooperating is right (gossip/CHOOSING.md).
+const (
+	flatMost    = 1 << 30 // bytes of memory, and of joining, up to which each peer may keep everybody's digest
+	answerBytes = 242     // of the header of an answer, which owner hashing moves once more for half of the hits, with the body
+	redisEntry  = 208     // bytes of a set of its own for each object, in Redis 7.0
+)
+
+// choose fills in what the plan costs beside other ways.
+func (p *planned) choose(g digest.Goal) {
+	others := float64(g.Peers - 1)
+	p.IndexBytes, p.JoiningBytes = others*float64(g.Objects)*index.EntryBytes, others*p.DigestBytes
+	p.Flat = p.MemoryBytes+p.IndexBytes <= flatMost && p.JoiningBytes <= flatMost
+	p.RedisBytes = float64(g.Peers) * float64(g.Objects) * redisEntry
+	if g.Churn > 0 {
+		p.OwnerBodyBytes = max(0, 2*p.BytesPerSecond/g.Churn-answerBytes)
+	}
 }
 
 // A waited is the cost if changes are published after a wait.
@@ -98,6 +122,7 @@ func (c *planCommand) Run(e *environment) error {
 		BytesPerSecond: d.BytesPerSecond, MemoryBytes: d.MemoryBytes, Binding: flagOf[d.Binding], Run: settings(goal, d),
 		Waits: compareWaits(goal),
 	}
+	p.choose(goal)
 	return show(e, c.JSON, p, func(p planned) string { return p.text(goal) })
 }
 
@@ -146,11 +171,22 @@ func (p *planned) text(g digest.Goal) string {
 		t.Row("if a change waits "+admin.Span(time.Duration(wait.Seconds*1e9)), table.Bytes(int64(math.Ceil(wait.BytesPerSecond)))+"/s", "received; new objects are found half of that later on average")
 	}
 	t.Row("memory", table.Bytes(int64(math.Ceil(p.MemoryBytes))), "in one peer, for the digests of the others")
+	t.Row("index", table.Bytes(int64(p.IndexBytes)), "about, in one peer, to look them all up at once")
+	t.Row("joining", table.Bytes(int64(math.Ceil(p.JoiningBytes))), "of digests that a new peer fetches")
 	if p.Binding != "" {
 		t.Row("bound by", p.Binding, "a larger budget would improve the plan")
 	} else {
 		t.Row("bound by", "nothing", "the budgets exceed what is useful")
 	}
+	if p.Flat {
+		t.Row("way", "digests", fmt.Sprintf("each peer keeps everybody's: memory and joining are within %s", table.Bytes(flatMost)))
+	} else {
+		t.Row("way", "another", fmt.Sprintf("memory or joining is above %s: fewer peers in a cluster, or one of the next two", table.Bytes(flatMost)))
+	}
+	if p.OwnerBodyBytes > 0 {
+		t.Row("owner hashing", "< "+table.Bytes(int64(p.OwnerBodyBytes)), "bodies for which it moves fewer bytes, if objects may be kept by their owner alone")
+	}
+	t.Row("Redis", table.Bytes(int64(p.RedisBytes)), fmt.Sprintf("on a server that says who has what, at %d B an entry; a round trip for each miss", redisEntry))
 	text := t.Text("")
 	if p.FalsePositiveRate > 0.1 {
 		text += "\nSuch a digest is of little use: the budgets are too small for so many objects.\n"

@@ -8,6 +8,10 @@ import (
 	"github.com/summarycache/summarycache/digest"
 )
 
+// EntryBytes is about what an index takes for each set position of a peer, in bytes: less if many peers hold the same
+// keys, up to the 5.3 measured with a thousand peers of 100,000 different ones, and room to grow.
+const EntryBytes = 6
+
 // An Index is an index over the filters of all peers. Create one with [New]. All methods are safe for
 // concurrent use.
 //
