@@ -28,13 +28,20 @@ const HeaderByte = 0xF4
 const (
 	screenHosts  = 3 // addresses whose streams fit in at once
 	screenHost   = 8 << 20
-	screenMember = 3 << 10 // of screenHost for each member that there may be, if that is more
+	screenMember = 3 << 10 // for each member instead, if that is more
 	screenList   = 4
 	screenAnswer = 1 << 10
 )
 
-// mostOfHost returns the limit for the streams of one address.
-func (s *Screen) mostOfHost() int { return max(screenHost, screenMember*s.cfg.Most) }
+// mostOfHost returns the limit for the streams of one address: for as many members as there may be if this peer asks for
+// their list, and for as many as it knows if others send it one, since they may be strangers.
+func (c *screenedConn) mostOfHost() int {
+	members := c.screen.cfg.Most
+	if c.labelled {
+		members = c.screen.cfg.Members.Count()
+	}
+	return max(screenHost, screenMember*members)
+}
 
 // Stream returns a connection from which memberlist can read a message only when all of it has been
 // read and screened. Its memory counts towards the limits until it is closed.
@@ -166,7 +173,7 @@ func (c *screenedConn) claim(total int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	more := total - c.claimed
-	host := s.mostOfHost()
+	host := c.mostOfHost()
 	if c.closed || s.used+more > screenHosts*host || s.perHost[c.from]+more > host || more > 0 && !s.cfg.Memory.Take(int64(more)) {
 		return fmt.Errorf("%w (%d of %d bytes, %d for %v)", errScreenMemory, s.used, screenHosts*host, s.perHost[c.from], c.from)
 	}

@@ -118,7 +118,7 @@ func TestListsAreDifferences(t *testing.T) {
 		{"three differ", all, some{n: 10_000, old: map[int]bool{7: true, 77: true, 777: true}}, [2]int{3, 3}, [2]int{150, 150}, [2]int{30 << 10, 30 << 10}},
 		{"one joined", all, some{n: 10_001}, [2]int{1, 0}, [2]int{60, 60}, [2]int{12 << 10, 12 << 10}},
 		{"newcomer", some{n: 1}, all, [2]int{10_000, 1}, [2]int{10_000, 1}, [2]int{1 << 10, 3 << 20}},
-		{"newcomer answers", all, some{n: 1}, [2]int{1, 9_900}, [2]int{1, 10_000}, [2]int{3 << 20, 4 << 10}},
+		{"halves of a cluster", some{n: 5_000}, all, [2]int{9_000, 4_000}, [2]int{10_000, 5_000}, [2]int{1 << 20, 3 << 20}},
 		{"two", some{n: 2}, some{n: 2}, [2]int{0, 0}, [2]int{0, 0}, [2]int{64, 64}},
 	} {
 		received, sent := exchangeLists(t, c.dialler, c.accepter)
@@ -159,5 +159,30 @@ func TestWrongSums(t *testing.T) {
 			t.Errorf("%s: %d bytes are claimed", name, most)
 		}
 		conn.Close()
+	}
+}
+
+// TestListsOfStrangers: a peer that knows few members takes no long list from others, and the longest if it asks for it.
+func TestListsOfStrangers(t *testing.T) {
+	for _, stranger := range []bool{true, false} {
+		near, far := net.Pipe()
+		b := some{n: 16_383}.list()
+		if stranger {
+			b = append(bytes.Clone(Header), b...)
+		}
+		go func() {
+			far.Write(b)
+			far.Close()
+		}()
+		s := testScreen(16_383)
+		c := s.Stream(near, stranger)
+		_, err := c.Read(make([]byte, 1))
+		if errors.Is(err, errScreenMemory) != stranger || !stranger && err != nil {
+			t.Errorf("a list of 16,383 members, sent by a stranger %v: %v", stranger, err)
+		}
+		if limit := screenHost; stranger && s.used > limit {
+			t.Errorf("a stranger's list takes %d bytes, more than %d", s.used, limit)
+		}
+		c.Close()
 	}
 }
