@@ -165,7 +165,7 @@ func (k known) Count() int { return len(*k.g.members.Load()) }
 
 func (k known) Sums(n int) []uint32 {
 	sums := make([]uint32, n)
-	sums[guard.RangeOf(exchange.IDOf(k.g.cfg.Name), n)] = uint32(memberSum(k.g.cfg.Name, delegate{k.g}.NodeMeta(0)))
+	sums[guard.RangeOf(exchange.IDOf(k.g.cfg.Name), n)] = uint32(memberSum(k.g.cfg.Name, delegate(k).NodeMeta(0)))
 	for _, m := range k.g.liveMembers() {
 		sums[guard.RangeOf(exchange.ID(m.spread), n)] += uint32(memberSum(m.name, m.info.Load().metadata))
 	}

@@ -104,7 +104,9 @@ func (t *transport) readPackets() {
 			in.packet(Membership, len(opened))
 			if screened, err := t.screen.Packet(opened, guard.AddrOf(from)); err == nil {
 				if kindOf(opened) == ofProbe {
-					t.g.compare(t.g.liveAt(guard.AddrPortOf(from)), t.life.Hear(opened, guard.AddrPortOf(from), now))
+					if sum := t.life.Hear(opened, guard.AddrPortOf(from), now); sum != nil {
+						t.g.compare(t.g.liveAt(guard.AddrPortOf(from)), sum)
+					}
 				}
 				t.deliver(screened, from, now)
 			} else {
