@@ -102,7 +102,7 @@ func (t *transport) readPackets() {
 			}
 		case ofMembership, ofProbe:
 			in.packet(Membership, len(opened))
-			if screened, err := t.screen.Packet(opened, guard.AddrOf(from)); err == nil {
+			if screened, err := t.screen.Packet(opened); err == nil {
 				if kindOf(opened) == ofProbe {
 					if sum := t.life.Hear(opened, guard.AddrPortOf(from), now); sum != nil {
 						t.g.compare(t.g.liveAt(guard.AddrPortOf(from)), sum)

@@ -40,11 +40,10 @@ const joinTime = 10 * time.Second
 
 // newcomers are the peers that have not answered yet: at most as many as there may be members.
 type newcomers struct {
-	entered  bool // this peer got a member list that it requested, or has no peer to request one from
-	waiting  map[claimed]*newcomer
-	asked    map[uint32]*newcomer // the same, by the number of the probe
-	bySource map[netip.Addr]int   // how many wait, by the address that announced them
-	listed   map[string]int       // how many wait that were in a list which this peer requested, by name
+	entered bool // this peer got a member list that it requested, or has no peer to request one from
+	waiting map[claimed]*newcomer
+	asked   map[uint32]*newcomer // the same, by the number of the probe
+	listed  map[string]int       // how many wait that were in a list which this peer requested, by name
 }
 
 // claimed is a claim about a peer: its address and its metadata. Each claim waits separately, so that
@@ -76,8 +75,7 @@ func HashOfMeta(name string, meta []byte) metaHash {
 
 type newcomer struct {
 	claimed
-	from        netip.Addr // the address that announced it
-	listed      bool       // in a list that this peer requested
+	listed      bool // in a list that this peer requested
 	incarnation uint64
 	alive       []byte // memberlist's message, to deliver when the newcomer has answered
 	number      uint32 // of its probes
@@ -218,11 +216,11 @@ func (s *Screen) prune(now time.Time) bool {
 
 // wait probes a peer that is claimed to be alive by a message from an address, or in a list that this
 // peer requested.
-func (s *Screen) wait(c Claim, from netip.Addr, listed bool) {
+func (s *Screen) wait(c Claim, listed bool) {
 	if !c.Addr.IsValid() || c.Addr.Port() == 0 {
 		return
 	}
-	n := &newcomer{claimed: claimedBy(c), from: from, listed: listed, incarnation: c.Incarnation, alive: AliveMessage(c), probes: newcomerProbes}
+	n := &newcomer{claimed: claimedBy(c), listed: listed, incarnation: c.Incarnation, alive: AliveMessage(c), probes: newcomerProbes}
 	s.mu.Lock()
 	waits := s.addNewcomer(n)
 	s.mu.Unlock()
@@ -242,41 +240,25 @@ func (s *Screen) addNewcomer(n *newcomer) bool {
 	if !n.listed && (s.listed[n.name] > 0 || !s.entered && time.Since(s.begun) < joinTime) {
 		return false
 	}
-	if len(s.waiting) >= s.cfg.Most && !s.makeRoom(n.from) {
-		return false
+	if len(s.waiting) >= s.cfg.Most {
+		for _, other := range s.waiting { // any one: a peer that lives has mostly answered before it is its turn
+			s.remove(other)
+			break
+		}
 	}
 	for n.number = 0; n.number == 0 || s.asked[n.number] != nil; { // at most Limits.Members of 2³¹ are taken
 		n.number = newcomerNumbers | rand.Uint32()
 	}
 	s.waiting[n.claimed], s.asked[n.number] = n, n
-	s.bySource[n.from]++
 	if n.listed {
 		s.listed[n.name]++
 	}
 	return true
 }
 
-// makeRoom drops a newcomer of a source that has more than its share, if from has less.
-func (w *newcomers) makeRoom(from netip.Addr) bool {
-	share := len(w.waiting) / (len(w.bySource) + 1)
-	if w.bySource[from] >= share {
-		return false
-	}
-	for _, n := range w.waiting { // most are of a source above its share
-		if w.bySource[n.from] > share {
-			w.remove(n)
-			return true
-		}
-	}
-	return false
-}
-
 func (w *newcomers) remove(n *newcomer) {
 	delete(w.waiting, n.claimed)
 	delete(w.asked, n.number)
-	if w.bySource[n.from]--; w.bySource[n.from] == 0 {
-		delete(w.bySource, n.from)
-	}
 	if !n.listed {
 		return
 	}

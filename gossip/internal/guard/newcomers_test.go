@@ -8,29 +8,37 @@ import (
 	"time"
 )
 
-// TestNewcomersShare: when all places are taken, a source with few of them gets more from one with most;
-// a source that has its share does not.
+// TestNewcomersShare: when all places are taken, a newcomer gets one, and most of those that answer at once have answered before
+// another takes theirs. None waits for ever.
 func TestNewcomersShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := testScreen(100)
 		s.entered = true
-		say := func(from byte, i int) {
-			s.wait(Claim{Name: fmt.Sprintf("p%d", i), Addr: netip.MustParseAddrPort(fmt.Sprintf("10.0.%d.1:7946", from))}, netip.AddrFrom4([4]byte{10, 0, 0, from}), false)
+		say := func(name string) claimed {
+			c := Claim{Name: name, Addr: netip.MustParseAddrPort("10.0.0.1:7946")}
+			s.wait(c, false)
+			return claimedBy(c)
 		}
-		for i := range 1000 {
-			say(1, i)
+		waits, live := 0, 200
+		for i := range live {
+			for j := range 20 {
+				say(fmt.Sprintf("invented-%d-%d", i, j))
+			}
+			c := say(fmt.Sprintf("live-%d", i))
+			for j := range 10 { // before its answer is here
+				say(fmt.Sprintf("more-%d-%d", i, j))
+			}
+			if s.waiting[c] != nil {
+				waits++
+			}
 		}
-		for i := range 1000 {
-			say(2, i)
-		}
-		w := s
-		if few, all := w.bySource[netip.MustParseAddr("10.0.0.2")], len(w.waiting); all != 100 || few < 33 || few > 50 {
-			t.Errorf("%d of %d places are the second source's", few, all)
+		if all := len(s.waiting); all != 100 || waits < live*8/10 {
+			t.Errorf("%d places are taken, and %d of %d peers still wait when they answer", all, waits, live)
 		}
 		time.Sleep(newcomerProbes*newcomerProbe + time.Millisecond)
 		synctest.Wait()
-		if len(w.waiting)+len(w.asked)+len(w.bySource)+len(w.listed) != 0 {
-			t.Errorf("%d wait for ever", len(w.waiting))
+		if len(s.waiting)+len(s.asked)+len(s.listed) != 0 {
+			t.Errorf("%d wait for ever", len(s.waiting))
 		}
 	})
 }
@@ -54,7 +62,7 @@ func TestNewcomerAnswersLate(t *testing.T) {
 			}
 			return number
 		}
-		s.wait(said, netip.Addr{}, false)
+		s.wait(said, false)
 		s.answered(number()+1, answer("metadata"))
 		time.Sleep((newcomerProbes-1)*newcomerProbe + newcomerProbe/2)
 		synctest.Wait()
@@ -63,7 +71,7 @@ func TestNewcomerAnswersLate(t *testing.T) {
 		}
 		for _, other := range [][]byte{answer("other"), answer("metadata")[:SumBytes], nil} {
 			s.answered(number(), other)
-			s.wait(said, netip.Addr{}, false)
+			s.wait(said, false)
 		}
 		if admitted != 0 || s.confirmed(said) {
 			t.Errorf("one that answered with other metadata was let in %d times", admitted)

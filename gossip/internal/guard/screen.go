@@ -140,7 +140,7 @@ type Screen struct {
 func New(cfg Config) *Screen {
 	return &Screen{cfg: cfg, begun: time.Now(), own: 1, perHost: make(map[netip.Addr]int), seen: make(map[string]sighting),
 		newcomers: newcomers{entered: cfg.Alone, waiting: make(map[claimed]*newcomer), asked: make(map[uint32]*newcomer),
-			bySource: make(map[netip.Addr]int), listed: make(map[string]int)}}
+			listed: make(map[string]int)}}
 }
 
 var (
@@ -152,15 +152,15 @@ var (
 // checksumHead is the length of what precedes a message with a checksum.
 const checksumHead = 5
 
-// Packet screens a packet from an address, without its label. It returns the packet for memberlist,
+// Packet screens a packet, without its label. It returns the packet for memberlist,
 // changed in place.
-func (s *Screen) Packet(b []byte, from netip.Addr) ([]byte, error) {
+func (s *Screen) Packet(b []byte) ([]byte, error) {
 	if len(b) > 0 && b[0]>>4 == Short {
 		long, err := lengthen(b, s.cfg.Self)
 		if err != nil {
 			return nil, err
 		}
-		return long, s.message(long, from)
+		return long, s.message(long)
 	}
 	if len(b) >= checksumHead && b[0] == msgChecksummed {
 		if crc32.ChecksumIEEE(b[checksumHead:]) != binary.BigEndian.Uint32(b[1:]) {
@@ -169,13 +169,13 @@ func (s *Screen) Packet(b []byte, from netip.Addr) ([]byte, error) {
 		b = b[checksumHead:]
 	}
 	if len(b) < 2 || b[0] != msgCompound {
-		return b, s.message(b, from)
+		return b, s.message(b)
 	}
-	return b, s.compound(b, from)
+	return b, s.compound(b)
 }
 
 // compound screens a packet of several messages.
-func (s *Screen) compound(b []byte, from netip.Addr) error {
+func (s *Screen) compound(b []byte) error {
 	lengths, rest := b[2:], b[min(len(b), 2+2*int(b[1])):]
 	for range b[1] {
 		if len(lengths) < 2 {
@@ -185,7 +185,7 @@ func (s *Screen) compound(b []byte, from netip.Addr) error {
 		if n > len(rest) {
 			return fmt.Errorf("%w: a part of %d bytes, %d are left", errNotPacked, n, len(rest))
 		}
-		if err := s.message(rest[:n], from); err != nil {
+		if err := s.message(rest[:n]); err != nil {
 			return err
 		}
 		lengths, rest = lengths[2:], rest[n:]
@@ -194,7 +194,7 @@ func (s *Screen) compound(b []byte, from netip.Addr) error {
 }
 
 // message screens one message of a packet, in place.
-func (s *Screen) message(b []byte, from netip.Addr) error {
+func (s *Screen) message(b []byte) error {
 	if len(b) == 0 {
 		return fmt.Errorf("%w: an empty message", errNotPacked)
 	}
@@ -223,7 +223,7 @@ func (s *Screen) message(b []byte, from netip.Addr) error {
 		}
 		switch {
 		case b[0] == msgAlive && !s.confirmed(c):
-			s.wait(c, from, false)
+			s.wait(c, false)
 			b[0] = msgNack // of no probe, so that memberlist ignores it and reads the rest of the packet
 		case b[0] == MsgDead && (c.from != c.Name || !s.farewell(c.Name)):
 			b[0] = MsgSuspect // it has the same fields

@@ -46,7 +46,7 @@ func TestNewcomersFindRoom(t *testing.T) {
 	s := testScreen(3)
 	for i := range 100 {
 		for _, kind := range []byte{MsgDead, MsgSuspect} {
-			if _, err := s.Packet(wordOf(kind, fmt.Sprintf("nobody%d", i), "x", 1), netip.Addr{}); err != nil {
+			if _, err := s.Packet(wordOf(kind, fmt.Sprintf("nobody%d", i), "x", 1)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -92,7 +92,7 @@ func TestScreenRefuses(t *testing.T) {
 		"of an unknown one": deadMessage("p2", 7),
 		"of one that left":  wordOf(MsgDead, "p1", "p1", 7),
 	} {
-		out, err := s.Packet(bytes.Clone(b), netip.Addr{})
+		out, err := s.Packet(bytes.Clone(b))
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -116,7 +116,7 @@ func TestScreenRefuses(t *testing.T) {
 		"nobody's incarnation":  deadMessage("self", IncarnationLast+1),
 		"no name":               deadMessage("", 1),
 	} {
-		if _, err := s.Packet(b, netip.Addr{}); err == nil {
+		if _, err := s.Packet(b); err == nil {
 			t.Errorf("%s: let through", name)
 		}
 	}
@@ -146,7 +146,7 @@ func FuzzScreen(f *testing.F) {
 	f.Add(promise(1)[len(Header):])
 	f.Fuzz(func(t *testing.T, b []byte) {
 		s := testScreen(100)
-		s.Packet(bytes.Clone(b), netip.Addr{})
+		s.Packet(bytes.Clone(b))
 		near, far := net.Pipe()
 		defer far.Close()
 		go func() { far.Write(Header); far.Write(b); far.Close() }()

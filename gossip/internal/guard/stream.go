@@ -154,7 +154,7 @@ func (c *screenedConn) member(i int, expected *bool) error {
 		if *expected && m.Addr == AddrPortOf(c.RemoteAddr()) && s.enter(claimedBy(m)) == nil {
 			*expected = false // one peer is at one address
 		} else {
-			s.wait(m, c.from, !c.labelled)
+			s.wait(m, !c.labelled)
 			m.disable(u.b)
 		}
 	case m.state == memberlist.StateLeft && !s.farewell(m.Name):
