@@ -74,7 +74,7 @@ func (g *group) sumMembers() {
 	sum := memberSum(g.cfg.Name, delegate{g}.NodeMeta(0))
 	live := g.liveMembers()
 	for _, m := range live {
-		sum += memberSum(m.name, m.info.Load().metadata)
+		sum += m.info.Load().sum
 	}
 	g.memberSum.Store(sum)
 	g.others.Store(int32(len(live)))

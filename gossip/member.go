@@ -72,6 +72,7 @@ type memberInfo struct {
 	memberEvent
 	meta  exchange.Meta
 	since time.Time // when the peer's state or incarnation last changed
+	sum   uint64    // of name and metadata
 }
 
 // memberTable has all members by name. Lookups read it without a lock; it is replaced when a member
@@ -167,7 +168,7 @@ func (k known) Sums(n int) []uint32 {
 	sums := make([]uint32, n)
 	sums[guard.RangeOf(exchange.IDOf(k.g.cfg.Name), n)] = uint32(memberSum(k.g.cfg.Name, delegate(k).NodeMeta(0)))
 	for _, m := range k.g.liveMembers() {
-		sums[guard.RangeOf(exchange.ID(m.spread), n)] += uint32(memberSum(m.name, m.info.Load().metadata))
+		sums[guard.RangeOf(exchange.ID(m.spread), n)] += uint32(m.info.Load().sum)
 	}
 	return sums
 }

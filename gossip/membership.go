@@ -36,7 +36,7 @@ func (g *group) take(ev memberEvent, now time.Time) (m *member, old memberInfo) 
 	} else {
 		old = *m.info.Load()
 	}
-	info := &memberInfo{ev, meta, now}
+	info := &memberInfo{ev, meta, now, memberSum(ev.name, ev.metadata)}
 	if !old.differs(info) {
 		info.since = old.since
 	}
