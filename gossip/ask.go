@@ -28,6 +28,7 @@ const (
 const (
 	mostQuestions = 2 // full peers asked for a lookup, besides those that answer "not yet"
 	leastPatience = 5 * time.Millisecond
+	lastPatience  = 50 * time.Millisecond  // at least, with the last one that may be asked
 	mostPatience  = 100 * time.Millisecond // for an answer: twice what the peer usually takes, within these bounds
 	leastTrip     = time.Millisecond       // shorter trips count as this
 	firstSilence  = 500 * time.Millisecond // for which a full peer that did not answer is not tried again, doubled each time
@@ -37,7 +38,8 @@ const (
 	falseFactor   = 2    // times the false hits that the digests' rates explain are a reason to
 	falseMargin   = 0.1
 	priorHeld     = 1.0 / 16 // assumed share of lookups for which a peer has the object
-	lookAgain     = 64       // in one of so many lookups another full peer is asked first
+	lookAgain     = 16       // see fullPeers
+	otherZone     = 100      // added to the distance of a full peer
 )
 
 // asking is the part of a host for the questions of light peers: asked here, and answered.
@@ -160,7 +162,11 @@ func (h *host) ask(ctx context.Context, keys []digest.Key) (got []answered) {
 			}
 			a.with(func() {
 				a.count.Asked++
-				timer.Reset(m.answers.patience())
+				patience := m.answers.patience()
+				if asked+1 == mostQuestions || len(left) == 0 {
+					patience = max(patience, lastPatience) // there is nobody else to ask
+				}
+				timer.Reset(patience)
 				if m.answers.mistrusted() {
 					most, need = mostQuestions, mostQuestions
 				}
@@ -222,47 +228,47 @@ func (h *host) silence(open map[*member]time.Time) {
 			continue
 		}
 		h.asking.count.Unanswered++
-		r.trip = min(r.patience(), mostPatience/2)
+		if r.silent > 0 { // a single one may be lost
+			r.trip = min(r.patience(), mostPatience/2)
+		}
 		r.silentUntil = now.Add(min(firstSilence<<min(r.silent, 10), lastSilence))
 		r.silent++
 		h.doubt(m.name)
 	}
 }
 
-// fullPeers returns the full peers in the order in which they are asked: those of this peer's zone first, then the nearest;
-// of those as near as each other, different peers ask different ones.
+// fullPeers returns the full peers in the order in which they are asked: those that were silent last; those of this peer's
+// zone first, then the nearest; of those as near as each other, different peers ask different ones. In one of lookAgain
+// lookups the nearest goes first even if it was silent, or another one of the same zone that may be nearer by now.
 func (h *host) fullPeers() []*member {
 	order := slices.Clone(h.asking.members.Load().full)
 	order = slices.DeleteFunc(order, func(m *member) bool { return !m.up.Load() })
 	own, now := uint64(exchange.IDOf(h.cfg.Name)), time.Now()
-	h.asking.with(func() {
-		slices.SortFunc(order, func(a, b *member) int {
-			return cmp.Or(cmp.Compare(h.distance(a, now), h.distance(b, now)), cmp.Compare(mix(a.spread^own), mix(b.spread^own)))
-		})
-	})
-	if n := len(order); n > 1 && rand.IntN(lookAgain) == 0 { // it may be nearer by now, or answer again
-		i := 1 + rand.IntN(n-1)
-		if m := order[i]; h.asking.hears(m, now) {
-			return slices.Insert(slices.Delete(order, i, i+1), 0, m)
-		}
+	near := func(a, b *member) int {
+		return cmp.Or(cmp.Compare(h.distance(a), h.distance(b)), cmp.Compare(mix(a.spread^own), mix(b.spread^own)))
 	}
+	last := func(m *member) int { return min(m.answers.silent, 1) + int(max(0, m.answers.silentUntil.Sub(now))) }
+	h.asking.with(func() {
+		slices.SortFunc(order, func(a, b *member) int { return cmp.Or(cmp.Compare(last(a), last(b)), near(a, b)) })
+		if len(order) < 2 || rand.IntN(lookAgain) > 0 {
+			return
+		}
+		i := slices.Index(order, slices.MinFunc(order, near))
+		if i == 0 {
+			i = 1 + rand.IntN(len(order)-1)
+		}
+		if m := order[i]; !now.Before(m.answers.silentUntil) && h.distance(m)/otherZone <= h.distance(order[0])/otherZone {
+			order = slices.Insert(slices.Delete(order, i, i+1), 0, m)
+		}
+	})
 	return order
 }
 
-// hears reports whether a full peer is not known to be silent.
-func (a *asking) hears(m *member, now time.Time) (hears bool) {
-	a.with(func() { hears = !now.Before(m.answers.silentUntil) })
-	return hears
-}
-
-// distance orders full peers: half octaves of trips, those of other zones after those of the own, silent ones last.
-func (h *host) distance(m *member, now time.Time) int {
+// distance is in half octaves of trips; those of other zones are far. asking.mu is held.
+func (h *host) distance(m *member) int {
 	d := int(2 * math.Log2(float64(max(m.answers.trip, leastTrip))/float64(leastTrip)))
 	if m.info.Load().meta.Zone != h.cfg.Zone {
-		d += 100
-	}
-	if m.answers.silent > 0 || now.Before(m.answers.silentUntil) {
-		d += 1000
+		d += otherZone
 	}
 	return d
 }

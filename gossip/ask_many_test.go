@@ -1,12 +1,14 @@
 package gossip
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/summarycache/summarycache/gossip/memnet"
+	"github.com/summarycache/summarycache/sim/cputime"
 )
 
 // TestHundredLightPeers runs 100 peers, of which eight keep digests, with 1 % loss, while every peer replaces objects. It checks
@@ -87,4 +89,38 @@ func TestHundredLightPeers(t *testing.T) {
 			}
 		}
 	})
+}
+
+// BenchmarkAsk measures a question to a full peer on loopback, with real sockets: its time and the processor time of both ends.
+func BenchmarkAsk(b *testing.B) {
+	nodes := []*Node{realNode(b, "full", 1000)}
+	for i := range 2 {
+		cfg := Config{Name: fmt.Sprint("light", i), Bind: "127.0.0.1:0", Secret: testSecret, Service: "127.0.0.1:1", Join: []string{nodes[0].Addr()},
+			Objects: 1000, Advanced: Advanced{Digests: Ask}, Logger: testLog()}
+		n, err := New(cfg)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Cleanup(func() { n.Close() })
+		if err := n.Join(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+		nodes = append(nodes, n)
+		for j := range 1000 {
+			n.Holdings().Add(objectOf(i, j))
+		}
+	}
+	eventually(b, time.Minute, func() error {
+		if !found(nodes[1], 1, 7, "light1") {
+			return fmt.Errorf("not found yet")
+		}
+		return nil
+	})
+	i, cpu := 0, cputime.Used()
+	for b.Loop() {
+		if i++; !found(nodes[1], 1, i%1000, "light1") {
+			b.Fatal("an object was not found")
+		}
+	}
+	b.ReportMetric(float64((cputime.Used()-cpu).Nanoseconds())/float64(i), "cpu-ns/op")
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/summarycache/summarycache/gossip/memnet"
 )
 
 // lightCluster starts nodes of which the first ones keep digests, and waits until all know each other.
@@ -152,6 +154,29 @@ func TestNotYet(t *testing.T) {
 		}
 		if q := late.Stats().Questions; q.Deferred == 0 || q.Deferred != notYet || q.Answered <= q.Deferred {
 			t.Errorf("the new peer answered %+v, and the others heard \"not yet\" %d times", q, notYet)
+		}
+	})
+}
+
+// TestOwnZoneIsAskedAgain checks that full peers of the own zone are asked, although questions to each of them are lost now
+// and then.
+func TestOwnZoneIsAskedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, nodes := lightCluster(t, 5, 4, 50, func(i int, c *Config) { c.Zone = fmt.Sprint("z", i%2) })
+		defer c.close()
+		time.Sleep(20 * time.Second)
+		c.net.SetConditions(memnet.Conditions{Loss: 0.02, Latency: 300 * time.Microsecond})
+		before := []int64{nodes[0].Stats().Questions.Answered, nodes[1].Stats().Questions.Answered, nodes[2].Stats().Questions.Answered, nodes[3].Stats().Questions.Answered}
+		const looks = 3000
+		for i := range looks {
+			found(nodes[4], 1, i%50, "")
+			time.Sleep(100 * time.Millisecond)
+		}
+		far := nodes[1].Stats().Questions.Answered - before[1] + nodes[3].Stats().Questions.Answered - before[3]
+		near := nodes[0].Stats().Questions.Answered - before[0] + nodes[2].Stats().Questions.Answered - before[2]
+		t.Logf("full peers of the own zone answered %d questions, those of the other %d", near, far)
+		if near < looks*85/100 {
+			t.Errorf("full peers of the own zone answered %d questions, those of the other %d, want 85 %% at least of %d", near, far, looks)
 		}
 	})
 }
