@@ -160,6 +160,12 @@
 //	                                                106106: a slice with a bad block was cut if the origin knew no ranges
 //	28              110000 to 110970   0.1          Checks: 110201: with less memory than can be set, gossip had one stream, and
 //	                                                peers that took each other for dead did not find each other again
+//	28              120000 to 121920,  0.5          121291: a file that a request opened after the store's Close stayed open
+//	                122000 to 122040,
+//	                200000 to 201534,
+//	                202000 to 202040
+//	28              1 to 110,          0.04         nothing, after bodies go on from siblings and the origin alone
+//	                203000 to 203112
 //
 // # What is not simulated
 //
