@@ -24,8 +24,6 @@ type Job struct {
 	Tables   []*Table
 	Stderr   io.Writer
 	start    time.Time
-	counted  time.Time // when the current part began: see Progress
-	done     int       // its steps that were done last
 	reported time.Time
 }
 
@@ -33,28 +31,13 @@ type Job struct {
 // stream only, so that parts of an experiment don't disturb each other.
 func (j *Job) Rand(stream uint64) *rand.Rand { return rand.New(rand.NewPCG(j.Seed, stream)) }
 
-// Progress prints to stderr, once the job has run for two seconds and then at most every
-// second. done of all steps are complete; from their time it estimates the time of the rest.
-// Each part of a job counts its steps from 0. If all is 0, there is no estimate.
-func (j *Job) Progress(done, all int, format string, args ...any) {
+// Progress prints to stderr, once the job has run for two seconds and then at most every second.
+func (j *Job) Progress(format string, args ...any) {
 	now := time.Now()
-	if done < j.done || j.counted.IsZero() {
-		j.counted = now
-		if j.done == 0 {
-			j.counted = j.start
-		}
+	if took := now.Sub(j.start); took >= 2*time.Second && now.Sub(j.reported) >= time.Second {
+		j.reported = now
+		fmt.Fprintf(j.Stderr, "%s: %4.0f s  %s\n", j.name, took.Seconds(), fmt.Sprintf(format, args...))
 	}
-	j.done = done
-	took := now.Sub(j.start)
-	if took < 2*time.Second || now.Sub(j.reported) < time.Second {
-		return
-	}
-	j.reported = now
-	left := ""
-	if done > 0 && all > 0 {
-		left = fmt.Sprintf(", about %.0f s left", now.Sub(j.counted).Seconds()/float64(done)*float64(all-done))
-	}
-	fmt.Fprintf(j.Stderr, "%s: %4.0f s%s  %s\n", j.name, took.Seconds(), left, fmt.Sprintf(format, args...))
 }
 
 // Table starts a table. Tables are printed when the experiment is done, in the order in

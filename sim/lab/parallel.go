@@ -12,7 +12,6 @@ import (
 // Each calls work(0) … work(n-1) on all cores, in no particular order, and prints progress. It
 // returns the first error, after which it begins no other call.
 func (j *Job) Each(n int, what string, work func(i int) error) error {
-	j.counted, j.done = time.Now(), 0
 	var next, done atomic.Int64
 	var failed error
 	var once sync.Once
@@ -40,7 +39,7 @@ func (j *Job) Each(n int, what string, work func(i int) error) error {
 		case <-finished:
 			return failed
 		case <-tick.C:
-			j.Progress(int(done.Load()), n, "%s: %d of %d", what, done.Load(), n)
+			j.Progress("%s: %d of %d", what, done.Load(), n)
 		}
 	}
 }

@@ -117,7 +117,7 @@ func (w *exchange) look(p *exchangePeer) {
 func (w *exchange) run(then time.Time, what string) error {
 	for steps := 0; len(w.events.events) > 0 && w.err == nil; steps++ {
 		if steps%4096 == 0 {
-			w.job.Progress(0, 0, "%d peers, loss %g %%: %s, %.1f virtual seconds", w.options.peers, 100*w.options.loss, what, w.now.Sub(exchangeStart).Seconds())
+			w.job.Progress("%d peers, loss %g %%: %s, %.1f virtual seconds", w.options.peers, 100*w.options.loss, what, w.now.Sub(exchangeStart).Seconds())
 		}
 		if w.events.events[0].at > then.Sub(exchangeStart) {
 			break
