@@ -63,8 +63,12 @@ func MissesText(all Misses) string {
 
 // Line returns a miss in one or two lines of a terminal.
 func (m Miss) Line() string {
-	return fmt.Sprintf("%s %s %s %d %s\n  %s, %s, %s from %s: %s\n", m.At.Local().Format(time.TimeOnly), m.Peer, m.Method, m.Status, m.URL,
-		m.Outcome, took(m.Seconds), table.Bytes(m.Bytes), m.source(), cmp.Or(m.Why, "no reason is known"))
+	from := ""
+	if source := m.source(); source != "-" {
+		from = " from " + source
+	}
+	return fmt.Sprintf("%s %s %s %d %s\n  %s, %s, %s%s: %s\n", m.At.Local().Format(time.TimeOnly), m.Peer, m.Method, m.Status, m.URL,
+		m.Outcome, took(m.Seconds), table.Bytes(m.Bytes), from, cmp.Or(m.Why, "no reason is known"))
 }
 
 func took(seconds float64) string {

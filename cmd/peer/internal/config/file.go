@@ -129,7 +129,11 @@ func mapping(path string, pairs []*ast.MappingValueNode, known names) (s section
 		key, line := pair.Key.GetToken().Value, lineOf(pair.Key)
 		list, ok := known[key]
 		if !ok {
-			near := didYouMean(strings.ReplaceAll(key, "_", "-"), slices.Sorted(maps.Keys(known)))
+			keys := slices.Sorted(maps.Keys(known))
+			near := didYouMean(strings.ReplaceAll(key, "_", "-"), keys)
+			if near == "" && len(keys) < 40 { // a site's or a rule's
+				near = ", want one of " + strings.Join(keys, ", ")
+			}
 			errs = append(errs, fmt.Errorf("%s:%d: unknown key %q%s", path, line, key, near))
 			continue
 		}

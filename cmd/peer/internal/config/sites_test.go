@@ -10,6 +10,7 @@ func TestSiteMistakes(t *testing.T) {
 	plain := write(t, "plain", "x")
 	for name, c := range map[string]struct{ text, want string }{
 		"no origin":         {"sites:\n  - hosts: a.test\n", `peer.yaml:2: the site has no origins`},
+		"far key":           {"sites:\n  - hosts: [a.test]\n    rules: [x]\n", `peer.yaml:3: unknown key "rules", want one of `},
 		"unknown key":       {"sites:\n  - host: a.test\n    origins: http://x\n", `peer.yaml:2: unknown key "host", did you mean "hosts"?`},
 		"beside an origin":  {"origin: http://y\nsites:\n  - origins: http://x\n", `origin "http://y" cannot be combined with sites`},
 		"a URL for a host":  {"sites:\n  - hosts: https://a.test/\n    origins: http://x\n", `hosts "https://a.test/" is not a host`},
