@@ -1,9 +1,11 @@
 package gossip
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -166,4 +168,17 @@ func TestFailedSendsAreNotCounted(t *testing.T) {
 			t.Errorf("%v, then %v: want nothing counted as sent", before.Out, after.Out)
 		}
 	})
+}
+
+// Traffic is an object of names in JSON, and kinds that a later release adds are no mistake.
+func TestTrafficInJSON(t *testing.T) {
+	want := Traffic{Deltas: 3, Sealing: 1 << 60}
+	text, err := json.Marshal(want)
+	if err != nil || !strings.Contains(string(text), `"delta":3`) {
+		t.Fatalf("%s, %v", text, err)
+	}
+	var got Traffic
+	if err := json.Unmarshal([]byte(strings.Replace(string(text), "{", `{"later":7,`, 1)), &got); err != nil || got != want {
+		t.Errorf("%v, %v", got, err)
+	}
 }

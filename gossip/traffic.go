@@ -1,6 +1,7 @@
 package gossip
 
 import (
+	"encoding/json"
 	"net"
 	"sync/atomic"
 
@@ -31,6 +32,28 @@ func (k TrafficKind) String() string { return trafficNames[k] }
 // Traffic counts bytes on the gossip port, by [TrafficKind]: the whole payload of UDP and TCP, without
 // headers.
 type Traffic [TrafficKinds]int64
+
+// ByKind returns the bytes by the names of their kinds.
+func (t Traffic) ByKind() map[string]int64 {
+	named := make(map[string]int64)
+	for k, n := range t {
+		named[TrafficKind(k).String()] = n
+	}
+	return named
+}
+
+// MarshalJSON implements [json.Marshaler]: an object with ByKind.
+func (t Traffic) MarshalJSON() ([]byte, error) { return json.Marshal(t.ByKind()) }
+
+// UnmarshalJSON implements [json.Unmarshaler]. It ignores kinds that it does not know.
+func (t *Traffic) UnmarshalJSON(b []byte) error {
+	var named map[string]int64
+	err := json.Unmarshal(b, &named)
+	for k := range t {
+		t[k] = named[TrafficKind(k).String()]
+	}
+	return err
+}
 
 // Digests returns the bytes that kept replicas up to date: all except invalidations, membership and
 // sealing.

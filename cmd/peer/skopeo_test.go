@@ -143,13 +143,13 @@ func TestSkopeo(t *testing.T) {
 	pull(slow.Listener.Addr().String(), c, 4<<20)
 	first, _ := c.member("a")
 	second, _ := c.member("b")
-	if first.BodyBytes < 2<<20 || second.BodyBytes < size/4 {
-		t.Errorf("a, which was killed, sent %d bytes to c, and b %d: want a part from each", first.BodyBytes, second.BodyBytes)
+	if first.Bytes < 2<<20 || second.Bytes < size/4 {
+		t.Errorf("a, which was killed, sent %d bytes to c, and b %d: want a part from each", first.Bytes, second.Bytes)
 	}
 	if n := c.status().Traffic.BodiesCut; n > 0 {
 		t.Errorf("%d bodies were cut", n)
 	}
-	t.Logf("a sent %d bytes to c before it was killed, and b %d", first.BodyBytes, second.BodyBytes)
+	t.Logf("a sent %d bytes to c before it was killed, and b %d", first.Bytes, second.Bytes)
 }
 
 // newSlow returns a proxy that passes on eight megabytes a second, and calls then once when so many bytes have passed.

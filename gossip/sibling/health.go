@@ -45,16 +45,16 @@ type zone struct {
 
 // A Record is what a Health knows about one sibling.
 type Record struct {
-	Hits      int64 // requests that it answered with the object, usable or not
-	FalseHits int64 // requests for objects that it did not have
-	Failures  int64 // requests that it did not answer
+	Hits      int64 `json:"hits"`       // requests that it answered with the object, usable or not
+	FalseHits int64 `json:"false_hits"` // requests for objects that it did not have
+	Failures  int64 `json:"failures"`   // requests that it did not answer
 	// RoundTrip is the expected time to the header of an answer. It is the recent average, which
 	// drifts to the average of its zone, or of all siblings if that is unknown, while there are no answers; 0 = it never answered.
-	RoundTrip   time.Duration
-	Bytes       int64   // of bodies that it sent
-	Throughput  float64 // of recent bodies, in bytes a second; 0 = unknown
-	Suspended   bool    // not asked for a while because it failed
-	Quarantined bool    // not asked for a while because it sent a wrong answer, or too little of what its digest claims is there
+	RoundTrip   time.Duration `json:"-"`
+	Bytes       int64         `json:"body_bytes"`       // of bodies that it sent
+	Throughput  float64       `json:"bytes_per_second"` // of recent bodies, in bytes a second; 0 = unknown
+	Suspended   bool          `json:"-"`                // not asked for a while because it failed
+	Quarantined bool          `json:"-"`                // not asked for a while because it sent a wrong answer, or too little of what its digest claims is there
 }
 
 // Of returns what is known about a sibling; zero values if nothing is.

@@ -96,7 +96,7 @@ var layers = []struct {
 		"gossip/rfc9111"},
 	{dir: "cmd/peer/internal/config", imports: "net gossip gossip/invalidation cmd/peer/internal/canonical cmd/peer/internal/coding cmd/peer/internal/peertls cmd/peer/internal/proxy cmd/peer/internal/rules golang.org/x/net/http/httpguts github.com/alecthomas/kong github.com/goccy/go-yaml github.com/goccy/go-yaml/ast " +
 		"github.com/goccy/go-yaml/parser github.com/goccy/go-yaml/token"},
-	{dir: "cmd/peer/internal/admin", imports: "net gossip/exchange gossip/rfc9111 gossip/httpcache/budget gossip/httpcache cmd/peer/internal/proxy cmd/peer/internal/rules gossip/httpcache/diskstore cmd/peer/internal/table " +
+	{dir: "cmd/peer/internal/admin", imports: "gossip gossip/sibling net gossip/exchange gossip/rfc9111 gossip/httpcache/budget gossip/httpcache cmd/peer/internal/proxy cmd/peer/internal/rules gossip/httpcache/diskstore cmd/peer/internal/table " +
 		"github.com/prometheus/client_golang/prometheus github.com/prometheus/client_golang/prometheus/collectors " +
 		"github.com/prometheus/client_golang/prometheus/promhttp"},
 	// Here the parts become a peer.
@@ -107,7 +107,7 @@ var layers = []struct {
 	{dir: "cmd/peer/internal/mutation"},
 	{dir: "cmd/peer/internal/simulation"},
 	{dir: "cmd/peer/internal/demo", imports: "net cmd/peer/internal/admin cmd/peer/internal/config cmd/peer/internal/node " +
-		"cmd/peer/internal/origin cmd/peer/internal/replay cmd/peer/internal/table sim/workload gossip/exchange gossip/httpcache gossip/rfc9111"},
+		"cmd/peer/internal/origin cmd/peer/internal/replay cmd/peer/internal/table sim/workload gossip gossip/exchange gossip/httpcache gossip/rfc9111"},
 	{dir: "cmd/peer", imports: "net digest digest/index github.com/alecthomas/kong github.com/alecthomas/mango-kong github.com/jotaen/kong-completion cmd/peer/internal/admin gossip/httpcache/budget cmd/peer/internal/config " +
 		"cmd/peer/internal/demo cmd/peer/internal/node cmd/peer/internal/sd gossip/httpcache/diskstore cmd/peer/internal/table " +
 		"sim/workload"},

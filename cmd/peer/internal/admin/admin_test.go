@@ -16,9 +16,11 @@ import (
 	"unicode/utf8"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
+	"github.com/summarycache/summarycache/gossip"
 	"github.com/summarycache/summarycache/gossip/exchange"
 	"github.com/summarycache/summarycache/gossip/httpcache"
 	"github.com/summarycache/summarycache/gossip/httpcache/budget"
+	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
 // example is a status in which all printed counters differ.
@@ -36,12 +38,12 @@ func example() Status {
 			NotStored: map[string]uint64{"no-store": 0, "private": 20, "no-lifetime": 300},
 		},
 		Digest:   Digest{Keys: 1234, Planned: 32768, FalsePositiveRate: 0.00042, Epoch: 17, Sequence: 5, MemoryBytes: 4096},
-		Exchange: Exchange{Stats: exchange.Stats{AdvertsSent: 11, DeltasReceived: 12, Repairs: 1}, AdvertBytesSent: 600, DeltaBytesReceived: 3000},
+		Exchange: Exchange{Stats: exchange.Stats{AdvertsSent: 11, DeltasReceived: 12, Repairs: 1}, Sent: gossip.Traffic{gossip.Adverts: 600}, Received: gossip.Traffic{gossip.Deltas: 3000}},
 		Memory:   Memory{Limit: 256 << 20, Budget: 152 << 20, Accounts: []budget.Usage{{Name: "connections", Held: 2 << 20, Peak: 3 << 20, Reserve: 57 << 20}, {Name: "requests", Held: 30 << 20, Peak: 40 << 20, Reserve: 9 << 20, Refused: 7}}},
 		Siblings: Siblings{ZoneBytes: map[string]int64{"eu-1": 4096}},
 		Members: []Member{
-			{Name: "peer-2", State: "alive", Since: now.Add(-time.Hour), Service: "127.0.0.1:9", Current: true, Keys: 77, Record: Record{Hits: 5, FalseHits: 1, RoundTrip: 0.002, Throughput: 3e6}},
-			{Name: "peer-3", State: "dead", Since: now.Add(-90 * time.Second), Keys: 66, Age: 95, Record: Record{Failures: 2}},
+			{Name: "peer-2", State: "alive", Since: now.Add(-time.Hour), Service: "127.0.0.1:9", Current: true, Keys: 77, Record: Record{sibling.Record{Hits: 5, FalseHits: 1, Throughput: 3e6}, 0.002}},
+			{Name: "peer-3", State: "dead", Since: now.Add(-90 * time.Second), Keys: 66, Age: 95, Record: Record{sibling.Record{Failures: 2}, 0}},
 			{Name: "peer-4", State: "left", Since: now.Add(-80 * time.Second)},
 		},
 	}
@@ -252,7 +254,7 @@ func TestMembersTextZones(t *testing.T) {
 	if text := MembersText(s); strings.Contains(text, "ZONE") {
 		t.Errorf("without zones:\n%s", text)
 	}
-	s.Zone, s.Members[0].Zone, s.Members[0].BodyBytes = "eu-1", "eu-2", 3<<20
+	s.Zone, s.Members[0].Zone, s.Members[0].Bytes = "eu-1", "eu-2", 3<<20
 	lines := strings.Split(MembersText(s), "\n")[1:] // the heading has two lines
 	for i, want := range []string{"ZONE +RECEIVED$", "eu-1 +-$", "eu-2 +3.00 MiB$", "- +0 B$"} {
 		if !regexp.MustCompile(want).MatchString(lines[i]) {

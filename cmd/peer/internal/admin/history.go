@@ -4,6 +4,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/summarycache/summarycache/gossip"
 )
 
 // HistoryStep is the time between two samples of a [History] in the last hour. Of the 23 hours
@@ -44,8 +46,8 @@ func SampleOf(s Status) Sample {
 	t, e := s.Traffic, s.Exchange
 	return Sample{
 		At: s.Now, Figures: figuresOf(t), FromSiblings: t.BytesFromSiblings, ToSiblings: t.BytesToSiblings,
-		Adverts: e.AdvertBytesSent + e.AdvertBytesReceived, Deltas: e.DeltaBytesSent + e.DeltaBytesReceived,
-		Snapshots: e.SnapshotBytesSent + e.SnapshotBytesReceived, Vectors: e.VectorBytesSent + e.VectorBytesReceived, Inserts: s.Store.Inserts,
+		Adverts: e.Sent[gossip.Adverts] + e.Received[gossip.Adverts], Deltas: e.Sent[gossip.Deltas] + e.Received[gossip.Deltas],
+		Snapshots: e.Sent[gossip.Snapshots] + e.Received[gossip.Snapshots], Vectors: e.Sent[gossip.Vectors] + e.Received[gossip.Vectors], Inserts: s.Store.Inserts,
 		Evictions: s.Store.Evictions, Latency: t.Latency, OriginLatency: t.OriginLatency,
 	}
 }

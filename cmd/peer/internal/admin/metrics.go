@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
+	"github.com/summarycache/summarycache/gossip"
 	"github.com/summarycache/summarycache/gossip/httpcache"
 
 	"github.com/summarycache/summarycache/gossip/httpcache/budget"
@@ -35,6 +36,21 @@ func each[N number](by map[string]N) values {
 		v[label] = float64(n)
 	}
 	return v
+}
+
+// ofDigests returns the bytes that keep digests up to date, by kind.
+func ofDigests(t gossip.Traffic) values {
+	v := each(t.ByKind())
+	for _, other := range []gossip.TrafficKind{gossip.Invalidations, gossip.Membership, gossip.Sealing} {
+		delete(v, other.String())
+	}
+	return v
+}
+
+func bothWays(k gossip.TrafficKind) func(Status) values {
+	return func(s Status) values {
+		return values{"sent": float64(s.Exchange.Sent[k]), "received": float64(s.Exchange.Received[k])}
+	}
 }
 
 func perAccount(value func(budget.Usage) int64) func(Status) values {
@@ -191,33 +207,19 @@ var families = []family{
 		e := s.Exchange
 		return each(map[string]int64{"snapshot": e.SnapshotsSent, "delta": e.DeltasSent, "advert": e.AdvertsSent, "squid": e.SquidSent})
 	}},
-	{"peer_digest_sent_bytes_total", "kind", "Bytes of messages about digests sent, by kind as in peer_digest_sent_total, and: vector (comparison of all versions with a random peer), request (for digests, and answers without one).", func(s Status) values {
-		e := s.Exchange
-		return each(map[string]int64{
-			"snapshot": e.SnapshotBytesSent, "delta": e.DeltaBytesSent, "advert": e.AdvertBytesSent,
-			"vector": e.VectorBytesSent, "request": e.RequestBytesSent, "squid": e.SquidBytesSent,
-		})
+	{"peer_digest_sent_bytes_total", "kind", "Bytes of messages about digests sent, by kind as in peer_digest_sent_total, and: vector (comparison of all versions with a random peer), request (for digests, and answers without one), greeting (at the start of connections).", func(s Status) values {
+		v := ofDigests(s.Exchange.Sent)
+		v["squid"] = float64(s.Exchange.SquidBytes)
+		return v
 	}},
 	{"peer_digest_received_total", "kind", "Messages about digests received, by kind: snapshot, delta, advert.", func(s Status) values {
 		e := s.Exchange
 		return each(map[string]int64{"snapshot": e.SnapshotsReceived, "delta": e.DeltasReceived, "advert": e.AdvertsReceived})
 	}},
-	{"peer_digest_received_bytes_total", "kind", "Bytes of messages about digests received, by kind as in peer_digest_sent_bytes_total.", func(s Status) values {
-		e := s.Exchange
-		return each(map[string]int64{
-			"snapshot": e.SnapshotBytesReceived, "delta": e.DeltaBytesReceived, "advert": e.AdvertBytesReceived,
-			"vector": e.VectorBytesReceived, "request": e.RequestBytesReceived,
-		})
-	}},
-	{"peer_membership_bytes_total", "way", "Bytes of failure detection and member lists: sent, received.", func(s Status) values {
-		e := s.Exchange
-		return each(map[string]int64{"sent": e.MembershipBytesSent, "received": e.MembershipBytesReceived})
-	}},
+	{"peer_digest_received_bytes_total", "kind", "Bytes of messages about digests received, by kind as in peer_digest_sent_bytes_total.", func(s Status) values { return ofDigests(s.Exchange.Received) }},
+	{"peer_membership_bytes_total", "way", "Bytes of failure detection and member lists: sent, received.", bothWays(gossip.Membership)},
 	{"peer_joins_refused_total", "", "Attempts of this peer to join that another one refused, as for --max-members, a taken name or another secret.", func(s Status) values { return one(s.Exchange.JoinsRefused) }},
-	{"peer_sealing_bytes_total", "way", "Bytes that encryption adds to digests and membership, handshakes included: sent, received.", func(s Status) values {
-		e := s.Exchange
-		return each(map[string]int64{"sent": e.SealingBytesSent, "received": e.SealingBytesReceived})
-	}},
+	{"peer_sealing_bytes_total", "way", "Bytes that encryption adds to digests and membership, handshakes included: sent, received.", bothWays(gossip.Sealing)},
 	{"peer_digest_repairs_total", "", "Versions found by comparison with another peer because their adverts were lost.", func(s Status) values { return one(s.Exchange.Repairs) }},
 	{"peer_digest_divergences_total", "", "Replicas that differed from what their peer published, and were fetched again.", func(s Status) values { return one(s.Exchange.Divergences) }},
 	{"peer_digest_rejected_total", "", "Digests and deltas rejected as invalid.", func(s Status) values { return one(s.Exchange.Rejected) }},

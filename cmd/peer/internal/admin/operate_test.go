@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/summarycache/summarycache/gossip/httpcache"
+	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
 func TestClient(t *testing.T) {
@@ -73,7 +74,7 @@ func TestExplanationText(t *testing.T) {
 		Others: []Holder{{Peer: "p2"}, {Peer: "p3", Error: "dead for 9 s"}, {Peer: "p4"},
 			{Peer: "p5", Stored: []httpcache.Stored{{Status: 200, LastModified: "Mon"}}}},
 		Matches: []Match{{Peer: "p", State: "alive", Identity: "GET http://x/", Says: true, Turn: 2, FalsePositiveRate: 0.001, Age: 2,
-			Record: Record{Hits: 5, RoundTrip: 0.00123}, Odds: 0.95, Cost: 0.0013},
+			Record: Record{sibling.Record{Hits: 5}, 0.00123}, Odds: 0.95, Cost: 0.0013},
 			{Peer: "q", State: "dead", Identity: "GET http://x/"},
 			{Peer: "cache-1", State: "alive", Identity: "GET http://y/\nAccept-Encoding:", FalsePositiveRate: 1e-6, Age: 0.113, Record: Record{RoundTrip: 0.000967}}},
 	})

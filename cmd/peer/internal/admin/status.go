@@ -8,9 +8,11 @@ import (
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/planted"
 	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
+	"github.com/summarycache/summarycache/gossip"
 	"github.com/summarycache/summarycache/gossip/exchange"
 	"github.com/summarycache/summarycache/gossip/httpcache/budget"
 	"github.com/summarycache/summarycache/gossip/httpcache/diskstore"
+	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
 // Status is the status of a peer, as in /status.json. Counters start at 0 with the process and only
@@ -120,41 +122,17 @@ type Digest struct {
 // and TCP on the gossip port, without the headers of either and of IP.
 type Exchange struct {
 	exchange.Stats
-	AdvertBytesSent       int64              `json:"advert_bytes_sent"`
-	AdvertBytesReceived   int64              `json:"advert_bytes_received"`
-	VectorBytesSent       int64              `json:"vector_bytes_sent"` // comparisons of all versions with a random peer
-	VectorBytesReceived   int64              `json:"vector_bytes_received"`
-	RequestBytesSent      int64              `json:"request_bytes_sent"` // for digests and changes, answers without one, and greetings
-	RequestBytesReceived  int64              `json:"request_bytes_received"`
-	SnapshotBytesSent     int64              `json:"snapshot_bytes_sent"`
-	SnapshotBytesReceived int64              `json:"snapshot_bytes_received"`
-	DeltaBytesSent        int64              `json:"delta_bytes_sent"`
-	DeltaBytesReceived    int64              `json:"delta_bytes_received"`
-	SquidSent             int64              `json:"squid_sent"` // digests fetched by Squids
-	SquidBytesSent        int64              `json:"squid_bytes_sent"`
-	Light                 bool               `json:"light"`            // it keeps no digests of others, and asks peers that do
-	Questions             exchange.Questions `json:"questions"`        // of light peers
-	ReplicaBytes          int64              `json:"replica_bytes"`    // memory of the others' digests
-	IndexBytes            int64              `json:"index_bytes"`      // memory of the index over them, which lookups ask
-	LagMean               float64            `json:"lag_mean_seconds"` // from the first advert of a version until it is held
-	LagMax                float64            `json:"lag_max_seconds"`
-	JoinsRefused          int64              `json:"joins_refused"` // attempts to join that another peer refused
-	// Membership: failure detection and member lists. Sealing: what encryption adds to
-	// everything on the port.
-	MembershipBytesSent     int64 `json:"membership_bytes_sent"`
-	MembershipBytesReceived int64 `json:"membership_bytes_received"`
-	SealingBytesSent        int64 `json:"sealing_bytes_sent"`
-	SealingBytesReceived    int64 `json:"sealing_bytes_received"`
-}
-
-// BytesSent is the sum of all messages about digests sent.
-func (e Exchange) BytesSent() int64 {
-	return e.AdvertBytesSent + e.SnapshotBytesSent + e.DeltaBytesSent + e.VectorBytesSent + e.RequestBytesSent
-}
-
-// BytesReceived is the sum of all messages about digests received.
-func (e Exchange) BytesReceived() int64 {
-	return e.AdvertBytesReceived + e.SnapshotBytesReceived + e.DeltaBytesReceived + e.VectorBytesReceived + e.RequestBytesReceived
+	Sent         gossip.Traffic     `json:"bytes_sent"` // by kind; all but invalidations, membership and sealing is about digests
+	Received     gossip.Traffic     `json:"bytes_received"`
+	SquidSent    int64              `json:"squid_sent"` // digests fetched by Squids
+	SquidBytes   int64              `json:"squid_bytes_sent"`
+	Light        bool               `json:"light"`            // it keeps no digests of others, and asks peers that do
+	Questions    exchange.Questions `json:"questions"`        // of light peers
+	ReplicaBytes int64              `json:"replica_bytes"`    // memory of the others' digests
+	IndexBytes   int64              `json:"index_bytes"`      // memory of the index over them, which lookups ask
+	LagMean      float64            `json:"lag_mean_seconds"` // from the first advert of a version until it is held
+	LagMax       float64            `json:"lag_max_seconds"`
+	JoinsRefused int64              `json:"joins_refused"` // attempts to join that another peer refused
 }
 
 // A Member describes another peer, as this peer knows it.
@@ -180,13 +158,8 @@ type Member struct {
 // A Record says how a sibling has answered this peer's requests. It decides whether and in which
 // order the sibling is asked.
 type Record struct {
-	Hits      int64 `json:"hits"`
-	FalseHits int64 `json:"false_hits"`
-	Failures  int64 `json:"failures"`
-	// Recent time from a request to the header of its answer; 0 = it never answered.
-	RoundTrip  float64 `json:"round_trip_seconds"`
-	Throughput float64 `json:"bytes_per_second"` // recent rate of its bodies; 0 = unknown
-	BodyBytes  int64   `json:"body_bytes"`       // of all that it sent
+	sibling.Record
+	RoundTrip float64 `json:"round_trip_seconds"` // recent time from a request to the header of its answer; 0 = it never answered
 }
 
 // Here reports whether the member is in the cluster now: it has not left and is not dead.

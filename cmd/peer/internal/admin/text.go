@@ -74,9 +74,9 @@ func StatusText(s Status) string {
 	figures("memory", "%s", s.Memory.text())
 	figures("digest", "%s of %s planned, %s, false positives %s, version %d.%d",
 		table.Of(d.Keys, "object"), table.Count(d.Planned), table.Bytes(d.MemoryBytes), rate(d.FalsePositiveRate), d.Epoch, d.Sequence)
-	figures("sent", "%s: %s, %s, %s", table.Bytes(e.BytesSent()),
+	figures("sent", "%s: %s, %s, %s", table.Bytes(e.Sent.Digests()),
 		table.Of(e.SnapshotsSent, "snapshot"), table.Of(e.DeltasSent, "delta"), table.Of(e.AdvertsSent, "advert"))
-	figures("received", "%s: %s, %s, %s; %s, %s rejected", table.Bytes(e.BytesReceived()),
+	figures("received", "%s: %s, %s, %s; %s, %s rejected", table.Bytes(e.Received.Digests()),
 		table.Of(e.SnapshotsReceived, "snapshot"), table.Of(e.DeltasReceived, "delta"), table.Of(e.AdvertsReceived, "advert"),
 		table.Of(e.Divergences, "divergence"), table.Count(e.Rejected))
 	if q := e.Questions; e.Light || q.Answered > 0 {
@@ -174,7 +174,7 @@ func MembersText(s Status) string {
 		case m.Keys > 0:
 			digest = rough(time.Duration(m.Age*float64(time.Second))) + " old"
 		}
-		row(m.Light, m.Zone, table.Bytes(m.BodyBytes), short(m.Name), m.State, rough(s.Now.Sub(m.Since)), cmp.Or(m.Service, "-"), table.Count(m.Keys), digest,
+		row(m.Light, m.Zone, table.Bytes(m.Bytes), short(m.Name), m.State, rough(s.Now.Sub(m.Since)), cmp.Or(m.Service, "-"), table.Count(m.Keys), digest,
 			table.Count(m.Hits), table.Count(m.FalseHits), table.Count(m.Failures))
 	}
 	return t.Text("")

@@ -3,6 +3,7 @@ package demo
 import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
 	"github.com/summarycache/summarycache/cmd/peer/internal/replay"
+	"github.com/summarycache/summarycache/gossip"
 	"github.com/summarycache/summarycache/gossip/exchange"
 	"github.com/summarycache/summarycache/gossip/httpcache"
 )
@@ -103,7 +104,7 @@ func (c *cluster) result(o Options, seen *replay.Result) *Result {
 		r.Total.add(row)
 		r.LagMean += s.Exchange.LagMean / float64(len(c.nodes))
 		r.LagMax = max(r.LagMax, s.Exchange.LagMax)
-		r.Membership += s.Exchange.MembershipBytesSent
+		r.Membership += s.Exchange.Sent[gossip.Membership]
 	}
 	r.OriginSeen = c.origin.Tally().Requests
 	r.Compare = c.compare(o, statuses, seen.Ways)
@@ -133,7 +134,7 @@ func (c *cluster) row(i int, s admin.Status, seen replay.Counts) Row {
 		Name: s.Name, Counts: seen, OriginFetches: int64(t.OriginRequests),
 		SiblingRequests: int64(t.SiblingRequests + t.FetchersFound), FalseHits: int64(t.FalseHits), SiblingErrors: int64(t.SiblingErrors),
 		Hedges: int64(t.Hedges), Overtaken: int64(t.OriginsOutrun), Missed: c.counters[i].missed.Load(),
-		BytesSent: x.BytesSent(), BytesReceived: x.BytesReceived(),
+		BytesSent: x.Sent.Digests(), BytesReceived: x.Received.Digests(),
 		SnapshotsReceived: x.SnapshotsReceived, DeltasReceived: x.DeltasReceived, AdvertsSent: x.AdvertsSent,
 	}
 }
@@ -156,7 +157,7 @@ func (c *cluster) compare(o Options, statuses []admin.Status, ways []replay.Way)
 		ours.OriginFetches += int64(s.Traffic.OriginRequests)
 		ours.Messages += x.AdvertsSent + 2*(x.SnapshotsReceived+x.DeltasReceived-x.CarriedReceived) + 2*x.Syncs // a body is requested unless an advert carries it, and a sync is answered
 		ours.Messages += 2 * int64(s.Traffic.LookupsSent)
-		ours.MessageBytes += x.BytesReceived() + x.MembershipBytesReceived + lookupBytes*int64(s.Traffic.LookupsSent)
+		ours.MessageBytes += x.Received.Digests() + x.Received[gossip.Membership] + lookupBytes*int64(s.Traffic.LookupsSent)
 		icp.OriginFetches += int64(s.Traffic.OriginRequests) - c.counters[i].missed.Load()
 		icp.OriginBytes -= c.counters[i].missedBytes.Load()
 	}

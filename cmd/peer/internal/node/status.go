@@ -81,21 +81,10 @@ func (n *Node) digest() admin.Digest {
 
 func (n *Node) exchange() admin.Exchange {
 	all := n.gossip.Stats()
-	e, in, out := all.Exchange, all.In, all.Out
-	x := admin.Exchange{
-		Stats:           e,
-		AdvertBytesSent: out[gossip.Adverts], AdvertBytesReceived: in[gossip.Adverts],
-		SnapshotBytesSent: out[gossip.Snapshots], SnapshotBytesReceived: in[gossip.Snapshots],
-		DeltaBytesSent: out[gossip.Deltas], DeltaBytesReceived: in[gossip.Deltas],
-		RequestBytesSent: out[gossip.Requests] + out[gossip.Greetings], RequestBytesReceived: in[gossip.Requests] + in[gossip.Greetings],
-		VectorBytesSent: out[gossip.Vectors], VectorBytesReceived: in[gossip.Vectors],
-		MembershipBytesSent: out[gossip.Membership], MembershipBytesReceived: in[gossip.Membership],
-		SealingBytesSent: out[gossip.Sealing], SealingBytesReceived: in[gossip.Sealing],
-		Questions: all.Questions, Light: all.Light,
-		ReplicaBytes: all.ReplicaBytes, IndexBytes: all.IndexBytes,
-		LagMax: e.LagMax.Seconds(), JoinsRefused: all.JoinsRefused,
-	}
-	x.SquidSent, x.SquidBytesSent = n.forSquids.Served()
+	e := all.Exchange
+	x := admin.Exchange{Stats: e, Sent: all.Out, Received: all.In, ReplicaBytes: all.ReplicaBytes, IndexBytes: all.IndexBytes, LagMax: e.LagMax.Seconds(),
+		Questions: all.Questions, JoinsRefused: all.JoinsRefused, Light: all.Light}
+	x.SquidSent, x.SquidBytes = n.forSquids.Served()
 	if e.Lags > 0 {
 		x.LagMean = e.LagSum.Seconds() / float64(e.Lags)
 	}
@@ -127,8 +116,7 @@ func (n *Node) recordOf(name string, alive, left bool) (state string, _ admin.Re
 	default:
 		state = "alive"
 	}
-	return state, admin.Record{Hits: r.Hits, FalseHits: r.FalseHits, Failures: r.Failures,
-		RoundTrip: r.RoundTrip.Seconds(), Throughput: r.Throughput, BodyBytes: r.Bytes}
+	return state, admin.Record{Record: r, RoundTrip: r.RoundTrip.Seconds()}
 }
 
 // Holds reports whether the store has a response under an identity (see package
