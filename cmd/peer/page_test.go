@@ -162,6 +162,7 @@ func TestStatusPageInChromium(t *testing.T) {
 
 // looksRight checks the layout of the page in narrow and wide windows, light and dark, and keeps a picture of each.
 func looksRight(t *testing.T, b *tab, dir string) {
+	b.call("Emulation.setScrollbarsHidden", map[string]any{"hidden": true}, nil) // pictures of the whole height have none
 	for _, width := range []int{390, 800, 1280} {
 		for _, theme := range []string{"light", "dark"} {
 			b.call("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": false}, nil)
@@ -184,7 +185,7 @@ func looksRight(t *testing.T, b *tab, dir string) {
 			}).map(box => box.innerText).join("|")`); lonely != "" {
 				t.Errorf("%d px: a row ends early, with %q", width, lonely)
 			}
-			if wide := b.eval(`[...document.querySelectorAll(".tile, summary, .legend, #said, #reasons")].filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.innerText).join("|")`); wide != "" {
+			if wide := b.eval(`[...document.querySelectorAll(".tile, .tile span, summary, .legend, #said, #reasons")].filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.innerText).join("|")`); wide != "" {
 				t.Errorf("%d px: wider than its box: %q", width, wide)
 			}
 			var picture struct{ Data []byte }
