@@ -76,6 +76,9 @@ func TestThousandNodes(t *testing.T) {
 				float64(out)/took.Seconds()/nodes, float64(m.HeapInuse)/1000/nodes, down.Load())
 		}
 		total := *thousand
+		if testing.Short() {
+			total = min(total, 20)
+		}
 		measured("joining", func() {
 			var wg sync.WaitGroup
 			for i := range total {

@@ -146,7 +146,9 @@ func TestWrongSums(t *testing.T) {
 		near, far := net.Pipe()
 		go func() {
 			far.Write(c.bytes)
-			far.Close()
+			if c.want == io.ErrUnexpectedEOF {
+				far.Close() // not before an answer to what is complete
+			}
 		}()
 		go io.Copy(io.Discard, far)
 		s := testScreen(10)
