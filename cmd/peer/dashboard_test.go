@@ -80,7 +80,8 @@ var dashboard = []dashPanel{
 	{"Fetches shared through the key's owner", "", "ops", 8, [][2]string{{"sum by (result) (rate(peer_collapse_total[$r]))", "{{result}}"}}},
 	{"Siblings' answers compared with the origin's", "", "ops", 12, [][2]string{
 		{"sum by (result) (rate(peer_sibling_compared_total[$r]))", "{{result}}"}, {"sum(increase(peer_sibling_accused_total[1h]))", "quarantines in an hour"}}},
-	{"Members alive", "", "short", 12, [][2]string{{"sum by (instance) (peer_member_up)", "{{instance}}"}}},
+	{"Members alive", "", "short", 12, [][2]string{{"sum by (instance) (peer_member_up)", "{{instance}}"},
+		{"sum by (instance) (increase(peer_joins_refused_total[5m])) > 0", "{{instance}}: joins refused in five minutes"}}},
 	{"Requests to a member, by result", "", "reqps", 12, [][2]string{
 		{"sum by (member) (rate(peer_member_hits_total[$r]))", "{{member}} hits"}, {"sum by (member) (rate(peer_member_false_hits_total[$r]))", "{{member}} false hits"},
 		{"sum by (member) (rate(peer_member_failures_total[$r]))", "{{member}} failed"}}},
