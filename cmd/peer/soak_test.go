@@ -150,21 +150,17 @@ func newSoak(t *testing.T) *soak {
 	return s
 }
 
-// start starts a peer. A restarted peer has the same addresses. They are on an IP of their own, since another
-// process may get a port of 127.0.0.1 while the peer is dead.
+// start starts a peer. A restarted peer has the same addresses. Their ports are below those that the system gives to
+// other processes, which may come while the peer is dead.
 func (s *soak) start(i int) {
-	port0 := fmt.Sprintf("127.9.%d.%d:0", os.Getpid()/250%250, 1+os.Getpid()%250)
-	addr := started{name: fmt.Sprintf("p%d", i), listen: port0, admin: port0, gossip: port0}
-	if s.peers[i] != nil {
-		addr = s.peers[i].started
-	}
+	at := func(n int) string { return fmt.Sprintf("127.0.0.1:%d", 10_000+os.Getpid()%2_000*10+3*i+n) }
 	var join []string
 	for _, p := range s.peers {
-		if p != nil && p.gossip != addr.gossip {
+		if p != nil && p.gossip != at(2) {
 			join = append(join, p.gossip)
 		}
 	}
-	args := []string{"run", "--name", addr.name, "--listen", addr.listen, "--admin", addr.admin, "--gossip", addr.gossip,
+	args := []string{"run", "--name", fmt.Sprintf("p%d", i), "--listen", at(0), "--admin", at(1), "--gossip", at(2),
 		"--origin", s.url, "--store", filepath.Join(s.dirs[i], "store"), "--store-size", fmt.Sprintf("%dB", soakStore),
 		"--memory-size", "4MiB", "--log-level", "error", "--profiles", "on"}
 	if len(join) > 0 {
