@@ -3,9 +3,11 @@ package simulation
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"strings"
 	"time"
 
@@ -52,7 +54,10 @@ func (w *world) ask(r request) (res result) {
 	if r.Kind == "idle" {
 		res.gone = true
 		io.WriteString(c, "GET /")
-		pause(10 * time.Second)
+		c.SetReadDeadline(time.Now().Add(5 * time.Second)) // before its header is late
+		if _, err := c.Read(make([]byte, 1)); err != nil && !errors.Is(err, os.ErrDeadlineExceeded) && res.refusals < w.peers[r.Node].refusals() {
+			w.sometimes("a connection without a request gives way")
+		}
 		return res
 	}
 	if r.Kind == "mutated" { // which may be half a request

@@ -14,7 +14,7 @@ import (
 // shortOfMemory gives the peers little memory, of which the rest of the process sometimes takes much. A
 // member's digest may be too large for it.
 func (s *schedule) shortOfMemory(rng *rand.Rand) {
-	s.Limit = []int64{6 << 20, 8 << 20, 16 << 20, 48 << 20}[rng.IntN(4)]
+	s.Limit = []int64{8 << 20, 10 << 20, 16 << 20, 48 << 20}[rng.IntN(4)]
 	if !slices.ContainsFunc(s.Faults, func(f fault) bool { return f.Kind == "liar" }) && rng.IntN(2) == 0 {
 		s.liar(rng)
 	}
@@ -34,8 +34,8 @@ func (s *schedule) shortOfMemory(rng *rand.Rand) {
 
 // manyObjects has clients ask for so many small pages that the index of the objects needs more than is reserved for it.
 func (s *schedule) manyObjects(rng *rand.Rand) {
-	const clients, each, pause = 6, 400, 10
-	s.Limit = 6 << 20
+	const clients, each, pause = 6, 700, 10
+	s.Limit = 8 << 20
 	at, node := rng.IntN(s.Seconds*500), rng.IntN(s.Peers)
 	for i := range clients {
 		s.Requests = append(s.Requests, request{At: at, Node: node, Kind: "churn", URL: tinyURL + i*each, N: each, Pause: pause})

@@ -133,7 +133,7 @@ var expected = func() []string {
 		"a liar joins", "a liar answers", "a liar lies", "a client gets a lie", "a liar invalidates", "fault liar", "a page after a lie about it",
 		"a walk", "an answer over the edge of a slice", "an answer that begins with a sibling's slice", "a page of a cold origin from a sibling", "a page of a cold origin from itself", "an answer on a small disk", "a client opens its window late",
 		"a mutated request", "a request is refused for want of memory", "a slow client gives way for want of memory", "memory refused to requests", "memory refused to tags", "memory refused to gossip", "memory refused to objects",
-		"memory refused to digests", "memory refused to connections", "fault memory", "fault disk-room", "fault noise", "fault saved-digests", "a damaged packet", "a damaged stream", "saved digests are damaged",
+		"memory refused to digests", "a connection without a request gives way", "fault memory", "fault disk-room", "fault noise", "fault saved-digests", "a damaged packet", "a damaged stream", "saved digests are damaged",
 		"fault purge-tag", "fault purge-tag-everywhere", "an answer within a second after a purge", "an answer for one client", "an odd request",
 		"the origin refuses an odd request", "a client names fields of its connection", "an answer after an odd request", "status 206", "status 304", "status 416", "status 502",
 	}
