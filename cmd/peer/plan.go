@@ -56,8 +56,9 @@ type planned struct {
 	MemoryBytes       float64  `json:"memory_bytes"`
 	IndexBytes        float64  `json:"index_bytes"`
 	JoiningBytes      float64  `json:"joining_bytes"`
-	Flat              bool     `json:"flat"`             // memory, index and joining are within flatMost
-	OwnerBodyBytes    float64  `json:"owner_body_bytes"` // owner hashing moves fewer bytes if bodies are smaller; 0 = never
+	Flat              bool     `json:"flat"`                    // memory, index and joining are within flatMost
+	AskingPerSecond   float64  `json:"asking_bytes_per_second"` // out and in, of a peer that keeps no digests and asks one of eight that do
+	OwnerBodyBytes    float64  `json:"owner_body_bytes"`        // owner hashing moves fewer bytes if bodies are smaller; 0 = never
 	RedisBytes        float64  `json:"redis_bytes"`
 	Waits             []waited `json:"waits"`
 	Binding           string   `json:"binding"` // the flag; "" = none
@@ -67,6 +68,8 @@ type planned struct {
 // What decides which way of cooperating is right (gossip/CHOOSING.md).
 const (
 	flatMost    = 1 << 30 // bytes of memory, and of joining, up to which each peer may keep everybody's digest
+	fullPeers   = 8       // that keep all digests where others ask them, in a cluster without zones
+	askBytes    = 41 + 45 // a question of one key, and a reply with one holder, with headers of IP and UDP (gossip/PROTOCOL.md, section 16.1)
 	answerBytes = 242     // of the header of an answer, which owner hashing moves once more for half of the hits, with the body
 	redisEntry  = 208     // bytes of a set of its own for each object, in Redis 7.0
 )
@@ -76,6 +79,7 @@ func (p *planned) choose(g digest.Goal) {
 	others := float64(g.Peers - 1)
 	p.IndexBytes, p.JoiningBytes = others*float64(g.Objects)*index.EntryBytes, others*p.DigestBytes
 	p.Flat = p.MemoryBytes+p.IndexBytes <= flatMost && p.JoiningBytes <= flatMost
+	p.AskingPerSecond = askBytes*g.Churn + min(fullPeers/others, 1)*p.BytesPerSecond // its questions and its own changes
 	p.RedisBytes = float64(g.Peers) * float64(g.Objects) * redisEntry
 	if g.Churn > 0 {
 		p.OwnerBodyBytes = max(0, 2*p.BytesPerSecond/g.Churn-answerBytes)
@@ -181,7 +185,8 @@ func (p *planned) text(g digest.Goal) string {
 	if p.Flat {
 		t.Row("way", "digests", fmt.Sprintf("each peer keeps everybody's: memory and joining are within %s", table.Bytes(flatMost)))
 	} else {
-		t.Row("way", "another", fmt.Sprintf("memory or joining is above %s: fewer peers in a cluster, or one of the next two", table.Bytes(flatMost)))
+		t.Row("way", "asking", fmt.Sprintf("memory or joining is above %s: eight peers keep all digests, and the others ask them (--keep-digests auto)", table.Bytes(flatMost)))
+		t.Row("asking", table.Bytes(int64(math.Ceil(p.AskingPerSecond)))+"/s", "sent and received by one that asks: its changes, and a question for each miss")
 	}
 	if p.OwnerBodyBytes > 0 {
 		t.Row("owner hashing", "< "+table.Bytes(int64(p.OwnerBodyBytes)), "bodies for which it moves fewer bytes, if objects may be kept by their owner alone")

@@ -44,12 +44,13 @@ func TestPlanSaysWhichWay(t *testing.T) {
 		objects, peers string
 		flat           bool
 		body           float64 // about
+		asking         float64 // about
 	}{
-		{"100000", "87", true, 1 << 10},
-		{"100000", "709", true, 10 << 10},
-		{"100000", "3000", false, 43 << 10},
-		{"10000", "3000", true, 43 << 10},
-		{"10000", "16384", false, 240 << 10},
+		{"100000", "87", true, 1 << 10, 2500},
+		{"100000", "709", true, 10 << 10, 2500},
+		{"100000", "3000", false, 43 << 10, 2500},
+		{"10000", "3000", true, 43 << 10, 2500},
+		{"10000", "16384", false, 240 << 10, 2500},
 	} {
 		args := []string{"plan", "--objects", c.objects, "--peers", c.peers, "--churn", "16.67", "--interval", "600ms", "--false-candidates", "0.01"}
 		code, stdout, stderr := call(t, append(args, "--json")...)
@@ -63,7 +64,10 @@ func TestPlanSaysWhichWay(t *testing.T) {
 			t.Errorf("%s objects, %s peers: digests are right %v, owner hashing below %.0f B; want %v and about %.0f", c.objects, c.peers, p.Flat,
 				p.OwnerBodyBytes, c.flat, c.body)
 		}
-		if _, text, _ := call(t, args...); strings.Contains(strings.Join(strings.Fields(text), " "), "each peer keeps everybody's") != c.flat || !strings.Contains(text, "owner hashing") {
+		if p.AskingPerSecond < c.asking/1.3 || p.AskingPerSecond > 1.3*c.asking {
+			t.Errorf("%s objects, %s peers: one that asks takes %.0f B/s, want about %.0f", c.objects, c.peers, p.AskingPerSecond, c.asking)
+		}
+		if _, text, _ := call(t, args...); strings.Contains(strings.Join(strings.Fields(text), " "), "each peer keeps everybody's") != c.flat || strings.Contains(text, "--keep-digests auto") == c.flat || !strings.Contains(text, "owner hashing") {
 			t.Errorf("%s", text)
 		}
 	}
