@@ -239,7 +239,8 @@ func (h *host) silence(open map[*member]time.Time) {
 
 // fullPeers returns the full peers in the order in which they are asked: those that were silent last; those of this peer's
 // zone first, then the nearest; of those as near as each other, different peers ask different ones. In one of lookAgain
-// lookups the nearest goes first even if it was silent, or another one of the same zone that may be nearer by now.
+// lookups the nearest goes first even if it was silent, or another one of the same zone that may be nearer by now. Those that
+// were silent twice in a row are left out for a time: when all have died, lookups wait for nobody.
 func (h *host) fullPeers() []*member {
 	order := slices.Clone(h.asking.members.Load().full)
 	order = slices.DeleteFunc(order, func(m *member) bool { return !m.up.Load() })
@@ -249,6 +250,7 @@ func (h *host) fullPeers() []*member {
 	}
 	last := func(m *member) int { return min(m.answers.silent, 1) + int(max(0, m.answers.silentUntil.Sub(now))) }
 	h.asking.with(func() {
+		order = slices.DeleteFunc(order, func(m *member) bool { return m.answers.silent > 1 && now.Before(m.answers.silentUntil) })
 		slices.SortFunc(order, func(a, b *member) int { return cmp.Or(cmp.Compare(last(a), last(b)), near(a, b)) })
 		if len(order) < 2 || rand.IntN(lookAgain) > 0 {
 			return

@@ -131,6 +131,29 @@ func TestLiarIsNotBelievedAlone(t *testing.T) {
 	})
 }
 
+// TestNobodyWaitsForTheDead checks that lookups wait no longer once all full peers have died, which membership does not know yet,
+// and that one which is there again is asked.
+func TestNobodyWaitsForTheDead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, nodes := lightCluster(t, 4, 2, 50, nil)
+		defer c.close()
+		time.Sleep(20 * time.Second)
+		c.net.Partition([]string{"10.1.0.1", "10.1.0.2"}, []string{"10.1.0.3", "10.1.0.4"})
+		begin := time.Now()
+		for i := range 50 {
+			found(nodes[3], 2, i, "")
+		}
+		if took := time.Since(begin); took == 0 || took > 2*mostQuestions*mostPatience {
+			t.Errorf("50 lookups took %v, want that of two at most", took)
+		}
+		c.net.Heal()
+		time.Sleep(2 * time.Second)
+		if !found(nodes[3], 2, 1, nodes[2].Name()) {
+			t.Error("full peers that are there again are not asked")
+		}
+	})
+}
+
 // TestNotYet checks that a full peer that has just begun says so, and that another one is asked instead.
 func TestNotYet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
