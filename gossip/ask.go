@@ -238,9 +238,10 @@ func (h *host) silence(open map[*member]time.Time) {
 }
 
 // fullPeers returns the full peers in the order in which they are asked: those that were silent last; those of this peer's
-// zone first, then the nearest; of those as near as each other, different peers ask different ones. In one of lookAgain
-// lookups the nearest goes first even if it was silent, or another one of the same zone that may be nearer by now. Those that
-// were silent twice in a row are left out for a time: when all have died, lookups wait for nobody.
+// zone first, then the nearest; of those as near as each other, different peers ask different ones. The nearest goes first again
+// half a second after a single silence, which may be a lost datagram; if it was silent twice or more, or was not, in which case
+// another of the zone may be nearer by now, in one of lookAgain lookups. Those that were silent twice are left out for a time: when
+// all have died, lookups wait for nobody.
 func (h *host) fullPeers() []*member {
 	order := slices.Clone(h.asking.members.Load().full)
 	order = slices.DeleteFunc(order, func(m *member) bool { return !m.up.Load() })
@@ -252,10 +253,13 @@ func (h *host) fullPeers() []*member {
 	h.asking.with(func() {
 		order = slices.DeleteFunc(order, func(m *member) bool { return m.answers.silent > 1 && now.Before(m.answers.silentUntil) })
 		slices.SortFunc(order, func(a, b *member) int { return cmp.Or(cmp.Compare(last(a), last(b)), near(a, b)) })
-		if len(order) < 2 || rand.IntN(lookAgain) > 0 {
+		if len(order) < 2 {
 			return
 		}
 		i := slices.Index(order, slices.MinFunc(order, near))
+		if order[i].answers.silent != 1 && rand.IntN(lookAgain) > 0 {
+			return
+		}
 		if i == 0 {
 			i = 1 + rand.IntN(len(order)-1)
 		}
