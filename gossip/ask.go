@@ -240,7 +240,7 @@ func (h *host) silence(open map[*member]time.Time) {
 // fullPeers returns the full peers in the order in which they are asked: those that were silent last; those of this peer's
 // zone first, then the nearest; of those as near as each other, different peers ask different ones. The nearest goes first again
 // half a second after a single silence, which may be a lost datagram; if it was silent twice or more, or was not, in which case
-// another of the zone may be nearer by now, in one of lookAgain lookups. Those that were silent twice are left out for a time: when
+// another of the zone may be nearer by now, in one of lookAgain lookups. Those that were silent three times are left out for a time: when
 // all have died, lookups wait for nobody.
 func (h *host) fullPeers() []*member {
 	order := slices.Clone(h.asking.members.Load().full)
@@ -251,7 +251,7 @@ func (h *host) fullPeers() []*member {
 	}
 	last := func(m *member) int { return min(m.answers.silent, 1) + int(max(0, m.answers.silentUntil.Sub(now))) }
 	h.asking.with(func() {
-		order = slices.DeleteFunc(order, func(m *member) bool { return m.answers.silent > 1 && now.Before(m.answers.silentUntil) })
+		order = slices.DeleteFunc(order, func(m *member) bool { return m.answers.silent > 2 && now.Before(m.answers.silentUntil) })
 		slices.SortFunc(order, func(a, b *member) int { return cmp.Or(cmp.Compare(last(a), last(b)), near(a, b)) })
 		if len(order) < 2 {
 			return

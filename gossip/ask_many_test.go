@@ -80,7 +80,7 @@ func TestHundredLightPeers(t *testing.T) {
 				found(nodes[i], full, 0, "")
 			}
 		}
-		look("with six full peers killed", 40)
+		look("with six full peers killed", 60)
 		time.Sleep(20 * time.Second)
 		look("when their deaths are known", 10)
 		for _, node := range nodes[full:] {

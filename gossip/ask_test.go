@@ -34,6 +34,7 @@ func lightCluster(t *testing.T, n, full, objects int, more func(i int, c *Config
 		}
 		nodes = append(nodes, node)
 	}
+	time.Sleep(time.Minute) // a full peer that missed an advert hears of it when no sum was equal for long
 	return c, nodes
 }
 
@@ -55,7 +56,6 @@ func TestLightPeersAsk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n, full = 12, 3
 		c, nodes := lightCluster(t, n, full, 50, nil)
-		time.Sleep(20 * time.Second)
 		look := func(when string, most int) {
 			t.Helper()
 			missed, all := 0, 0
@@ -102,7 +102,6 @@ func TestLiarIsNotBelievedAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, nodes := lightCluster(t, 4, 2, 200, nil)
 		defer c.close()
-		time.Sleep(20 * time.Second)
 		asker := nodes[3]
 		questions := func(i int) (sent int64, all []Candidate) {
 			before := asker.Stats().Questions.Asked
@@ -140,17 +139,16 @@ func TestNobodyWaitsForTheDead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, nodes := lightCluster(t, 4, 2, 50, nil)
 		defer c.close()
-		time.Sleep(20 * time.Second)
 		c.net.Partition([]string{"10.1.0.1", "10.1.0.2"}, []string{"10.1.0.3", "10.1.0.4"})
 		begin := time.Now()
 		for i := range 50 {
 			found(nodes[3], 2, i, "")
 		}
-		if took := time.Since(begin); took == 0 || took > 2*mostQuestions*mostPatience {
-			t.Errorf("50 lookups took %v, want that of two at most", took)
+		if took := time.Since(begin); took == 0 || took > 3*mostQuestions*mostPatience {
+			t.Errorf("50 lookups took %v, want that of three at most", took)
 		}
 		c.net.Heal()
-		time.Sleep(2 * time.Second)
+		time.Sleep(3 * time.Second)
 		if !found(nodes[3], 2, 1, nodes[2].Name()) {
 			t.Error("full peers that are there again are not asked")
 		}
@@ -162,7 +160,6 @@ func TestNotYet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, nodes := lightCluster(t, 6, 1, 50, nil)
 		defer c.close()
-		time.Sleep(20 * time.Second)
 		cfg := c.config("late", "10.1.9.9")
 		cfg.Join = []string{nodes[0].Addr()}
 		late := c.start(cfg)
@@ -190,7 +187,6 @@ func TestOwnZoneIsAskedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, nodes := lightCluster(t, 5, 4, 50, func(i int, c *Config) { c.Zone = fmt.Sprint("z", i%2) })
 		defer c.close()
-		time.Sleep(20 * time.Second)
 		c.net.SetConditions(memnet.Conditions{Loss: 0.02, Latency: 300 * time.Microsecond})
 		before := []int64{nodes[0].Stats().Questions.Answered, nodes[1].Stats().Questions.Answered, nodes[2].Stats().Questions.Answered, nodes[3].Stats().Questions.Answered}
 		const looks = 3000
