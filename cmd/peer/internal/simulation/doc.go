@@ -160,12 +160,12 @@
 //	                                                106106: a slice with a bad block was cut if the origin knew no ranges
 //	28              110000 to 110970   0.1          Checks: 110201: with less memory than can be set, gossip had one stream, and
 //	                                                peers that took each other for dead did not find each other again
-//	28              120000 to 121920,  0.5          121291: a file that a request opened after the store's Close stayed open
-//	                122000 to 122040,
-//	                200000 to 201534,
-//	                202000 to 202040
-//	28              1 to 110,          0.04         nothing, after bodies go on from siblings and the origin alone
-//	                203000 to 203112
+//	28              120000 to 122600,  0.74         121291: a file that a request opened after the store's Close stayed open.
+//	                200000 to 202569,               Checks: of 6 MiB all is reserved since gossip has more, and peers refused all
+//	                1 to 355,                       requests, so that nothing was stored: limits begin at 8 MiB
+//	                203000 to 203363
+//	28              210000 to 212597,  0.5          nothing, with these limits
+//	                221000 to 222252
 //
 // # What is not simulated
 //
