@@ -164,7 +164,8 @@
 //	                200000 to 202569,               Checks: of 6 MiB all is reserved since gossip has more, and peers refused all
 //	                1 to 355,                       requests, so that nothing was stored: limits begin at 8 MiB
 //	                203000 to 203363
-//	28              210000 to 212597,  0.5          nothing, with these limits
+//	28              210000 to 210299,  0.5          nothing, with these limits
+//	                211000 to 212597,
 //	                221000 to 222252
 //
 // # What is not simulated
