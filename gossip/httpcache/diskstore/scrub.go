@@ -63,13 +63,23 @@ func (c *scrubber) run() {
 					return
 				}
 			}
-			end := time.Now().Add(max(time.Duration(c.pass.Load()), time.Second) / scrubParts)
-			if !c.segments(part) || !c.files(part) || !c.sleep(time.Until(end)) {
+			if !c.part(part) {
 				return
 			}
 			part = (part + 1) % scrubParts
 		}
 	}
+}
+
+// part reads a part in its share of the time, which is that of the pass as it is when the part has been read. It returns
+// false if the scrubber is closed meanwhile.
+func (c *scrubber) part(part uint64) bool {
+	begun := time.Now()
+	if !c.segments(part) || !c.files(part) {
+		return false
+	}
+	share := max(time.Duration(c.pass.Load()), time.Second) / scrubParts
+	return c.sleep(time.Until(begun.Add(share)))
 }
 
 // sleep waits for d, and returns false if the scrubber is closed meanwhile.

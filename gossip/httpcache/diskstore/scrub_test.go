@@ -116,6 +116,28 @@ func TestScrubChanges(t *testing.T) {
 	})
 }
 
+// TestScrubChangesWithinAPart: whatever a part does when the time of a pass changes, it ends by the new time.
+func TestScrubChangesWithinAPart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := openForScrub(t, 0)
+		defer s.Close()
+		put(t, s, "x", make([]byte, 1<<20), bodies.Meta{})
+		for part := range uint64(scrubParts) {
+			c := &scrubber{store: s, stop: make(chan struct{}), other: make(chan struct{}, 1)}
+			c.pass.Store(int64(1000 * time.Hour))
+			c.done.Go(func() { c.part(part) })
+			time.Sleep(time.Hour)
+			c.pass.Store(int64(time.Hour))
+			c.other <- struct{}{}
+			begin := time.Now()
+			c.done.Wait()
+			if took := time.Since(begin); took > time.Minute {
+				t.Errorf("part %d took %v after the pass became an hour", part, took)
+			}
+		}
+	})
+}
+
 // TestScrubIsSlow: a pass takes longer than its time if the limit of bytes per second demands it.
 func TestScrubIsSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
