@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/summarycache/summarycache/gossip/exchange"
 	"github.com/summarycache/summarycache/gossip/memnet"
 )
 
@@ -177,6 +178,28 @@ func TestNotYet(t *testing.T) {
 		}
 		if q := late.Stats().Questions; q.Deferred == 0 || q.Deferred != notYet || q.Answered <= q.Deferred {
 			t.Errorf("the new peer answered %+v, and the others heard \"not yet\" %d times", q, notYet)
+		}
+	})
+}
+
+// TestRepliesNameTheZoneFirst checks that of more holders than a reply has room for, it names all of the asker's zone.
+func TestRepliesNameTheZoneFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const n, near = 44, 10
+		c, nodes := lightCluster(t, n, 1, 10, func(i int, c *Config) { c.Zone = map[bool]string{true: "near", false: "far"}[i >= n-near] })
+		defer c.close()
+		for _, node := range nodes[1 : n-1] {
+			node.Holdings().Add("of all")
+		}
+		time.Sleep(10 * time.Second)
+		inZone, all := 0, nodes[n-1].Ask(t.Context(), []string{"of all"})[0]
+		for _, c := range all {
+			if c.Zone == "near" {
+				inZone++
+			}
+		}
+		if len(all) != exchange.MaxHolders || inZone != near-1 {
+			t.Errorf("%d holders were named, %d of the asker's zone; want %d and %d", len(all), inZone, exchange.MaxHolders, near-1)
 		}
 	})
 }
