@@ -43,6 +43,7 @@ type newcomers struct {
 	entered bool // this peer got a member list that it requested, or has no peer to request one from
 	waiting map[claimed]*newcomer
 	asked   map[uint32]*newcomer // the same, by the number of the probe
+	places  []*newcomer          // the same, to draw one: a range over a map favours those behind a gap
 	listed  map[string]int       // how many wait that were in a list which this peer requested, by name
 }
 
@@ -80,6 +81,7 @@ type newcomer struct {
 	alive       []byte // memberlist's message, to deliver when the newcomer has answered
 	number      uint32 // of its probes
 	probes      int    // left to send
+	place       int    // in newcomers.places
 }
 
 // A sighting is the last answer of a peer to a probe.
@@ -241,15 +243,13 @@ func (s *Screen) addNewcomer(n *newcomer) bool {
 		return false
 	}
 	if len(s.waiting) >= s.cfg.Most {
-		for _, other := range s.waiting { // any one: a peer that lives has mostly answered before it is its turn
-			s.remove(other)
-			break
-		}
+		s.remove(s.places[rand.IntN(len(s.places))]) // any one: a peer that lives has mostly answered before it is its turn
 	}
 	for n.number = 0; n.number == 0 || s.asked[n.number] != nil; { // at most Limits.Members of 2³¹ are taken
 		n.number = newcomerNumbers | rand.Uint32()
 	}
 	s.waiting[n.claimed], s.asked[n.number] = n, n
+	n.place, s.places = len(s.places), append(s.places, n)
 	if n.listed {
 		s.listed[n.name]++
 	}
@@ -259,6 +259,9 @@ func (s *Screen) addNewcomer(n *newcomer) bool {
 func (w *newcomers) remove(n *newcomer) {
 	delete(w.waiting, n.claimed)
 	delete(w.asked, n.number)
+	last := len(w.places) - 1
+	w.places[n.place], w.places[last].place = w.places[last], n.place
+	w.places[last], w.places = nil, w.places[:last]
 	if !n.listed {
 		return
 	}
