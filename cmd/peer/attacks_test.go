@@ -135,34 +135,6 @@ func tagged(h http.Header, r *http.Request) {
 	}
 }
 
-// TestTagsInLittleMemory checks that an origin which gives each of 2,000 objects 1,000 tags of its own
-// does not end a peer in 256 MiB, which answers for all, stores those for whose tags it has memory, and purges by them.
-func TestTagsInLittleMemory(t *testing.T) {
-	if !*long {
-		t.Skip("takes a quarter of a minute: use -long")
-	}
-	origin := objectsOf(t, tagged)
-	p := inMemory(t, 256, append(reverse, "--origin", origin.URL, "--store", t.TempDir())...)
-	if n := keepAlive(t, p.listen, 1, 4, 2000, func(i int) string { return fmt.Sprint("/1/tagged/", i) }); n > 0 {
-		t.Errorf("%d requests failed", n)
-	}
-	time.Sleep(3 * time.Second)
-	now, peak := p.memory()
-	s := p.status()
-	t.Logf("resident: %d MiB, %d at most; %d objects; accounts: %+v", now>>20, peak>>20, s.Store.Objects, s.Memory.Accounts)
-	if peak > 256<<20 || s.Store.Objects < 1600 {
-		t.Errorf("%d MiB resident at most, %d objects stored", peak>>20, s.Store.Objects)
-	}
-	for _, a := range s.Memory.Accounts {
-		if a.Name == "tags" && a.Held > 2*s.Store.Bytes {
-			t.Errorf("tags take %d bytes in memory, of objects that take %d on disk", a.Held, s.Store.Bytes)
-		}
-	}
-	for _, tag := range []string{"5-0", "700-999"} {
-		holds(t, words(t, 0, "purge", "--tag", tag, "--admin", p.admin, "--json"), `"removed": 1`)
-	}
-}
-
 // memberOf joins a cluster as a member with so many keys.
 func memberOf(t *testing.T, p *process, name string, keys uint64) {
 	holdings, err := gossip.PlanHoldings(keys, 0.001, digest.HTTP, nil)
@@ -180,33 +152,6 @@ func memberOf(t *testing.T, p *process, name string, keys uint64) {
 	t.Cleanup(func() { n.Close() })
 	if err := n.Join(t.Context()); err != nil {
 		t.Fatal(err)
-	}
-}
-
-// TestMembersInLittleMemory checks that two members with eight million keys each do not end a peer in
-// 256 MiB, which keeps a digest of four million that it had before.
-func TestMembersInLittleMemory(t *testing.T) {
-	if !*long {
-		t.Skip("takes half a minute: use -long")
-	}
-	p := inMemory(t, 256, append(reverse, "--store", t.TempDir())...)
-	memberOf(t, p, "m1", 4_000_000)
-	current := func() (keys uint64) {
-		for _, m := range p.status().Members {
-			if m.MemoryBytes > 0 {
-				keys += m.Keys
-			}
-		}
-		return keys
-	}
-	eventually(t, time.Minute, "the first digest", func() bool { return current() >= 4_000_000 })
-	memberOf(t, p, "m2", 8_000_000)
-	memberOf(t, p, "m3", 8_000_000)
-	time.Sleep(15 * time.Second)
-	now, peak := p.memory()
-	t.Logf("resident: %d MiB, %d at most; %d keys of digests; accounts: %+v", now>>20, peak>>20, current(), p.status().Memory.Accounts)
-	if peak > 256<<20 || current() < 4_000_000 {
-		t.Errorf("%d MiB resident at most, %d keys of digests", peak>>20, current())
 	}
 }
 

@@ -5,13 +5,17 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/csv"
 	"flag"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -335,4 +339,32 @@ func mean(samples []lifeSample, of func(lifeSample) float64) (sum float64) {
 		sum += of(s) / float64(len(samples))
 	}
 	return sum
+}
+
+// writeLife writes the samples to life.csv.
+func writeLife(dir string, samples []lifeSample) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	f, err := os.Create(filepath.Join(dir, "life.csv"))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	w := csv.NewWriter(f)
+	kind := reflect.TypeFor[lifeSample]()
+	var head []string
+	for i := range kind.NumField() {
+		head = append(head, kind.Field(i).Name)
+	}
+	w.Write(head)
+	for _, s := range samples {
+		var row []string
+		for i := range kind.NumField() {
+			row = append(row, strconv.FormatFloat(reflect.ValueOf(s).Field(i).Float(), 'g', 6, 64))
+		}
+		w.Write(row)
+	}
+	w.Flush()
+	return w.Error()
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"compress/gzip"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
@@ -172,68 +171,6 @@ rules:
 		"Rule 1 ("+file+":4): bypass", "Rule 2 ("+file+":6): query a=2&b=1", "by rule 2", "a rule says so")
 	holds(t, words(t, 0, "validate", "--config", file), "rules 1 cookie: session, bypass: true "+file, "rules 3 status: 5xx, ttl: 10s")
 	holds(t, words(t, 0, "purge", "/static/x?utm_source=z&b=1&a=2", "--admin", a.admin), "1 done")
-}
-
-// An origin that does not compress, as clients see it: three spellings of Accept-Encoding share one
-// object with the right bytes, a rule makes an exception, why names the rule, and a reload ends the
-// compression.
-func TestCompressing(t *testing.T) {
-	page := strings.Repeat("<p>The same text again.</p>\n", 1000)
-	var asked atomic.Int64
-	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		asked.Add(1)
-		w.Header().Set("Cache-Control", "max-age=60")
-		w.Header().Set("Content-Type", "text/html")
-		w.Header().Set("Etag", `"1"`)
-		io.WriteString(w, page)
-	}))
-	defer app.Close()
-	file := write(t, "peer.yaml", "origin: "+app.URL+"\ncompress: [zstd, gzip]\nrules:\n  - path: /raw/*\n    compress: []\n")
-	p := spawn(t, local(t, "a", "--config", file)...)
-	saved := 0
-	for _, accept := range []string{"gzip", "deflate, gzip", "gzip, deflate, br"} {
-		r, body := ask(t, p.listen, "/x", "", "Accept-Encoding: "+accept)
-		from, err := gzip.NewReader(strings.NewReader(body))
-		if err != nil {
-			t.Fatalf("%s: %v, %v", accept, r.Header, err)
-		}
-		got, err := io.ReadAll(from)
-		if err != nil || string(got) != page || r.Header.Get("Vary") != "Accept-Encoding" || r.Header.Get("Etag") != `W/"1"` {
-			t.Errorf("%s: %d bytes, %v, %v", accept, len(got), err, r.Header)
-		}
-		saved = len(page) - len(body)
-	}
-	if saved < len(page)*9/10 {
-		t.Errorf("%d bytes of %d are saved", saved, len(page))
-	}
-	if r, body := ask(t, p.listen, "/x", "", "Accept-Encoding: zstd"); r.Header.Get("Content-Encoding") != "zstd" || len(body) > len(page)/10 {
-		t.Errorf("zstd: %d bytes, %v", len(body), r.Header)
-	}
-	if r, body := ask(t, p.listen, "/x", ""); r.Header.Get("Content-Encoding") != "" || body != page {
-		t.Errorf("no coding: %d bytes, %v", len(body), r.Header)
-	}
-	if n := asked.Load(); n != 1 {
-		t.Errorf("the origin got %d requests", n)
-	}
-	if r, body := ask(t, p.listen, "/raw/x", "", "Accept-Encoding: gzip"); body != page || r.Header.Get("Vary") != "" {
-		t.Errorf("the exception: %v", r.Header)
-	}
-	p.stored(t, 4) // three codings and the exception
-	holds(t, words(t, 0, "why", "/x", "--header", "Accept-Encoding: br, gzip", "--admin", p.admin), "A hit", "Rule compress: compress gzip")
-	if s := p.status(); s.Traffic.BytesFromOrigins != 2*uint64(len(page)) {
-		t.Errorf("%d bytes of the origin are counted, want those of two pages of %d", s.Traffic.BytesFromOrigins, len(page))
-	}
-	if err := os.WriteFile(file, []byte("origin: "+app.URL+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	p.cmd.Process.Signal(syscall.SIGHUP)
-	eventually(t, time.Minute, "nothing is compressed", func() bool {
-		r, _ := ask(t, p.listen, "/y", "", "Accept-Encoding: gzip", "Cache-Control: no-cache")
-		return r.Header.Get("Content-Encoding") == ""
-	})
-	if code := p.stop(); code != 0 {
-		t.Errorf("the peer ended with %d", code)
-	}
 }
 
 // Two sites behind one pair of peers, which reach the origins at different addresses, one by https

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -41,49 +40,6 @@ func TestPeerToSquid(t *testing.T) {
 			})
 		}
 		p.Close() // the next one makes its digest anew
-	}
-}
-
-// Without the mirrored mask a Squid with bug 5510 finds next to nothing, which shows that the test
-// above is effective.
-func TestPlainDigestToSquid(t *testing.T) {
-	t.Parallel()
-	const objects = 500
-	s := newSite(t, objects, 200)
-	p := besides(t, freeAddr(t))
-	s.hold(t, p, targets(0, objects))
-	var served atomic.Bool
-	plain := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		b, err := format.NewBuilder(2*objects, 16)
-		if err != nil {
-			t.Error(err)
-		}
-		for _, target := range targets(0, objects) {
-			b.Add(format.KeyOf(format.Get, s.url+target, ""))
-		}
-		d, err := b.Digest()
-		if err != nil {
-			t.Error(err)
-		}
-		w.Header().Set("Content-Length", fmt.Sprint(d.Size()))
-		d.WriteTo(w)
-		served.Store(true)
-	}))
-	defer plain.Close()
-	q := startSquid(t, squidSetup{lines: []string{siblingLine(p.Addresses().Listen, "digest-url="+plain.URL+"/digest")}})
-	for i := 0; !served.Load() || i < probes; i++ { // the rest is time for the Squid to read the digest
-		s.fetch(q.client, probe(i%probes))
-	}
-	s.fetchAll(t, q.client, targets(0, objects))
-	hits := 0
-	for _, l := range q.log() {
-		if strings.HasPrefix(l.url, s.url+"/object/") && l.from == "CD_SIBLING_HIT" {
-			hits++
-		}
-	}
-	t.Logf("%d of %d URLs of a digest that is not mirrored are CD_SIBLING_HIT", hits, objects)
-	if hits > objects*9/10 {
-		t.Skip("this Squid does not have bug 5510")
 	}
 }
 

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
 	"path/filepath"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -96,6 +98,22 @@ func (v *virtual) getInto(i int, target string, buf []byte) error {
 		return fmt.Errorf("%s of p%d: %s (%s)", target, i, answer.Status, answer.Header.Get("Cache-Status"))
 	}
 	return origin.Check(answer.Body, target, v.origin.Sizes[target], buf)
+}
+
+// send sends a request to a peer, and returns the body and Cache-Status of the answer.
+func (v *virtual) send(method string, i int, target string) (body, status string) {
+	v.t.Helper()
+	r, _ := http.NewRequest(method, fmt.Sprintf("http://10.0.0.%d:80%s", i+1, target), nil)
+	answer, err := v.client.Do(r)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	b, err := io.ReadAll(answer.Body)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	return string(b), strings.Join(answer.Header["Cache-Status"], ", ")
 }
 
 // stop ends everything, so that no goroutine outlives the test.

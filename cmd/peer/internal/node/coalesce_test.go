@@ -3,7 +3,6 @@ package node
 import (
 	"fmt"
 	"net/http"
-	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -93,85 +92,4 @@ func TestCrowdAtOnce(t *testing.T) {
 			t.Errorf("owners were asked %d times, at most %d expected", ownLookups[1], most)
 		}
 	})
-}
-
-// TestWalk: peers that are asked for the same objects one after another, or through which clients walk
-// at the same time, fetch each about once, however quick the origin is. A miss sends at most one
-// message to an owner.
-func TestWalk(t *testing.T) {
-	const peers, objects, most = 3, 100, 102
-	rounds := 3
-	if testing.Short() { // with the race detector
-		rounds = 1
-	}
-	sizes := make(map[string]int64)
-	for i := range rounds * objects {
-		sizes[fmt.Sprint("/", i)] = 1000
-	}
-	for name, tt := range map[string]struct {
-		think    time.Duration
-		together bool
-	}{
-		"one after another, quick origin": {think: 0},
-		"one after another, slow origin":  {think: 50 * time.Millisecond},
-		"at the same time, quick origin":  {together: true},
-		"at the same time, slow origin":   {50 * time.Millisecond, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				v := newVirtual(t, peers, sizes)
-				defer v.stop()
-				v.origin.Fetched = func(*http.Request) { pause(tt.think) }
-				v.net.SetConditions(memnet.Conditions{Latency: 100 * time.Microsecond})
-				pause(5 * time.Second)
-				for round := range rounds {
-					var mu sync.Mutex
-					var took []time.Duration
-					get := func(peer, i int) {
-						start := time.Now()
-						if err := v.getInto(peer, fmt.Sprint("/", round*objects+i), make([]byte, 2000)); err != nil {
-							t.Error(err)
-						}
-						mu.Lock()
-						took = append(took, time.Since(start))
-						mu.Unlock()
-					}
-					sent := func() (n uint64) {
-						for _, p := range v.nodes {
-							n += p.Status().Traffic.LookupsSent
-						}
-						return n
-					}
-					before, owners := v.origin.Tally().Requests, sent()
-					if tt.together {
-						var all sync.WaitGroup
-						for peer := range peers {
-							all.Go(func() {
-								for i := range objects {
-									get(peer, i)
-								}
-							})
-						}
-						all.Wait()
-					} else {
-						for i := range objects {
-							for peer := range peers {
-								get(peer, i)
-							}
-						}
-					}
-					slices.Sort(took)
-					fetched, owners := v.origin.Tally().Requests-before, sent()-owners
-					t.Logf("%s: %d fetches of %d objects at %d peers, %d messages to owners; p50 %v, p99 %v", name, fetched, objects, peers, owners, took[len(took)/2], took[len(took)*99/100])
-					if fetched > most {
-						t.Errorf("%d fetches of %d objects, want at most %d", fetched, objects, most)
-					}
-					if owners > peers*objects {
-						t.Errorf("%d messages to owners for %d misses", owners, peers*objects)
-					}
-					pause(time.Second)
-				}
-			})
-		})
-	}
 }

@@ -69,21 +69,6 @@ func TestWarmStart(t *testing.T) {
 	}
 }
 
-func TestStartThatFailsGivesEverythingBack(t *testing.T) {
-	cfg := local(t, t.TempDir())
-	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer taken.Close()
-	cfg.Admin = taken.Addr().String()
-	if _, err := Start(t.Context(), Options{Config: cfg}); err == nil || !strings.Contains(err.Error(), "--admin "+cfg.Admin+" is in use") {
-		t.Fatalf("Start = %v, want a word of the admin port", err)
-	}
-	taken.Close()
-	start(t, cfg, nil) // the store's lock and the ports are free again
-}
-
 // TestStartRefuses: a peer does not start without a part that it cannot open, says which, and leaves nothing open.
 func TestStartRefuses(t *testing.T) {
 	dir := t.TempDir()

@@ -125,41 +125,6 @@ func TestRefetchedAtOnce(t *testing.T) {
 	}
 }
 
-// TestLaggingPeer: a peer gets no copy from one that an invalidation has not reached yet.
-func TestLaggingPeer(t *testing.T) {
-	for name, order := range map[string]admin.PurgeRequest{
-		"url": {URL: "/a/b"}, "prefix": {URL: "/a", Prefix: true}, "tag": {Tags: []string{"a"}}, "soft": {URL: "/a/b", Soft: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				v := newVirtual(t, 2, nil)
-				defer v.stop()
-				o := new(tagged)
-				v.server.Handler = o
-				pause(3 * time.Second)
-				v.send("GET", 1, "/a/b")
-				pause(2 * time.Second)
-				o.version.Store(1)
-				v.net.SetConditions(memnet.Conditions{Loss: 1}) // of packets
-				order.Everywhere = true
-				if r, err := v.nodes[0].Purge(t.Context(), order); err != nil || r.Failed() != 1 {
-					t.Errorf("Purge = %+v, %v", r, err)
-				}
-				if got, status := v.send("GET", 1, "/a/b"); got != "0" {
-					t.Errorf("p1 has version %s (%s): it should not know of the purge", got, status)
-				}
-				if got, status := v.send("GET", 0, "/a/b"); got != "1" {
-					t.Errorf("p0 has version %s (%s), want 1", got, status)
-				}
-				if _, asked := v.falseHits(0); asked != 1 {
-					t.Errorf("p0 asked p1 %d times in vain, want once", asked)
-				}
-				v.net.SetConditions(memnet.Conditions{})
-			})
-		})
-	}
-}
-
 // TestTagPurgeUnderLoad: after a purge of a thousand hot objects by a tag, each is fetched from the
 // origin about once, although clients ask for it at three peers.
 func TestTagPurgeUnderLoad(t *testing.T) {

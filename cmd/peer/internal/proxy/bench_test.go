@@ -22,6 +22,7 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/tracing"
 	"github.com/summarycache/summarycache/gossip/httpcache"
 	"github.com/summarycache/summarycache/gossip/httpcache/diskstore"
+	"github.com/summarycache/summarycache/gossip/sibling"
 	"github.com/summarycache/summarycache/sim/cputime"
 )
 
@@ -305,3 +306,12 @@ func (t *repeating) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: 200, ProtoMajor: 1, ProtoMinor: 1, Request: r, ContentLength: int64(t.first.Body.Len()),
 		Header: h, Body: io.NopCloser(bytes.NewReader(t.first.Body.Bytes()))}, nil
 }
+
+// always is a locator that finds every object at one peer.
+type always struct{ addr string }
+
+func (a always) Candidates(dst []sibling.Candidate, _ string) []sibling.Candidate {
+	return append(dst, sibling.Candidate{Peer: "holder", Service: a.addr})
+}
+
+func (always) Distrust(string) {}

@@ -3,22 +3,18 @@ package proxy
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptrace"
 	"net/textproto"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/summarycache/summarycache/gossip/httpcache"
 	"github.com/summarycache/summarycache/gossip/httpcache/diskstore"
 )
 
@@ -310,23 +306,6 @@ func TestConnectGoesOnHalfOpen(t *testing.T) {
 	})
 }
 
-func TestConfigRefused(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "file")
-	os.WriteFile(file, nil, 0o600)
-	if _, err := New(Config{Config: httpcache.Config{Name: "a"}, Store: diskstore.Options{Dir: file, MaxBytes: 1 << 30}}); err == nil || !strings.Contains(err.Error(), "is a file") {
-		t.Errorf("New: %v", err)
-	}
-	dir := t.TempDir()
-	h, err := New(Config{Config: httpcache.Config{Name: "a"}, Store: diskstore.Options{Dir: dir, MaxBytes: 1 << 30}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer h.Close()
-	if _, err := New(Config{Config: httpcache.Config{Name: "b"}, Store: diskstore.Options{Dir: dir, MaxBytes: 1 << 30}}); !errors.Is(err, diskstore.ErrLocked) {
-		t.Errorf("New: %v", err)
-	}
-}
-
 // TestRestart checks that a restarted peer has its objects, advertises the fresh ones and serves
 // them with their current age.
 func TestRestart(t *testing.T) {
@@ -350,32 +329,6 @@ func TestRestart(t *testing.T) {
 		w.get("a", "/short", "X-V: 1")
 		if got := w.origin.last().Header.Get("If-None-Match"); got != `"a"` {
 			t.Errorf("the stale variant was not validated: %q", got)
-		}
-	})
-}
-
-func TestPurge(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, true, row{origin: []scripted{{fields: minute + " | Vary: X-V"}}}.serve, "a")
-		defer w.close()
-		for i := range 3 {
-			w.get("a", "/dir/x", fmt.Sprint("X-V: ", i))
-			w.get("a", fmt.Sprint("/dir/", i))
-		}
-		w.get("a", "/other")
-		synctest.Wait()
-		h := w.peers["a"]
-		if n, err := purge(h, "/dir/x", false); n != 3 || err != nil {
-			t.Errorf("Purge = %d, %v", n, err)
-		}
-		if n, err := purge(h, "http://elsewhere.test/", false); n != 0 || err == nil {
-			t.Errorf("Purge of another origin's URL = %d, %v", n, err)
-		}
-		if n, err := purge(h, "/dir/", true); n != 3 || err != nil {
-			t.Errorf("PurgePrefix = %d, %v", n, err)
-		}
-		if n := h.Store().Stats().Objects; n != 1 {
-			t.Errorf("%d objects are left", n)
 		}
 	})
 }
