@@ -3,26 +3,47 @@ package gossip
 import (
 	"slices"
 
+	"github.com/summarycache/summarycache/digest/index"
 	"github.com/summarycache/summarycache/gossip/exchange"
 	"github.com/summarycache/summarycache/gossip/internal/planted"
 )
 
-// learn changes the filter that lookups use for a peer. It runs in the node's loop only.
-func (h *host) learn(m *member, u exchange.Update) {
-	f := u.Filter
-	if f != nil && !slices.Contains(h.digestSeeds(), f.Geometry().Seed) {
-		h.log.Warn("a peer is no candidate: its digest uses a seed that is no longer accepted", "member", m.name)
-		f = nil
-	}
-	if f != nil {
-		if m.inUse.Load() == nil {
-			h.index.Expect(h.publishers())
+// learn changes the filters that lookups use. It runs in the node's loop only.
+func (h *host) learn(updates []exchange.Update) {
+	table := *h.members.Load()
+	var changes []index.Change
+	flush := func() {
+		h.index.Apply(changes...) // without an error, since the index has no limit of its own
+		for _, c := range changes {
+			table[c.Peer].inUse.Store(c.Next)
 		}
-		h.index.Apply(m.name, u.Delta, f) // without an error, since the index has no limit of its own
-	} else if planted.Fault != "index-stays" {
-		h.index.Delete(m.name)
+		changes = changes[:0]
 	}
-	m.inUse.Store(f)
+	expected := false
+	for _, u := range updates {
+		m, f := table[u.Peer], u.Filter
+		if m == nil {
+			continue
+		}
+		if f != nil && !slices.Contains(h.digestSeeds(), f.Geometry().Seed) {
+			h.log.Warn("a peer is no candidate: its digest uses a seed that is no longer accepted", "member", m.name)
+			f = nil
+		}
+		if f != nil {
+			if m.inUse.Load() == nil && !expected {
+				h.index.Expect(h.publishers())
+				expected = true
+			}
+			changes = append(changes, index.Change{Peer: m.name, Delta: u.Delta, Next: f})
+			continue
+		}
+		flush() // in their order
+		if planted.Fault != "index-stays" {
+			h.index.Delete(m.name)
+		}
+		m.inUse.Store(nil)
+	}
+	flush()
 }
 
 // publishers returns how many live members answer siblings, and so have digests.
@@ -39,11 +60,13 @@ func (h *host) publishers() (peers int) {
 // under a seed that is in use again. It runs in the node's loop only.
 func (h *host) reindex(seeds []uint64) {
 	h.accepted.Store(&seeds)
+	var updates []exchange.Update
 	for name, m := range *h.members.Load() {
 		var r exchange.Replica
 		h.with(func(e *exchange.Engine) { r, _ = e.Replica(name) })
 		if r.Usable && slices.Contains(seeds, r.Filter.Geometry().Seed) == (m.inUse.Load() == nil) {
-			h.learn(m, exchange.Update{Peer: name, Filter: r.Filter})
+			updates = append(updates, exchange.Update{Peer: name, Filter: r.Filter})
 		}
 	}
+	h.learn(updates)
 }

@@ -98,12 +98,8 @@ func (h *host) step() time.Time {
 }
 
 func (h *host) do(out exchange.Outputs) {
+	h.learn(out.Updates)
 	table := *h.members.Load()
-	for _, u := range out.Updates {
-		if m := table[u.Peer]; m != nil {
-			h.learn(m, u)
-		}
-	}
 	now := time.Now()
 	for _, name := range out.Fresh {
 		if m := table[name]; m != nil {

@@ -31,7 +31,7 @@ func Example() {
 		case err != nil:
 			fmt.Println(err)
 		case changed && delta != nil:
-			peers.Apply("west", delta, replica.Filter())
+			peers.Apply(index.Change{Peer: "west", Delta: delta, Next: replica.Filter()})
 		case changed:
 			peers.Set("west", replica.Filter())
 		}

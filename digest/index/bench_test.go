@@ -134,7 +134,7 @@ func BenchmarkApplyCopies(b *testing.B) {
 						evict[j]++
 					}
 					begin := cputime.Used()
-					if err := x.Apply(fmt.Sprint("peer", i), deltas[i%contents], next[i%contents]); err != nil {
+					if err := x.Apply(Change{fmt.Sprint("peer", i), deltas[i%contents], next[i%contents]}); err != nil {
 						b.Fatal(err)
 					}
 					spent += cputime.Used() - begin
@@ -216,7 +216,7 @@ func BenchmarkSmallMessages(b *testing.B) {
 			b.Fatal(err)
 		}
 		if f, err = d.Apply(f); err == nil {
-			err = x.Apply("another", d, f)
+			err = x.Apply(Change{"another", d, f})
 		}
 		if err != nil {
 			b.Fatal(err)
@@ -292,8 +292,8 @@ func BenchmarkPrefixes(b *testing.B) {
 	}
 }
 
-// BenchmarkJoin fills an empty index with all peers, one after the other, as a peer does that starts: with
-// their number known, or not.
+// BenchmarkJoin fills an empty index with all peers, as a peer does that starts: with their number known, or not;
+// one after the other, or as many together as there are.
 func BenchmarkJoin(b *testing.B) {
 	for _, c := range append([]benchCluster{{1, 10_000}, {1, 100_000}, {1, 1_000_000}, {1, 10_000_000}, {1000, 100_000}}, benchClusters...) {
 		b.Run(fmt.Sprintf("peers=%d/n=%d", c.peers, c.n), func(b *testing.B) {
@@ -302,17 +302,27 @@ func BenchmarkJoin(b *testing.B) {
 			for i := range filters {
 				filters[i] = filterOf(b, g, digest.Version{Epoch: 1}, randomKeys(random(uint64(i)), c.n))
 			}
-			for _, expect := range []bool{false, true} {
-				b.Run(fmt.Sprint("expect=", expect), func(b *testing.B) {
+			for _, how := range []string{"singly", "singly, expected", "together, expected"} {
+				b.Run(how, func(b *testing.B) {
 					begin := cputime.Used()
 					var x *Index
 					for b.Loop() {
 						x = New()
-						if expect {
+						if how != "singly" {
 							x.Expect(c.peers)
 						}
+						var all []Change
 						for i, f := range filters {
-							if err := x.Set(fmt.Sprint("peer", i), f); err != nil {
+							all = append(all, Change{Peer: fmt.Sprint("peer", i), Next: f})
+						}
+						if how == "together, expected" {
+							if err := x.Apply(all...); err != nil {
+								b.Fatal(err)
+							}
+							continue
+						}
+						for _, c := range all {
+							if err := x.Set(c.Peer, c.Next); err != nil {
 								b.Fatal(err)
 							}
 						}

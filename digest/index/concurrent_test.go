@@ -23,6 +23,7 @@ func TestNeverMisses(t *testing.T) {
 			steady := &cacheModel{filter: counting(t, mix(w.rng), kept...)}
 			w.caches["steady"] = steady
 			w.set("steady", steady.filter.Advance())
+			w.flush()
 
 			var done atomic.Bool
 			var wg sync.WaitGroup
@@ -59,15 +60,13 @@ func TestNeverMisses(t *testing.T) {
 						steady.filter.Add(k)
 					}
 					next, d := steady.filter.AdvanceDelta()
-					if err := w.index.Apply("steady", d, next); err != nil {
-						t.Errorf("Apply = %v", err)
-					}
-					w.loop["steady"] = next
+					w.change(Change{"steady", d, next})
 				case 1: // anew
 					steady = &cacheModel{filter: counting(t, mix(w.rng), kept...)}
 					w.set("steady", steady.filter.Advance())
 				}
 			}
+			w.flush()
 			done.Store(true)
 			wg.Wait()
 			w.caches["steady"] = steady

@@ -21,6 +21,7 @@ func FuzzUpdates(f *testing.F) {
 			w.step()
 			w.check()
 		}
+		w.flush()
 		audit(t, w.index, w.loop)
 	})
 }

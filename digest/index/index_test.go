@@ -81,7 +81,7 @@ func TestOrder(t *testing.T) {
 		filters["a"].Add(more)
 	}
 	next, d := filters["a"].AdvanceDelta()
-	if err := x.Apply("a", d, next); err != nil {
+	if err := x.Apply(Change{"a", d, next}); err != nil {
 		t.Fatal(err)
 	}
 	check("b", "a", "c")
@@ -210,13 +210,13 @@ func TestLimit(t *testing.T) {
 		again.Add(k)
 	}
 	next, d := again.AdvanceDelta()
-	if err := x.Apply("again", d, next); !errors.Is(err, digest.ErrTooLarge) {
+	if err := x.Apply(Change{"again", d, next}); !errors.Is(err, digest.ErrTooLarge) {
 		t.Fatalf("Apply = %v", err)
 	}
 	delete(l, "again")
 	audit(t, x, l)
 	x.SetMemoryLimit(0)
-	if err := x.Apply("again", d, next); err != nil {
+	if err := x.Apply(Change{"again", d, next}); err != nil {
 		t.Fatalf("Apply = %v without a limit", err)
 	}
 	l["again"] = next
@@ -259,7 +259,7 @@ func TestCrowds(t *testing.T) {
 	if err := x.Set("creeper", quiet); err != nil {
 		t.Fatal(err)
 	}
-	if err := x.Apply("creeper", d, next); err != nil {
+	if err := x.Apply(Change{"creeper", d, next}); err != nil {
 		t.Fatal(err)
 	}
 	l["creeper"] = next

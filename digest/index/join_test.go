@@ -7,31 +7,42 @@ import (
 	"github.com/summarycache/summarycache/digest"
 )
 
-// TestExpect: an index that knows how many peers will come moves few codes, and ends with the same
-// contents in hardly more memory.
+// TestExpect: an index that knows how many peers will come moves few codes, and still fewer if they come together. It
+// ends with the same contents in hardly more memory.
 func TestExpect(t *testing.T) {
 	const peers, n = 40, 5000
-	work, memory := map[int]int{}, map[int]int{}
-	for _, expect := range []int{0, peers, 3} {
+	work, memory := map[string]int{}, map[string]int{}
+	for name, how := range map[string]struct{ expect, together int }{
+		"unknown": {0, 1}, "expected": {peers, 1}, "more came": {3, 1}, "together": {peers, 10}, "together, unknown": {0, 10},
+	} {
 		x := New()
-		x.Expect(expect)
+		x.Expect(how.expect)
 		filters := loop{}
+		var changes []Change
 		for i := range peers {
 			name := fmt.Sprint(i)
 			g := digest.Geometry{Bits: uint64(n * (1000 + i%3)), Hashes: 1}
 			filters[name] = filterOf(t, g, digest.Version{Epoch: 1}, randomKeys(random(uint64(i)), n))
-			if err := x.set(name, nil, filters[name]); err != nil { // not Set, which begins to count anew at each rest
+			if changes = append(changes, Change{Peer: name, Next: filters[name]}); len(changes) < how.together {
+				continue
+			}
+			if err := x.Apply(changes...); err != nil {
 				t.Fatal(err)
 			}
+			changes = nil
 		}
 		audit(t, x, filters)
-		work[expect], memory[expect] = x.table.work, x.MemoryBytes()
+		work[name], memory[name] = x.table.work, x.MemoryBytes()
 	}
-	if work[peers] > work[0]*4/5 || work[3] > work[0]*5/4 {
+	moved := func(how string) int { return work[how] - peers*n } // beside those that were added
+	if work["expected"] > work["unknown"]*4/5 || work["more came"] > work["unknown"]*5/4 ||
+		moved("together") > moved("expected")/2 || moved("together, unknown") > moved("unknown")/2 {
 		t.Errorf("the work is %v", work)
 	}
-	if memory[peers] > memory[0]*13/10 {
-		t.Errorf("the bytes are %v", memory)
+	for name, bytes := range memory {
+		if bytes > memory["unknown"]*13/10 {
+			t.Errorf("the bytes are %d if %s, of %d", bytes, name, memory["unknown"])
+		}
 	}
 }
 
@@ -90,7 +101,7 @@ func TestOthersWhileOneIsSet(t *testing.T) {
 				last = x.table.codes
 			}
 			x.table.pause = rest
-			if err := x.set("large", nil, large); err != nil {
+			if err := x.set([]Change{{"large", nil, large}}); err != nil {
 				t.Fatal(err)
 			}
 			x.table.pause = nil
@@ -113,7 +124,7 @@ func TestZeroIndex(t *testing.T) {
 		"Delete": func() { new(Index).Delete("a") },
 		"nil":    func() { (*Index)(nil).Set("a", f) },
 		"filter": func() { New().Set("a", nil) },
-		"Apply":  func() { New().Apply("a", nil, nil) },
+		"Apply":  func() { New().Apply(Change{Peer: "a"}) },
 		"Len":    func() { new(Index).Len() },
 	} {
 		func() {

@@ -27,37 +27,68 @@ func (a addition) within(first, last uint64) addition {
 // than half as many are split first, so more can only come from positions that were chosen.
 const mostInSegment = 1 << 18
 
-// load adds the positions of a filter for a peer that has none in the table yet, segment by segment:
-// one by one, or by a new segment, whichever takes less time. It fails with errCrowd, after some of
-// them, if they are not distributed as hashing does.
-func (t *table) load(place uint32, m uint64, f *digest.Filter) error {
-	codes := t.codesFor(f.Ones(), m)
-	var buffer []uint64
-	a, all := addition{place: place, bits: m}, false
+// A loading is a peer of which the table gets all positions. It has none of them yet.
+type loading struct {
+	addition
+	filter *digest.Filter
+	all    bool // addition has the last positions of filter
+	buffer []uint64
+	next   uint64 // the first key of what the table does not have yet
+	done   bool
+	err    error
+}
+
+// load adds the positions of all these filters, segment by segment: a segment is in the cache then, and
+// is rewritten once for all of them. Some after others fail with errCrowd, after a part of their positions,
+// if these are not distributed as hashing does.
+func (t *table) load(all []*loading) {
+	waiting := uint64(0) // positions of those whose turn comes in this segment
+	for _, l := range all {
+		waiting += l.filter.Ones()
+	}
 	for k := uint64(0); ; {
-		s := t.at(k)
-		if about := codes >> s.depth; about > mostInSegment/2 {
-			t.rebuild(s, t.linesFor(s, about))
-			s = t.at(k)
+		end := t.at(k).last()
+		rest := waiting
+		for _, l := range all {
+			rest -= l.filter.Ones()
+			for !l.done && l.next <= end {
+				l.err = t.loadSegment(l, rest)
+				l.done = l.done || l.err != nil
+			}
 		}
-		end := s.last()
-		top := high(end, m)
-		if have := len(a.positions); !all && (have == 0 || a.positions[have-1] <= top) {
-			buffer, all = appendBeyond(buffer[:0], f, high(k, m), top, int(min(4096, f.Ones()+1)))
-			a.positions = buffer
-		}
-		n, _ := slices.BinarySearch(a.positions, top+1)
-		if err := t.addTo(s, a, n); err != nil {
-			return err
-		}
-		t.rest(n)
 		if end == ^uint64(0) {
-			return nil
+			return
 		}
 		k = end + 1
-		done, _ := slices.BinarySearch(a.positions[:n], high(k, m)) // the last may have keys in the next segment too
-		a.positions = a.positions[done:]
 	}
+}
+
+// loadSegment adds what a peer has in the next segment: one by one, or by a new segment, whichever takes less
+// time. More positions of others follow, this many in all segments.
+func (t *table) loadSegment(l *loading, follow uint64) error {
+	m := l.bits
+	s := t.at(l.next)
+	if about := t.codesFor(l.filter.Ones(), m) >> s.depth; about > mostInSegment/2 {
+		t.rebuild(s, t.linesFor(s, about))
+		s = t.at(l.next)
+	}
+	end := s.last()
+	top := high(end, m)
+	if have := len(l.positions); !l.all && (have == 0 || l.positions[have-1] <= top) {
+		l.buffer, l.all = appendBeyond(l.buffer[:0], l.filter, high(l.next, m), top, int(min(4096, l.filter.Ones()+1)))
+		l.positions = l.buffer
+	}
+	n, _ := slices.BinarySearch(l.positions, top+1)
+	if err := t.addTo(s, l.addition, n, follow>>s.depth); err != nil {
+		return err
+	}
+	t.rest(n)
+	if l.done = end == ^uint64(0); !l.done {
+		l.next = end + 1
+		added, _ := slices.BinarySearch(l.positions[:n], high(l.next, m)) // the last may have keys in the next segment too
+		l.positions = l.positions[added:]
+	}
+	return nil
 }
 
 // appendBeyond appends the positions of f from first on, n at a time, until one is greater than last or
@@ -100,10 +131,11 @@ const loadedTo = 0.8
 // otherwise a new segment takes less time. With 1 or 4 nothing was faster.
 const insertFrom = 2
 
-// ahead returns how many more codes are expected, as a multiple of those in the table.
+// ahead returns how many more codes are expected, as a multiple of those of the peers that are there or being
+// loaded.
 func (t *table) ahead() float64 {
-	const most = 3              // times what there is: what is expected may not come, and its room is memory
-	now := len(t.present()) - 1 // without the one that is being loaded
+	const most = 3 // times what there is: what is expected may not come, and its room is memory
+	now := len(t.present())
 	if now < 1 || t.expect <= now {
 		return 0
 	}
@@ -118,21 +150,23 @@ const (
 
 // rest lets others use the index now and then. The caller looks for its segment anew.
 func (t *table) rest(work int) {
-	if t.work += work; t.work >= restAfter && t.pause != nil {
-		t.work = 0
+	if t.work += work; t.work-t.rested >= restAfter && t.pause != nil {
+		t.rested = t.work
 		t.pause()
 	}
 }
 
-// addTo adds the first n of an addition's positions to a segment.
-func (t *table) addTo(s *segment, a addition, n int) error {
+// addTo adds the first n of an addition's positions to a segment. If that is rewritten, it gets room for as many
+// as follow.
+func (t *table) addTo(s *segment, a addition, n int, follow uint64) error {
 	if n == 0 {
 		return nil
 	}
 	more := t.codesFor(uint64(n), a.bits)
 	lines := t.linesFor(s, more)
 	if lines > uint64(s.lines) {
-		lines = t.linesFor(s, more+uint64(float64(s.codes)*t.ahead()))
+		more += follow
+		lines = t.linesFor(s, more+uint64(float64(uint64(s.codes)+more)*t.ahead()))
 	}
 	near := max(1, a.bits/max(1, lines<<s.depth)) // positions in a line
 	for i := range max(0, n-maxPerLine) {

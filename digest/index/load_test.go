@@ -31,7 +31,7 @@ func TestLoadBesideRows(t *testing.T) {
 	audit(t, x, filters)
 	last.Remove(common)
 	next, d := last.AdvanceDelta()
-	if err := x.Apply("last", d, next); err != nil {
+	if err := x.Apply(Change{"last", d, next}); err != nil {
 		t.Fatal(err)
 	}
 	filters["last"] = next

@@ -16,6 +16,7 @@ type world struct {
 	index  *Index
 	loop   loop
 	caches map[string]*cacheModel
+	later  []Change     // of the loop, and not yet of the index
 	common []digest.Key // what many caches hold
 	seen   []digest.Key // keys that some cache holds or held
 	choose func(*rand.Rand) digest.Geometry
@@ -66,6 +67,7 @@ func (w *world) step() {
 		w.churn(c, w.rng.IntN(300))
 		w.set(name, c.filter.Advance())
 	case what == 1:
+		w.flush()
 		w.index.Delete(name)
 		delete(w.loop, name)
 		delete(w.caches, name)
@@ -78,18 +80,27 @@ func (w *world) step() {
 	default:
 		w.churn(c, w.rng.IntN(60))
 		next, d := c.filter.AdvanceDelta()
-		if err := w.index.Apply(name, d, next); err != nil {
-			w.t.Fatalf("Apply(%s) = %v", name, err)
-		}
-		w.loop[name] = next
+		w.change(Change{name, d, next})
 	}
 }
 
 func (w *world) set(name string, f *digest.Filter) {
-	if err := w.index.Set(name, f); err != nil {
-		w.t.Fatalf("Set(%s) = %v", name, err)
+	w.change(Change{Peer: name, Next: f})
+}
+
+// change changes a peer, now or together with the next changes.
+func (w *world) change(c Change) {
+	w.loop[c.Peer] = c.Next
+	if w.later = append(w.later, c); w.rng.IntN(3) > 0 {
+		w.flush()
 	}
-	w.loop[name] = f
+}
+
+func (w *world) flush() {
+	if err := w.index.Apply(w.later...); err != nil {
+		w.t.Errorf("Apply = %v", err)
+	}
+	w.later = w.later[:0]
 }
 
 // key returns one that many, some or no caches hold.
@@ -107,6 +118,9 @@ func (w *world) key() digest.Key {
 
 func (w *world) check() {
 	w.t.Helper()
+	if len(w.later) > 0 {
+		return
+	}
 	var keys []digest.Key
 	for range 10 {
 		k := w.key()
@@ -147,9 +161,11 @@ func TestAgainstLoop(t *testing.T) {
 				w.step()
 				w.check()
 				if i%20 == 0 {
+					w.flush()
 					audit(t, w.index, w.loop)
 				}
 			}
+			w.flush()
 			audit(t, w.index, w.loop)
 		})
 	}

@@ -88,20 +88,32 @@ func (x *Index) takePlace() uint32 {
 	return place
 }
 
-// settle stores the positions of a peer that no view has yet.
-func (x *Index) settle(e *indexed, f *digest.Filter) {
-	e.store(f)
-	if e.layout == inTable {
-		x.table.admit(e.place, e.key.bits, f.Ones())
-		if x.table.load(e.place, e.key.bits, f) == nil {
-			return
+// settle stores the positions of peers that no view has yet.
+func (x *Index) settle(moving []*indexed) {
+	var loads []*loading
+	ones := uint64(0)
+	for _, e := range moving {
+		if e.layout == inTable {
+			f := e.filter.Load()
+			ones += f.Ones()
+			x.table.admit(e.place, e.key.bits, ones)
+			loads = append(loads, &loading{addition: addition{place: e.place, bits: e.key.bits}, filter: f})
 		}
-		// Positions that were chosen to be in few lines would slow down all lookups there.
-		x.table.remove(e.place, int(f.Ones()))
-		e.place = x.takePlace()
-		e.layout = separate
 	}
-	x.held += f.MemoryBytes()
+	x.table.load(loads)
+	for _, e := range moving {
+		if e.layout == inTable {
+			if loads[0].err != nil { // positions that were chosen to be in few lines would slow down all lookups there
+				x.table.remove(e.place, int(e.filter.Load().Ones()))
+				e.place = x.takePlace()
+				e.layout = separate
+			}
+			loads = loads[1:]
+		}
+		if e.layout == separate {
+			x.held += e.filter.Load().MemoryBytes()
+		}
+	}
 }
 
 // change changes a peer from its last filter to f in its present layout, by d if that is not nil. It

@@ -30,6 +30,7 @@ func (l loop) counts(keys []digest.Key) (prefixes map[string]int) {
 
 // checkSeveral compares lookups of several keys with the loop.
 func (w *world) checkSeveral(keys []digest.Key) {
+	w.flush()
 	w.t.Helper()
 	prefixes := w.loop.counts(keys)
 	w.checkPrefixes(keys, prefixes)
@@ -195,6 +196,7 @@ func TestPrefixes(t *testing.T) {
 		for i, peer := range []string{"a", "b", "c", "d", "e", "f", "g"} {
 			held := chain[:min(len(chain), 20*i)]
 			w.set(peer, counting(t, mix(w.rng), held...).Advance())
+			w.flush()
 			got := w.index.Prefixes(nil, chain)
 			if i > 0 && (len(got) < i || got[0].Keys < len(held)) {
 				t.Fatalf("%s: Prefixes = %v after %s was set with %d keys", name, got, peer, len(held))

@@ -27,7 +27,8 @@ type table struct {
 	segments int
 	planned  int    // codes when the shape was last planned
 	expect   int    // peers; 0 = unknown
-	work     int    // since the last rest
+	work     int    // ever done
+	rested   int    // work at the last rest
 	pause    func() // lets others use the index; nil = not now
 	sweep    sweep
 	migrator migrator

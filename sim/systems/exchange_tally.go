@@ -3,6 +3,7 @@ package systems
 import (
 	"time"
 
+	"github.com/summarycache/summarycache/digest/index"
 	engine "github.com/summarycache/summarycache/gossip/exchange"
 	"github.com/summarycache/summarycache/sim/cputime"
 )
@@ -163,7 +164,7 @@ func (w *exchange) learn(p *exchangePeer, updates []engine.Update) {
 			continue // peer 0 is the one with the index
 		}
 		begin := cputime.Used()
-		if err := p.index.Apply(u.Peer, u.Delta, u.Filter); err != nil {
+		if err := p.index.Apply(index.Change{Peer: u.Peer, Delta: u.Delta, Next: u.Filter}); err != nil {
 			w.err = err
 		}
 		if w.counting {

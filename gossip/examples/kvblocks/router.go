@@ -50,7 +50,7 @@ func (r *Router) Handle(name string, message []byte) (since digest.Version, lack
 		return since, false, errors.New("kvblocks: too many digests")
 	case changed:
 		r.replicas[name] = replica
-		err = r.index.Apply(name, d, replica.Filter())
+		err = r.index.Apply(index.Change{Peer: name, Delta: d, Next: replica.Filter()})
 	}
 	since, lacks = replica.Needs()
 	return since, lacks, err
