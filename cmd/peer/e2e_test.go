@@ -20,7 +20,7 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/origin"
 )
 
-// long enables tests that take minutes: a joiner among 100,000 objects, a whole trace.
+// long enables tests that take minutes, such as a whole trace.
 var long = flag.Bool("long", false, "also test what takes minutes")
 
 // A site is an origin, with what the test records about it.
@@ -230,39 +230,6 @@ func (s *site) watch(by ...*process) (complain func(t *testing.T)) {
 func asked(p *process, name string) int64 {
 	m, _ := p.member(name)
 	return m.Hits + m.FalseHits + m.Failures
-}
-
-// A peer that joins gets all other peers' digests at once. The others restart with their digests.
-func TestJoinerHasAllDigests(t *testing.T) {
-	n, limit := 3000, 10*time.Second
-	if *long {
-		n = 100_000
-	}
-	s := newSite(t, n, 64)
-	dirA, dirB := filepath.Join(t.TempDir(), "a"), filepath.Join(t.TempDir(), "b")
-	a := s.peer(t, "a", dirA)
-	s.fill(t, a.listen, 0, n)
-	if code := a.stop(); code != 0 {
-		t.Fatalf("a ended with %d:\n%s", code, a.stderr.String())
-	}
-	if err := os.CopyFS(dirB, os.DirFS(dirA)); err != nil {
-		t.Fatal(err)
-	}
-	a = s.peer(t, "a", dirA)
-	b := s.peer(t, "b", dirB, a.gossip)
-	eventually(t, time.Minute, "a and b know each other", func() bool {
-		return a.knows("b", uint64(n))() && b.knows("a", uint64(n))()
-	})
-	c := s.peer(t, "c", filepath.Join(t.TempDir(), "c"), a.gossip)
-	up := time.Now()
-	eventually(t, limit, "c has all digests", func() bool {
-		return c.knows("a", uint64(n))() && c.knows("b", uint64(n))()
-	})
-	t.Logf("c had the digests of two peers with %d objects each %v after its process began and %v after it was up",
-		n, time.Since(c.status().Started).Round(time.Millisecond), time.Since(up).Round(time.Millisecond))
-	if fetched := s.Tally().Requests; fetched != n {
-		t.Errorf("%d origin fetches of %d objects", fetched, n)
-	}
 }
 
 // The whole trace, replayed as by a user.

@@ -57,25 +57,6 @@ func TestStartSaysAllThatItCannotHave(t *testing.T) {
 	}
 }
 
-func TestStoreThatCannotBe(t *testing.T) {
-	file := write(t, "file", "x")
-	code, _, stderr := call(t, append(local(t, "a"), "--store", file)...)
-	if want := `--store "` + file + `" is a file, not a directory`; code != 2 || !strings.Contains(stderr, want) {
-		t.Errorf("store that is a file: %d, %q, want 2 and %q", code, stderr, want)
-	}
-	dir := t.TempDir()
-	if err := os.Chmod(dir, 0o500); err != nil {
-		t.Fatal(err)
-	}
-	if os.Geteuid() == 0 { // root writes where it likes, but not here
-		dir = "/proc/self/store"
-	}
-	code, _, stderr = call(t, append(local(t, "a"), "--store", dir)...)
-	if code != 1 || !strings.Contains(stderr, "--store: ") || !strings.Contains(stderr, dir) {
-		t.Errorf("store that is not writable: %d, %q, want 1 and its name", code, stderr)
-	}
-}
-
 // inProcess runs a peer until the test ends, and returns its addresses.
 func inProcess(t *testing.T, args []string) started {
 	t.Helper()

@@ -11,11 +11,8 @@ import (
 	"maps"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"slices"
-	"strconv"
 	"strings"
-	"testing"
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/mutation"
@@ -239,29 +236,4 @@ func (got wireAnswer) difference(want wireAnswer, own []string) (kind, detail st
 		}
 	}
 	return "", ""
-}
-
-// The client that the mutations are sent with reads what a server answers by HTTP/2.
-func TestWireRequest(t *testing.T) {
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		status, _ := strconv.Atoi(r.URL.Path[1:])
-		w.WriteHeader(status)
-		io.WriteString(w, strings.Repeat("x", 200_000))
-	}))
-	server.Config.Protocols = new(http.Protocols)
-	server.Config.Protocols.SetHTTP1(true)
-	server.Config.Protocols.SetUnencryptedHTTP2(true)
-	server.Start()
-	defer server.Close()
-	for _, h2 := range []bool{false, true} {
-		for _, status := range []int{200, 206, 404, 405, 416, 431, 500, 502, 503, 599} {
-			r := plain(mutation.Victim{Path: fmt.Sprintf("/%d", status), Query: "a=b"}, &place{name: "a.test"})
-			if r.H2 = h2; h2 {
-				r.Fields = append(r.Fields[:3], [2]string{"Cookie", strings.Repeat("c", 20_000)}) // in two frames
-			}
-			if got := r.exchange(server.Listener.Addr().String()); got.status != status {
-				t.Errorf("%v: got %d, %.100q", r, got.status, got.body)
-			}
-		}
-	}
 }

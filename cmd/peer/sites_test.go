@@ -9,8 +9,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"path/filepath"
-	"regexp"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -43,36 +41,6 @@ func ask(t *testing.T, peer, path, host string, fields ...string) (*http.Respons
 		t.Fatal(err)
 	}
 	return resp, string(body)
-}
-
-// An application that forces https, behind a TLS terminator and a peer: there is no redirect loop,
-// and its internal address is not exposed.
-func TestBehindATLSTerminator(t *testing.T) {
-	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Cache-Control", "max-age=60")
-		switch {
-		case r.Header.Get("X-Forwarded-Proto") != "https":
-			http.Redirect(w, r, "https://shop.example"+r.URL.Path, http.StatusMovedPermanently)
-		case r.URL.Path == "/dir":
-			http.Redirect(w, r, "http://"+r.Host+"/dir/", http.StatusMovedPermanently)
-		default:
-			io.WriteString(w, "for "+r.Header.Get("X-Forwarded-For"))
-		}
-	}))
-	defer app.Close()
-	a := inProcess(t, local(t, "a", "--origin", app.URL, "--trusted-proxies", "127.0.0.0/8"))
-	terminated := []string{"X-Forwarded-Proto: https", "X-Forwarded-For: 192.0.2.7"}
-	for range 2 {
-		if r, _ := ask(t, a.listen, "/", "shop.example"); r.StatusCode != 301 || r.Header.Get("Location") != "https://shop.example/" {
-			t.Errorf("by http: %s, %v", r.Status, r.Header)
-		}
-		if r, body := ask(t, a.listen, "/", "shop.example", terminated...); r.StatusCode != 200 || body != "for 192.0.2.7, 127.0.0.1" {
-			t.Errorf("by https: %s, %v, %s", r.Status, r.Header, body)
-		}
-		if r, _ := ask(t, a.listen, "/dir", "shop.example", terminated...); r.Header.Get("Location") != "/dir/" {
-			t.Errorf("Location %s", r.Header.Get("Location"))
-		}
-	}
 }
 
 // An origin without caching fields, like a Go module proxy: responses are stored with
@@ -228,47 +196,6 @@ sites:
 	holds(t, words(t, 0, "why", "http://one.example/x", "--admin", a.admin), "A hit")
 	holds(t, words(t, 0, "status", "--admin", a.admin), "reverse proxy for 3 sites")
 	holds(t, words(t, 0, "validate", "--config", file(one.URL)), "sites 1 hosts: one.example, origins: "+one.URL, "sites 3")
-}
-
-// The access log of a process is moved away and reopened at SIGHUP, without a lost line.
-func TestAccessLog(t *testing.T) {
-	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Cache-Control", "max-age=60")
-		io.WriteString(w, "hello")
-	}))
-	defer app.Close()
-	path := filepath.Join(t.TempDir(), "access.log")
-	p := spawn(t, local(t, "a", "--origin", app.URL, "--trusted-proxies", "127.0.0.1", "--access-log", path)...)
-	read := func(name string) string {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			return err.Error()
-		}
-		return string(text)
-	}
-	ask(t, p.listen, "/x?a", "", "X-Forwarded-For: 192.0.2.7", "User-Agent: test", "Traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
-	p.stored(t, 1)
-	ask(t, p.listen, "/x?a", "")
-	if err := os.Rename(path, path+".1"); err != nil {
-		t.Fatal(err)
-	}
-	p.cmd.Process.Signal(syscall.SIGHUP)
-	eventually(t, time.Minute, "the log is opened anew", func() bool { _, err := os.Stat(path); return err == nil })
-	ask(t, p.listen, "/y", "", "Range: bytes=0-1")
-	if code := p.stop(); code != 0 {
-		t.Errorf("the peer ended with %d", code)
-	}
-	for name, want := range map[string]string{
-		path + ".1": `^192\.0\.2\.7 - - \[\S+ \S+\] "GET /x\?a HTTP/1\.1" 200 5 "-" "test" origin-fetch - 0\.\d{6} 4bf92f3577b34da6a3ce929d0e0e4736 "fwd=uri-miss; fwd-status=200.*"
-127\.0\.0\.1 - - \[.*\] "GET /x\?a HTTP/1\.1" 200 5 "-" "Go-http-client/1\.1" local-hit - 0\.\d{6} - "-"
-$`,
-		path: `^127\.0\.0\.1 - - \[.*\] "GET /y HTTP/1\.1" 206 2 "-" ".*" origin-fetch - 0\.\d{6} - "fwd=uri-miss.*"
-$`,
-	} {
-		if got := read(name); !regexp.MustCompile(want).MatchString(got) {
-			t.Errorf("%s has\n%swant\n%s", name, got, want)
-		}
-	}
 }
 
 // Clients use TLS with HTTP/1.1 and HTTP/2, and HTTP/2 in the clear, and get the certificate of the

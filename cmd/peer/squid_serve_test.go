@@ -13,7 +13,6 @@ import (
 
 	format "github.com/summarycache/summarycache/digest/squid"
 
-	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
 	"github.com/summarycache/summarycache/cmd/peer/internal/squid"
 )
 
@@ -141,45 +140,4 @@ func dribble(t *testing.T, from string, pieces int) string {
 	}))
 	t.Cleanup(relay.Close)
 	return relay.URL + "/digest"
-}
-
-// A Squid requests an object that is gone from the peer whose digest has it: the client gets the
-// object, and the Squid stores what it fetched instead.
-func TestFalseHit(t *testing.T) {
-	t.Parallel()
-	const objects = 300
-	s := newSite(t, objects, 200)
-	p := besides(t, freeAddr(t))
-	s.hold(t, p, targets(0, objects))
-	q := startSquid(t, squidSetup{lines: []string{siblingLine(p.Addresses().Listen)}})
-	s.learn(t, q)
-	before := p.Status().Traffic.NotServedToSiblings
-	if _, err := p.Purge(t.Context(), admin.PurgeRequest{URL: s.url + "/object/", Prefix: true}); err != nil {
-		t.Fatal(err)
-	}
-	s.fetchAll(t, q.client, targets(0, objects))
-	asked := p.Status().Traffic.NotServedToSiblings - before
-	s.fetchAll(t, q.client, targets(0, objects))
-	var results map[string]int
-	eventually(t, time.Minute, "the Squid has logged all requests, which it does after they are answered", func() bool {
-		results = make(map[string]int)
-		n := 0
-		for _, l := range q.log() {
-			if strings.Contains(l.url, "/object/") {
-				results[l.result+" "+l.from]++
-				n++
-			}
-		}
-		return n >= 2*objects
-	})
-	t.Logf("%d objects, each asked for twice: %v; %d questions reached the peer", objects, results, asked)
-	if asked < objects*99/100 {
-		t.Errorf("%d of %d false hits reached the peer", asked, objects)
-	}
-	if results["TCP_MISS/200 HIER_DIRECT"] != objects || results["TCP_MEM_HIT/200 HIER_NONE"] != objects {
-		t.Errorf("want each once from the origin and once from the Squid's memory")
-	}
-	if n := p.Status().Traffic.NotServedToSiblings - before - asked; n != 0 {
-		t.Errorf("%d lookup requests for objects that the Squid should have", n)
-	}
 }

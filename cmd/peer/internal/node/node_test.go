@@ -106,24 +106,6 @@ func TestStartRefuses(t *testing.T) {
 	}
 }
 
-// A client of the proxy cannot reach the admin listener through it.
-func TestAdminIsNotForwardedTo(t *testing.T) {
-	n := start(t, local(t, t.TempDir()), nil)
-	proxy := &url.URL{Scheme: "http", Host: n.Addresses().Listen}
-	client := &http.Client{Transport: &http.Transport{Proxy: http.ProxyURL(proxy), DisableKeepAlives: true}}
-	_, port, _ := net.SplitHostPort(n.Addresses().Admin)
-	for _, host := range []string{"127.0.0.1", "localhost", "[::ffff:127.0.0.1]"} {
-		answer, err := client.Get("http://" + host + ":" + port + "/healthz")
-		if err != nil {
-			t.Fatal(err)
-		}
-		answer.Body.Close()
-		if answer.StatusCode != http.StatusBadGateway {
-			t.Errorf("GET of the admin listener as %s by way of the proxy = %s, want 502", host, answer.Status)
-		}
-	}
-}
-
 func TestOpenListenersAreWarnedOf(t *testing.T) {
 	var log strings.Builder
 	cfg := local(t, t.TempDir())
