@@ -232,14 +232,3 @@ func TestPrefixes(t *testing.T) {
 	r.Forget("1")
 	want("2:20 ")
 }
-
-// TestOtherSpace: a router understands no worker whose hashes are others'.
-func TestOtherSpace(t *testing.T) {
-	w, r := &Worker{Seed: seed + 1}, NewRouter(seed)
-	w.Add(t.Context(), nil, blocks(1), entries(gpu("1")))
-	w.Next(true, func(d Digest) {
-		if d.Give(r.Handle) == nil {
-			t.Error("a message of another space is taken")
-		}
-	})
-}

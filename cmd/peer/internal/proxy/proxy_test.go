@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/textproto"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -303,33 +302,6 @@ func TestConnectGoesOnHalfOpen(t *testing.T) {
 			t.Errorf("%d bytes in %v, want 5", n, time.Since(start))
 		}
 		to.Close()
-	})
-}
-
-// TestRestart checks that a restarted peer has its objects, advertises the fresh ones and serves
-// them with their current age.
-func TestRestart(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, true, row{origin: []scripted{{fields: tagged + " | Vary: X-V"}, {fields: minute}}}.serve)
-		dir := t.TempDir()
-		first := w.start("a", dir)
-		w.get("a", "/short", "X-V: 1")
-		w.get("a", "/long")
-		synctest.Wait()
-		first.Close()
-		time.Sleep(20 * time.Second)
-		w.start("a", dir)
-		defer w.close()
-		if w.lists("a", "GET http://"+originHost+"/short\nX-V:1") || !w.lists("a", "GET http://"+originHost+"/long") {
-			t.Errorf("listed: %v", slices.Collect(w.peers["a"].Advertised()))
-		}
-		if r := w.get("a", "/long"); r.body != "n=1" || r.Header.Get("Age") != "20" || r.status() != "a; hit; ttl=40" {
-			t.Errorf("%q Age %s %q", r.body, r.Header.Get("Age"), r.status())
-		}
-		w.get("a", "/short", "X-V: 1")
-		if got := w.origin.last().Header.Get("If-None-Match"); got != `"a"` {
-			t.Errorf("the stale variant was not validated: %q", got)
-		}
 	})
 }
 
