@@ -26,29 +26,19 @@ func call(args ...string) (code int, stdout, stderr string) {
 func TestOwnValues(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
 		{"trials --f 0.1", "flag provided but not defined: -f (sim help trials lists the flags)"},
-		{"trials --c 1.5", "want 1e-06 to 1"},
-		{"trials --n 99", "want 100 to 10000000"},
-		{"trials --n 1e3x", "1e3x: want 100 to 10000000"},
-		{"trials --n 100.5", "100.5: want 100 to 10000000"},
-		{"trials --c NaN", "NaN: want 1e-06 to 1"},
-		{"trials --geometry 92", "want 1 to 32"},
-		{"trials --geometry 0.5:1", "0.5: want 1 to"},
-		{"trials --geometry 92:33", "33: want 1 to 32"},
-		{"trials --n 1000", "want --n and --geometry"},
+		{"exchange --churn 11", "want 1e-06 to 10"},
+		{"exchange --peers 1", "want 2 to 10000"},
+		{"exchange --peers 1e3x", "1e3x: want 2 to 10000"},
+		{"exchange --peers 100.5", "100.5: want 2 to 10000"},
+		{"exchange --churn NaN", "NaN: want 1e-06 to 10"},
+		{"exchange --time 1", "1: want 1ms to 1h0m0s"},
 	} {
 		if code, _, errs := call(strings.Fields(c.args)...); code != 2 || !strings.Contains(errs, c.want) {
 			t.Errorf("%s: %d, %q", c.args, code, errs)
 		}
 	}
-	args := strings.Fields("trials --n 1000 --geometry 92:1 --c 0.05 --trials 20 --csv")
-	code, text, errs := call(args...)
-	lines := strings.Split(text, "\n")
-	if code != 0 || len(lines) != 5 || !strings.HasPrefix(lines[0], "# go run ./sim trials --n 1000 ") || !strings.HasSuffix(lines[0], "; seed 1; commit unknown") ||
-		!strings.Contains(lines[2], ",budget,over_budget,context") || !strings.HasPrefix(lines[3], "n=1000 m=92000 k=1 c=5 %,") {
-		t.Errorf("%d, %s, %s", code, text, errs)
-	}
-	if code, text, _ := call("help", "trials"); code != 0 || !strings.Contains(text, "--geometry M/N:K") || !strings.Contains(text, "of CPU") {
-		t.Errorf("help trials: %d, %s", code, text)
+	if code, text, _ := call("help", "exchange"); code != 0 || !strings.Contains(text, "--peers N") || !strings.Contains(text, "of CPU") {
+		t.Errorf("help exchange: %d, %s", code, text)
 	}
 }
 
@@ -101,7 +91,7 @@ func TestRun(t *testing.T) {
 	t.Run("csv", func(t *testing.T) {
 		code, out, _ := call("dice", "--csv", "--trials", "2")
 		lines := strings.Split(out, "\n")
-		if code != 0 || len(lines) != 7 || lines[1] != "# throws" || lines[2] != "trial,eyes" || lines[5] != "none," {
+		if code != 0 || len(lines) != 7 || lines[0] != "# go run ./sim dice --csv --trials 2; seed 1; commit unknown" || lines[1] != "# throws" || lines[2] != "trial,eyes" || lines[5] != "none," {
 			t.Errorf("run(dice --csv) = %d, %q", code, out)
 		}
 	})

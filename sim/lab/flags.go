@@ -18,13 +18,13 @@ func NumberFlag[T number](flags *flag.FlagSet, to *T, name, usage string, least,
 		usage += fmt.Sprintf(", default %v", *to)
 	}
 	flags.Func(name, usage+")", func(text string) (err error) {
-		*to, err = ParseNumber(text, least, most)
+		*to, err = parseNumber(text, least, most)
 		return err
 	})
 }
 
-// ParseNumber reads a number from least to most.
-func ParseNumber[T number](s string, least, most T) (T, error) {
+// parseNumber reads a number from least to most.
+func parseNumber[T number](s string, least, most T) (T, error) {
 	v, err := strconv.ParseFloat(s, 64)
 	if _, timed := any(least).(time.Duration); timed {
 		var d time.Duration

@@ -1,55 +1,26 @@
 package papers
 
 import (
-	"flag"
 	"fmt"
 	"math"
 	"math/bits"
 	"math/rand/v2"
-	"runtime"
 	"slices"
-	"strings"
 
 	"github.com/summarycache/summarycache/arith"
-	"github.com/summarycache/summarycache/digest"
 	"github.com/summarycache/summarycache/sim/lab"
 )
 
 var trialsExperiment = lab.Experiment{
 	Name:    "trials",
-	Summary: "Mitzenmacher's simulations, or others: mean, deviation and maximum of the coded size",
+	Summary: "Mitzenmacher's simulations: mean, deviation and maximum of the coded size",
 	Seconds: -1,
-	Flags: func(flags *flag.FlagSet) lab.Runner {
-		own := simulation{}
-		n, mn := 0, 0.0
-		lab.NumberFlag(flags, &n, "n", "number of keys", 100, 10_000_000)
-		lab.NumberFlag(flags, &own.c, "c", "share of the keys that are replaced between two versions; with it a delta is coded", 1e-6, 1)
-		flags.Func("geometry", "`M/N:K`, positions and hashes per key, as in 92:1", func(text string) (err error) {
-			positions, hashes, _ := strings.Cut(text, ":")
-			if mn, err = lab.ParseNumber(positions, 1.0, 1e6); err == nil {
-				own.k, err = lab.ParseNumber(hashes, 1, digest.MaxHashes)
-			}
-			return err
-		})
-		return func(job *lab.Job) error {
-			if n == 0 && own.k == 0 && own.c == 0 {
-				return runTrials(job, paperSimulations)
-			}
-			if n == 0 || own.k == 0 {
-				return lab.Usagef("want --n and --geometry")
-			}
-			own.n, own.m = uint64(n), uint64(math.Round(mn*float64(n)))
-			if err := own.fits(); err != nil {
-				return err
-			}
-			return runTrials(job, []simulation{own})
-		}
-	},
+	Run:     func(job *lab.Job) error { return runTrials(job, paperSimulations) },
 }
 
 const (
 	paperTrials  = 100_000
-	trialsMemory = 2 << 30 // bytes that the arrays of all workers may take
+	trialsMemory = 2 << 30 // bytes that the results may take
 )
 
 // A simulation draws filters of n keys, with k independent uniform positions in [0, m) for each
@@ -94,20 +65,6 @@ func runTrials(job *lab.Job, simulations []simulation) error {
 	printSizes(job, simulations, results)
 	if slices.ContainsFunc(simulations, func(s simulation) bool { return s.c == 0 }) {
 		printOnes(job, simulations, results)
-	}
-	return nil
-}
-
-// fits refuses a simulation that would take too much memory: arrays of bits and, in the worst case, lists
-// of 8 bytes for each bit set.
-func (s simulation) fits() error {
-	workers := float64(runtime.GOMAXPROCS(0))
-	need := workers * (3*float64(s.m)/8 + 24*min(float64(s.m), float64(s.n)*float64(s.k)))
-	if s.c > 0 {
-		need += workers * 8 * float64(s.n) * float64(s.k)
-	}
-	if need > trialsMemory {
-		return lab.Usagef("%s needs %.3g GB for %.0f workers: more than the %.3g GB that trials may take", s.name(), need/1e9, workers, trialsMemory/1e9)
 	}
 	return nil
 }
