@@ -17,14 +17,10 @@ type planCommand struct {
 	Objects         uint64        `name:"objects" placeholder:"COUNT" type:"count" min:"1" max:"1073741824" required:"" help:"Objects that one peer holds."`
 	Peers           int           `name:"peers" placeholder:"COUNT" default:"2" type:"count" min:"2" max:"16777216" help:"Peers in the cluster. Default: ${default}."`
 	Churn           float64       `name:"churn" placeholder:"RATE" default:"0" type:"number" max:"1e12" help:"Objects that one peer replaces in a second. Default: ${default}."`
-	Interval        time.Duration `name:"interval" placeholder:"TIME" default:"0s" type:"time" max:"1000h" help:"Time between updates. Default: 0s, as the share says."`
-	Share           float64       `name:"share" placeholder:"SHARE" default:"0" type:"number" max:"1" help:"Share of the objects, 0 to 1, that is replaced before an update. Default: 0, a hundredth or what the bandwidth allows."`
-	Resend          float64       `name:"resend" placeholder:"SHARE" default:"0" type:"number" max:"1" help:"Share of the updates that are sent as snapshots, because the receiver has missed too much. Default: ${default}."`
-	FalseCandidates *float64      `name:"false-candidates" placeholder:"RATE" type:"number" min:"1e-12" max:"1e6" help:"Average number of peers whose digest claims an object that nobody has, at most. Default: 0.001 for each other peer, unless --memory or --digest-size limits the plan."`
+	Interval        time.Duration `name:"interval" placeholder:"TIME" default:"0s" type:"time" max:"1000h" help:"Time between updates. Default: 0s, until a hundredth of the objects is replaced, or as the bandwidth allows."`
+	FalseCandidates *float64      `name:"false-candidates" placeholder:"RATE" type:"number" min:"1e-12" max:"1e6" help:"Average number of peers whose digest claims an object that nobody has, at most. Default: 0.001 for each other peer, unless --memory limits the plan."`
 	Bandwidth       int64         `name:"bandwidth" placeholder:"SIZE" type:"size" help:"Bytes of digests that one peer receives in a second from all others, at most."`
 	Memory          int64         `name:"memory" placeholder:"SIZE" type:"size" help:"Memory for the digests of all others, at most."`
-	Snapshot        int64         `name:"digest-size" placeholder:"SIZE" type:"size" help:"Size of a snapshot, the whole digest, on the wire, at most."`
-	Certainty       float64       `name:"certainty" placeholder:"ODDS" default:"0.999" type:"number" min:"0.5" max:"0.999999999999" help:"Probability that a digest stays within --digest-size. Default: ${default}."`
 	JSON            bool          `name:"json" help:"Print JSON."`
 }
 
@@ -37,7 +33,7 @@ Example: 200,000 objects in each of 8 peers, 20 replaced a second, 16 KiB/s to s
 
 // flagOf maps the budgets of a digest.Goal to their flags.
 var flagOf = map[string]string{
-	"FalseCandidates": "--false-candidates", "BytesPerSecond": "--bandwidth", "MemoryBytes": "--memory", "SnapshotBytes": "--digest-size",
+	"FalseCandidates": "--false-candidates", "BytesPerSecond": "--bandwidth", "MemoryBytes": "--memory",
 }
 
 // planned is what plan prints as JSON.
@@ -99,7 +95,7 @@ func compareWaits(g digest.Goal) (out []waited) {
 	if g.Churn == 0 {
 		return nil
 	}
-	g.Threshold, g.BytesPerSecond = 0, 0
+	g.BytesPerSecond = 0
 	for _, g.Interval = range waits {
 		if d, err := digest.Plan(g); err == nil {
 			out = append(out, waited{g.Interval.Seconds(), d.BytesPerSecond})
@@ -134,13 +130,13 @@ func (c *planCommand) Run(e *environment) error {
 func (c *planCommand) goal() digest.Goal {
 	g := digest.Goal{
 		Hashes:  1, // as run has it
-		Objects: c.Objects, Peers: c.Peers, Churn: c.Churn, Interval: c.Interval, Threshold: c.Share, Resend: c.Resend,
-		SnapshotCertainty: c.Certainty, SnapshotBytes: c.Snapshot, BytesPerSecond: float64(c.Bandwidth), MemoryBytes: c.Memory,
+		Objects: c.Objects, Peers: c.Peers, Churn: c.Churn, Interval: c.Interval,
+		BytesPerSecond: float64(c.Bandwidth), MemoryBytes: c.Memory,
 	}
 	switch {
 	case c.FalseCandidates != nil:
 		g.FalseCandidates = *c.FalseCandidates
-	case g.MemoryBytes == 0 && g.SnapshotBytes == 0:
+	case g.MemoryBytes == 0:
 		g.FalseCandidates = 0.001 * float64(g.Peers-1)
 	}
 	return g
@@ -166,7 +162,7 @@ func (p *planned) text(g digest.Goal) string {
 	t.Row("digest", shape(p.Bits, p.Hashes), fmt.Sprintf("%.1f bits per object, sent as %s", float64(p.Bits)/float64(g.Objects), p.Coding))
 	t.Row("false positives", fmt.Sprintf("%.3g %%", 100*p.FalsePositiveRate), "of the objects that a peer lacks, its digest claims")
 	t.Row("false candidates", fmt.Sprintf("%.3g", p.FalseCandidates), "peers, on average, whose digest claims an object that nobody has")
-	t.Row("snapshot", table.Bytes(int64(math.Ceil(p.DigestBytes))), fmt.Sprintf("%.2f bits per object; at most %s with the wanted probability", 8*p.DigestBytes/float64(g.Objects), table.Bytes(int64(math.Ceil(p.DigestBytesBound)))))
+	t.Row("snapshot", table.Bytes(int64(math.Ceil(p.DigestBytes))), fmt.Sprintf("%.2f bits per object; at most %s in 999 of 1,000 cases", 8*p.DigestBytes/float64(g.Objects), table.Bytes(int64(math.Ceil(p.DigestBytesBound)))))
 	if p.UpdateSeconds > 0 {
 		t.Row("update", table.Bytes(int64(math.Ceil(p.UpdateBytes))), fmt.Sprintf("every %s, after %.3g %% of the objects were replaced", admin.Span(time.Duration(p.UpdateSeconds*1e9)), 100*p.UpdateShare))
 		t.Row("received", table.Bytes(int64(math.Ceil(p.BytesPerSecond)))+"/s", fmt.Sprintf("by one peer from the %s", table.Of(g.Peers-1, "other")))

@@ -17,9 +17,8 @@ func TestPlanIsWhatRunDoes(t *testing.T) {
 		{"--peers", "8"},
 		{"--peers", "8", "--memory", "1MiB"}, // where four hashes would have fewer false positives
 		{"--peers", "8", "--memory", "2MiB", "--churn", "20"},
-		{"--digest-size", "100KiB"},
 		{"--memory", "1MiB"}, // more than is of use: the most bits that there are
-		{"--peers", "8", "--churn", "20", "--false-candidates", "1", "--resend", "1"}, // where 32 would take fewer bytes
+		{"--peers", "8", "--churn", "20", "--false-candidates", "1"},
 	} {
 		code, stdout, stderr := call(t, append([]string{"plan", "--objects", "200000", "--json"}, args...)...)
 		var p planned
