@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -23,7 +22,6 @@ type demoCommand struct {
 	Rate     float64       `name:"rate" placeholder:"RATE" default:"300" type:"number" max:"1e6" help:"Requests a second in all; 0 is as fast as answers come. The cost of the digests depends on it. Default: ${default}."`
 	Publish  time.Duration `name:"publish" placeholder:"TIME" default:"0s" type:"time" max:"1h" help:"How long a change may wait, at most, until the other peers hear of it. Default: 0s, at most 5 s, and as long as waiting saves more than it costs."`
 	Forward  bool          `name:"forward" help:"Run the peers as forward proxies, not as reverse proxies of the origin."`
-	Serve    bool          `name:"serve" help:"Keep the cluster up afterwards, print its addresses and wait for Ctrl-C."`
 	JSON     bool          `name:"json" help:"Print JSON."`
 	Verbose  bool          `name:"verbose" short:"v" help:"Show what the peers log."`
 }
@@ -41,21 +39,9 @@ func (c *demoCommand) Run(e *environment) error {
 	if c.Verbose {
 		o.Logger = slog.New(slog.NewTextHandler(e.stderr, nil))
 	}
-	printed := false
-	print := func(r *demo.Result) error {
-		printed = true
-		return show(e, c.JSON, r, demo.Text)
-	}
-	if c.Serve {
-		o.Serve = func(ctx context.Context, r *demo.Result, a demo.Addresses) {
-			print(r)
-			invite(e.stdout, a, c.Forward)
-			<-ctx.Done()
-		}
-	}
 	result, err := demo.Run(e.ctx, o)
-	if result != nil && !printed { // an interrupted run has a result as well
-		err = errors.Join(err, print(result))
+	if result != nil { // an interrupted run has one as well
+		err = errors.Join(err, show(e, c.JSON, result, demo.Text))
 	}
 	if err != nil {
 		return err
@@ -89,37 +75,6 @@ func (c *demoCommand) options() (o demo.Options, err error) {
 	}
 	o.Trace.FillSizes()
 	return o, nil
-}
-
-// invite shows what to try with the running cluster.
-func invite(w io.Writer, a demo.Addresses, forward bool) {
-	fmt.Fprintf(w, "\nThe cluster is up; Ctrl-C stops it. The origin is %s\n\n", a.Origin)
-	for i, p := range a.Peers {
-		fmt.Fprintf(w, "  peer-%d  http://%s  admin %s\n", i+1, p.Listen, p.Admin)
-	}
-	if e := a.Example; e.Target != "" {
-		fmt.Fprintf(w, `
-peer-%d has %s and peer-%d lacks it. Fetch it there twice, and compare Cache-Status:
-  curl -so /dev/null -D - %s
-`, e.Holder+1, e.Target, e.Other+1, curlArguments(a, e, forward))
-	}
-	fmt.Fprintf(w, `
-Look at the cluster:
-  peer status --admin %s
-  peer members --admin %[1]s
-  curl http://%[1]s/metrics
-
-Its status page: http://%[1]s/
-`, a.Peers[0].Admin)
-}
-
-// curlArguments returns the arguments of curl for the example.
-func curlArguments(a demo.Addresses, e demo.Example, forward bool) string {
-	peer := a.Peers[e.Other].Listen
-	if forward {
-		return fmt.Sprintf("-x '%s' '%s%s'", peer, a.Origin, e.Target)
-	}
-	return fmt.Sprintf("'http://%s%s'", peer, e.Target)
 }
 
 func isTerminal(w io.Writer) bool {

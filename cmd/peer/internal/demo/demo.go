@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
 	"github.com/summarycache/summarycache/cmd/peer/internal/replay"
 	"github.com/summarycache/summarycache/sim/workload"
 )
@@ -28,22 +27,6 @@ type Options struct {
 	Progress io.Writer    // for progress messages
 	Live     bool         // Progress is a terminal: rewrite one line
 	Logger   *slog.Logger // of the peers
-	// Serve, if not nil, is called after the workload. The cluster runs until it returns.
-	Serve func(context.Context, *Result, Addresses)
-}
-
-// Addresses are the addresses of a running demo.
-type Addresses struct {
-	Origin  string // URL
-	Peers   []admin.Addresses
-	Example Example
-}
-
-// An Example is an object that peer number Holder has and number Other lacks, so that a request to
-// Other shows cooperation. Target "" = there is none.
-type Example struct {
-	Target        string
-	Holder, Other int
 }
 
 // Run starts a cluster, sends it the trace, stops it and removes its files. Failed requests are counted
@@ -60,10 +43,9 @@ func Run(ctx context.Context, o Options) (result *Result, err error) {
 	defer func() { err = errors.Join(err, c.close()) }()
 	fmt.Fprintf(o.Progress, " they know each other after %.1f s\n", time.Since(began).Seconds())
 
-	a := c.addresses()
 	var peers []string
-	for _, p := range a.Peers {
-		peers = append(peers, p.Listen)
+	for _, n := range c.nodes {
+		peers = append(peers, n.Addresses().Listen)
 	}
 	send := replay.Options{Trace: o.Trace, Peers: peers, Rate: o.Rate, Seed: o.Seed, Progress: func(all replay.Counts) { c.seen.Store(&all) }}
 	if o.Forward {
@@ -79,13 +61,7 @@ func Run(ctx context.Context, o Options) (result *Result, err error) {
 		}
 		return result, interrupted(ctx, err)
 	}
-	result = c.result(o, seen)
-	if o.Serve != nil {
-		a.Example = c.example()
-		o.Serve(ctx, result, a)
-		fmt.Fprintln(o.Progress, "Stopping and removing the files ...")
-	}
-	return result, nil
+	return c.result(o, seen), nil
 }
 
 // interrupted returns err, or another error if the end of ctx caused it.
@@ -94,29 +70,4 @@ func interrupted(ctx context.Context, err error) error {
 		return errors.New("interrupted")
 	}
 	return err
-}
-
-func (c *cluster) addresses() Addresses {
-	a := Addresses{Origin: c.base}
-	for _, n := range c.nodes {
-		a.Peers = append(a.Peers, n.Addresses())
-	}
-	return a
-}
-
-func (c *cluster) example() Example {
-	for target := range c.origin.Sizes {
-		holder, other := -1, -1
-		for i, n := range c.nodes {
-			if n.Holds(c.identity(target)) {
-				holder = i
-			} else {
-				other = i
-			}
-		}
-		if holder >= 0 && other >= 0 {
-			return Example{target, holder, other}
-		}
-	}
-	return Example{}
 }
