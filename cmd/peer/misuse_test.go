@@ -124,22 +124,4 @@ func TestUnreachableJoin(t *testing.T) {
 			t.Errorf("peer run = %d, %q, want 1 and %q", code, stderr, want)
 		}
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	var out, errs lockedBuffer
-	ended := make(chan error, 1)
-	go func() { ended <- run(ctx, local(t, "a", "--join", "127.0.0.1:1"), &out, &errs) }()
-	for _, up := parseStarted(out.String()); !up; _, up = parseStarted(out.String()) {
-		select {
-		case err := <-ended:
-			t.Fatalf("a peer that reaches no other peer ended: %v", err)
-		case <-time.After(5 * time.Millisecond):
-		}
-	}
-	cancel()
-	if err := <-ended; err != nil {
-		t.Errorf("peer run = %v", err)
-	}
-	if want := "could not join through a seed"; !strings.Contains(errs.String(), want) {
-		t.Errorf("no word of %q in\n%s", want, errs.String())
-	}
 }

@@ -10,7 +10,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -41,104 +40,6 @@ func ask(t *testing.T, peer, path, host string, fields ...string) (*http.Respons
 		t.Fatal(err)
 	}
 	return resp, string(body)
-}
-
-// An origin without caching fields, like a Go module proxy: responses are stored with
-// --default-ttl, also at siblings, except those with Set-Cookie or to requests with a cookie, and
-// why names the rule.
-func TestDefaultTTL(t *testing.T) {
-	var asked atomic.Int64
-	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		asked.Add(1)
-		w.Header()["Date"] = nil
-		if r.URL.Path == "/login" {
-			w.Header().Set("Cache-Control", "max-age=60")
-			http.SetCookie(w, &http.Cookie{Name: "session", Value: "secret"})
-		}
-		io.WriteString(w, r.URL.Path)
-	}))
-	defer app.Close()
-	a := inProcess(t, local(t, "a", "--origin", app.URL, "--default-ttl", "60s"))
-	b := inProcess(t, local(t, "b", "--origin", app.URL, "--default-ttl", "60s", "--join", a.gossip))
-	ask(t, a.listen, "/x", "")
-	if r, _ := ask(t, a.listen, "/x", ""); !strings.Contains(r.Header.Get("Cache-Status"), "a; hit; ttl=") {
-		t.Errorf("not kept: %v", r.Header)
-	}
-	eventually(t, time.Minute, "b knows what a holds", func() bool {
-		s, err := admin.Client(b.admin).Status(t.Context())
-		return err == nil && len(s.Members) == 1 && s.Members[0].Keys == 1 && s.Members[0].Current
-	})
-	if r, _ := ask(t, b.listen, "/x", ""); !strings.Contains(strings.Join(r.Header["Cache-Status"], ", "), "a; hit") {
-		t.Errorf("not found at the sibling: %v", r.Header)
-	}
-	if r, _ := ask(t, b.listen, "/x", ""); !strings.Contains(strings.Join(r.Header["Cache-Status"], ", "), "b; hit") {
-		t.Errorf("the sibling's is not kept: %v", r.Header)
-	}
-	for _, path := range []string{"/login", "/y"} {
-		before := asked.Load()
-		for range 2 {
-			ask(t, a.listen, path, "", "Cookie: _ga=1")
-		}
-		if n := asked.Load() - before; n != 2 {
-			t.Errorf("%s: the origin got %d requests, want 2", path, n)
-		}
-	}
-	holds(t, words(t, 0, "why", "/x", "--admin", a.admin), "by rule default-ttl")
-}
-
-// Rules of a file as clients see them: keys, bypass, negative caching, and a reload that changes
-// them.
-func TestRulesOfAFile(t *testing.T) {
-	var asked atomic.Int64
-	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		asked.Add(1)
-		if r.URL.Path == "/gone" {
-			w.WriteHeader(http.StatusServiceUnavailable)
-		}
-		io.WriteString(w, r.URL.RequestURI()+r.Header.Get("Cookie"))
-	}))
-	defer app.Close()
-	file := write(t, "peer.yaml", `
-origin: `+app.URL+`
-rules:
-  - cookie: session
-    bypass: true
-  - path: /static/*
-    ttl: 1h
-    cookies-keep: []
-    query-drop: utm_*
-    query-sort: true
-    ignore-no-cache: true
-  - status: 5xx
-    ttl: 10s
-`)
-	a := inProcess(t, local(t, "a", "--config", file))
-	for _, c := range []struct {
-		path, fields string
-		times        int64 // that the origin is asked for two
-		body         string
-	}{
-		{"/static/x?b=1&utm_source=y&a=2", "Cookie: _ga=1", 1, "/static/x?a=2&b=1"},
-		{"/static/x?a=2&b=1", "Cache-Control: no-cache", 0, "/static/x?a=2&b=1"},
-		{"/static/x?a=2&b=1", "Cookie: session=1", 2, "/static/x?a=2&b=1"},
-		{"/gone", "X-A: b", 1, "/gone"},
-		{"/other", "X-A: b", 2, "/other"},
-	} {
-		before := asked.Load()
-		for range 2 {
-			if _, body := ask(t, a.listen, c.path, "", c.fields); body != c.body {
-				t.Errorf("%s with %s: %q, want %q", c.path, c.fields, body, c.body)
-			}
-		}
-		if n := asked.Load() - before; n != c.times {
-			t.Errorf("%s with %s: the origin got %d requests, want %d", c.path, c.fields, n, c.times)
-		}
-	}
-	a.stored(t, 2)
-	holds(t, words(t, 0, "why", "/static/x?b=1&utm_source=y&a=2", "--header", "Cookie: session=1", "--admin", a.admin),
-		"Rule 1 ("+file+":4): bypass", "Rule 2 ("+file+":6): query a=2&b=1", "by rule 2", "a rule says so")
-	holds(t, words(t, 0, "validate", "--config", file), "rules 1 cookie: session, bypass: true "+file, "rules 3 status: 5xx, ttl: 10s")
-	holds(t, words(t, 0, "purge", "/static/x?utm_source=z&b=1&a=2", "--admin", a.admin), "1 done")
 }
 
 // Two sites behind one pair of peers, which reach the origins at different addresses, one by https

@@ -7,17 +7,6 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/replay"
 )
 
-// RFC 2186, section "The ICP message format": a header of 20 octets; a query
-// carries the requester's address and the URL, a reply the URL, each with a NUL.
-func TestICPBytes(t *testing.T) {
-	const url = "http://127.0.0.1:8080/object/1"
-	query := 20 + 4 + len(url) + 1
-	reply := 20 + len(url) + 1
-	if got := icpBytes(len(url)); got != int64(query+reply) {
-		t.Errorf("icpBytes = %d, want %d", got, query+reply)
-	}
-}
-
 func TestText(t *testing.T) {
 	big := Row{
 		Name: "peer-1", Counts: replay.Counts{Requests: 12_345_678, Local: 9_876_543, Sibling: 1_234_567}, OriginFetches: 1_234_567,
