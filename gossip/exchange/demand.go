@@ -47,7 +47,7 @@ func (d *Demand) Note(k digest.Key) {
 func (d *Demand) Look(now time.Time, next func() (current func() *digest.Filter)) (perChange float64, news bool) {
 	lookups := d.at.Load() - d.from
 	age := now.Sub(d.since)
-	if d.base != nil && age < demandWindow && (age < demandLeast || lookups < demandEnough) {
+	if age < demandLeast || d.base != nil && age < demandWindow && lookups < demandEnough {
 		return 0, false
 	}
 	if d.base != nil {
