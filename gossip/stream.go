@@ -23,6 +23,10 @@ const (
 // progress is the number of bytes that must be received or sent within frameWait.
 const progress = 64 << 10
 
+// streamBuffer is the buffer of a connection in bytes. It holds all frames but bodies, vectors and logs, of which larger reads
+// bypass it. Most connections wait for a request that does not come: a peer that joins opens one to each other.
+const streamBuffer = 256
+
 // conn is a connection for frames. It is used by one goroutine at a time.
 type conn struct {
 	net.Conn
@@ -34,7 +38,7 @@ type conn struct {
 }
 
 func newConn(c net.Conn, m *meters) *conn {
-	return &conn{Conn: c, in: bufio.NewReaderSize(c, 4<<10), meter: m}
+	return &conn{Conn: c, in: bufio.NewReaderSize(c, streamBuffer), meter: m}
 }
 
 // readFrame reads a frame whose payload, if it is a body, has at most limit bytes. The first byte may
