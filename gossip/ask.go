@@ -52,8 +52,9 @@ type asking struct {
 	count   exchange.Questions
 }
 
-// A directory has the live members as questions need them.
+// A directory has the live members as questions need them. It is made at the first one after a change.
 type directory struct {
+	once sync.Once
 	full []*member
 	byID map[exchange.ID]*member
 	at   map[netip.AddrPort]*member
@@ -86,25 +87,28 @@ type answered struct {
 	reply exchange.Reply
 }
 
-// listMembers brings the directory up to date if there are questions to be asked or answered. It runs in the node's loop.
-func (h *host) listMembers() {
-	d, live := new(directory), h.liveMembers()
-	light := func(m *member) bool { return m.info.Load().meta.Light }
-	if h.light.Load() || slices.ContainsFunc(live, light) {
-		d.byID, d.at = make(map[exchange.ID]*member, len(live)), make(map[netip.AddrPort]*member, len(live))
-		for _, m := range live {
-			d.byID[exchange.ID(m.spread)], d.at[m.info.Load().addr] = m, m
+// directory returns the live members; none if there are no questions to be asked or answered.
+func (h *host) directory() *directory {
+	d := h.asking.members.Load()
+	d.once.Do(func() {
+		live := h.liveMembers()
+		light := func(m *member) bool { return m.info.Load().meta.Light }
+		if h.light.Load() || slices.ContainsFunc(live, light) {
+			d.byID, d.at = make(map[exchange.ID]*member, len(live)), make(map[netip.AddrPort]*member, len(live))
+			for _, m := range live {
+				d.byID[exchange.ID(m.spread)], d.at[m.info.Load().addr] = m, m
+			}
+			d.full = slices.DeleteFunc(live, light)
 		}
-		d.full = slices.DeleteFunc(live, light)
-	}
-	h.asking.members.Store(d)
+	})
+	return d
 }
 
 // Ask returns, for each identity, what [Node.Candidates] would return if this peer kept digests. If it does, Ask returns nil
 // at once: use Candidates. If it keeps none, or has only just begun to, it asks the nearest peer that keeps them, and one more if
 // that does not answer. It waits for two tenths of a second at most, or as long as ctx allows, and asks for sixteen identities at most.
 func (n *Node) Ask(ctx context.Context, identities []string) [][]Candidate {
-	if n.made(); !n.light.Load() && (n.asking.complete.Load() || len(n.asking.members.Load().full) == 0) {
+	if n.made(); !n.light.Load() && (n.asking.complete.Load() || len(n.directory().full) == 0) {
 		return nil
 	}
 	found := make([][]Candidate, len(identities))
@@ -124,7 +128,7 @@ func (n *Node) Ask(ctx context.Context, identities []string) [][]Candidate {
 	table, now := *n.members.Load(), time.Now()
 	for _, a := range n.ask(ctx, keys) {
 		for _, holder := range a.reply.Holders {
-			m := n.asking.members.Load().byID[holder.Peer]
+			m := n.directory().byID[holder.Peer]
 			if m == nil || int(holder.Key) >= len(keys) {
 				continue
 			}
@@ -243,7 +247,7 @@ func (h *host) silence(open map[*member]time.Time) {
 // another of the zone may be nearer by now, in one of lookAgain lookups. Those that were silent three times are left out for a time: when
 // all have died, lookups wait for nobody.
 func (h *host) fullPeers() []*member {
-	order := slices.Clone(h.asking.members.Load().full)
+	order := slices.Clone(h.directory().full)
 	order = slices.DeleteFunc(order, func(m *member) bool { return !m.up.Load() })
 	own, now := uint64(exchange.IDOf(h.cfg.Name)), time.Now()
 	near := func(a, b *member) int {

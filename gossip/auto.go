@@ -93,7 +93,7 @@ func (h *host) setLight(light bool) {
 	h.log.Info("changed whose digests this peer keeps", "none", light)
 	h.update(func(e *exchange.Engine) { e.SetLight(time.Now(), light) })
 	h.asking.complete.Store(false)
-	h.sumMembers()
-	h.listMembers()
+	h.sumSelf()
+	h.asking.members.Store(new(directory))
 	h.wg.Go(h.updateMetadata)
 }

@@ -50,8 +50,8 @@ func noteFarewell(table memberTable, b []byte, from netip.AddrPort) bool {
 	if err != nil {
 		return true
 	}
-	for name, m := range table {
-		if exchange.IDOf(name) != a.Head.Origin {
+	for _, m := range table {
+		if exchange.ID(m.spread) != a.Head.Origin {
 			continue
 		}
 		if info := m.info.Load(); info.addr == from && info.meta.Incarnation == a.Head.Version.Incarnation {

@@ -36,7 +36,8 @@ type group struct {
 	light       atomic.Bool   // this peer keeps no digests of others
 	updating    chan struct{} // full while memberlist announces new metadata
 	members     atomic.Pointer[memberTable]
-	memberSum   atomic.Uint64 // of the names and metadata of live members
+	memberSum   atomic.Uint64 // of the names and metadata of live members and this one's
+	selfSum     uint64        // this one's part of it; see sumSelf
 	others      atomic.Int32  // live members
 	inbox       struct {
 		sync.Mutex
@@ -86,7 +87,7 @@ func (g *group) start() (err error) {
 		return err
 	}
 	g.acceptor.wg.Go(g.acceptor.loop)
-	g.sumMembers()
+	g.sumSelf()
 	g.wg.Go(g.listLoop)
 	secret := g.ring.Load().Stream != nil
 	if bound := guard.AddrOf(g.transport.packets.LocalAddr()); !secret && !bound.IsLoopback() {

@@ -14,7 +14,7 @@ import (
 // question handles a question or a reply that has arrived.
 func (h *host) question(b []byte, from netip.AddrPort) {
 	a := &h.asking
-	m := a.members.Load().at[from]
+	m := h.directory().at[from]
 	h.meters.in.packet(Requests, len(b))
 	if m == nil {
 		return // no member, or none that this peer has to do with

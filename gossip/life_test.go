@@ -109,7 +109,10 @@ func TestMeetsAgainWhoIsNotDead(t *testing.T) {
 				}
 				gone := m.info.Load().memberEvent
 				gone.up = false
-				p1.takeMember(gone)
+				p1.inbox.Lock()
+				p1.inbox.members["p2"] = gone
+				p1.inbox.Unlock()
+				p1.takeMembers()
 			})
 			p1.met.Lock()
 			clear(p1.met.at)

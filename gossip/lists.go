@@ -68,16 +68,12 @@ func (g *group) liveAt(at netip.AddrPort) string {
 	return ""
 }
 
-// sumMembers counts the live members, and updates the hash of their names and metadata and this one's. It
-// runs in the node's loop, or before the loop starts.
-func (g *group) sumMembers() {
+// sumSelf puts the hash of this peer's name and metadata, which have changed, into the sum of those of members; take does so for
+// other members. It runs in the node's loop, or before the loop starts.
+func (g *group) sumSelf() {
 	sum := memberSum(g.cfg.Name, delegate{g}.NodeMeta(0))
-	live := g.liveMembers()
-	for _, m := range live {
-		sum += m.info.Load().sum
-	}
-	g.memberSum.Store(sum)
-	g.others.Store(int32(len(live)))
+	g.memberSum.Add(sum - g.selfSum)
+	g.selfSum = sum
 }
 
 func memberSum(name string, meta []byte) uint64 {

@@ -123,7 +123,7 @@ func (h *host) do(out exchange.Outputs) {
 	}
 	if out.Incarnation != 0 {
 		h.incarnation.Store(out.Incarnation)
-		h.sumMembers()
+		h.sumSelf()
 		h.wg.Go(h.updateMetadata)
 	}
 }

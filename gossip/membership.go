@@ -20,33 +20,48 @@ func (g *group) arrived() map[string]memberEvent {
 	return events
 }
 
-// take puts the state of a member into the table. It returns nil for one that NotifyAlive excludes. old is the
-// state before; its zero value if the member is new.
-func (g *group) take(ev memberEvent, now time.Time) (m *member, old memberInfo) {
-	table := *g.members.Load()
-	m = table[ev.name]
-	meta, err := exchange.DecodeMeta(ev.metadata)
-	if err != nil && (m == nil || ev.up) {
-		return nil, old
+// take puts the states of members into the table, and returns those before, which are zero values of new members. It leaves out
+// members that NotifyAlive excludes.
+func (g *group) take(events map[string]memberEvent, now time.Time) map[*member]memberInfo {
+	table, cloned := *g.members.Load(), false
+	before := make(map[*member]memberInfo, len(events))
+	for _, ev := range events {
+		m := table[ev.name]
+		meta, err := exchange.DecodeMeta(ev.metadata)
+		if err != nil && (m == nil || ev.up) {
+			continue
+		}
+		var old memberInfo
+		if m == nil {
+			m = &member{name: ev.name, spread: uint64(exchange.IDOf(ev.name))}
+			if !cloned {
+				table, cloned = maps.Clone(table), true
+			}
+			table[ev.name] = m
+		} else {
+			old = *m.info.Load()
+		}
+		info := &memberInfo{ev, meta, now, memberSum(ev.name, ev.metadata)}
+		if old.up {
+			g.memberSum.Add(-old.sum)
+			g.others.Add(-1)
+		}
+		if info.up {
+			g.memberSum.Add(info.sum)
+			g.others.Add(1)
+		}
+		if !old.differs(info) {
+			info.since = old.since
+		}
+		m.info.Store(info)
+		if !ev.up {
+			m.up.Store(false)
+			m.knows.Store(false)
+		}
+		before[m] = old
 	}
-	if m == nil {
-		m = &member{name: ev.name, spread: uint64(exchange.IDOf(ev.name))}
-		table = maps.Clone(table)
-		table[ev.name] = m
-	} else {
-		old = *m.info.Load()
-	}
-	info := &memberInfo{ev, meta, now, memberSum(ev.name, ev.metadata)}
-	if !old.differs(info) {
-		info.since = old.since
-	}
-	m.info.Store(info)
 	g.members.Store(&table)
-	if !ev.up {
-		m.up.Store(false)
-		m.knows.Store(false)
-	}
-	return m, old
+	return before
 }
 
 // differs reports whether a member came, went or began a new life between two states.
@@ -58,7 +73,7 @@ func (old *memberInfo) differs(now *memberInfo) bool {
 // beyond deadKept.
 func (g *group) forgetDead(now time.Time) {
 	old := *g.members.Load()
-	dead := slices.DeleteFunc(slices.Collect(maps.Values(old)), func(m *member) bool { return m.up.Load() })
+	dead := slices.DeleteFunc(slices.Collect(maps.Values(old)), func(m *member) bool { return m.info.Load().up })
 	slices.SortFunc(dead, func(a, b *member) int { return b.info.Load().since.Compare(a.info.Load().since) })
 	keep := 0
 	for keep < min(len(dead), deadKept) && now.Sub(dead[keep].info.Load().since) < deadMemory {

@@ -46,7 +46,7 @@ func (n *Node) SetSecrets(primary []byte, accept ...[]byte) error {
 	n.ring.Store(fresh)
 	n.acceptor.expel()
 	n.pool.empty()
-	if !n.inLoop(func() { n.reindex(seeds); n.sumMembers() }) {
+	if !n.inLoop(func() { n.reindex(seeds); n.sumSelf() }) {
 		return ErrClosed
 	}
 	n.log.Info("the secrets have changed", "uses", secrets.Text(fresh.Secrets[0].ID), "accepts", len(fresh.Secrets))

@@ -19,40 +19,35 @@ func (h *host) takeMembers() {
 		return
 	}
 	h.step() // first handle earlier messages
-	for _, ev := range events {
-		h.takeMember(ev)
+	now := time.Now()
+	for m, old := range h.take(events, now) {
+		h.takeMember(m, old, now)
 	}
-	h.sumMembers()
-	h.listMembers()
+	h.asking.members.Store(new(directory))
 }
 
-func (h *host) takeMember(ev memberEvent) {
-	now := time.Now()
-	m, old := h.take(ev, now)
-	if m == nil {
-		return
-	}
+func (h *host) takeMember(m *member, old memberInfo, now time.Time) {
 	info := m.info.Load()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if ev.up {
-		h.engine.PeerLight(now, ev.name, info.meta.Light)
-		h.engine.PeerUp(now, ev.name, info.meta.Incarnation)
-		forgotten := h.removals.PeerUp(now, ev.name, info.meta.Incarnation)
+	if info.up {
+		h.engine.PeerLight(now, m.name, info.meta.Light)
+		h.engine.PeerUp(now, m.name, info.meta.Incarnation)
+		forgotten := h.removals.PeerUp(now, m.name, info.meta.Incarnation)
 		returned := old.addr.IsValid() && !old.up
 		if returned && old.meta.Incarnation == info.meta.Incarnation && forgotten.After(old.since.Add(-doubtfulFor)) {
 			m.doubtful.Store(now.Add(doubtfulFor).UnixNano())
 		}
 		m.up.Store(true)
 		if returned {
-			h.removals.Returned(ev.name, now)
+			h.removals.Returned(m.name, now)
 		}
 	} else {
-		h.engine.PeerDown(now, ev.name)
-		h.removals.With(func(e *invalidation.Engine) { e.PeerDown(uint64(exchange.IDOf(ev.name))) })
+		h.engine.PeerDown(now, m.name)
+		h.removals.With(func(e *invalidation.Engine) { e.PeerDown(uint64(exchange.IDOf(m.name))) })
 	}
 	if old.differs(info) {
-		h.reportMember(m, ev.up, now)
+		h.reportMember(m, info.up, now)
 	}
 }
 

@@ -17,6 +17,8 @@ import (
 
 var thousand = flag.Int("nodes", 60, "nodes of TestThousandNodes, which publish nothing; a thousand take minutes")
 
+var fullNodes = flag.Int("full", 0, "how many nodes of TestThousandNodes keep digests, while the others ask these; 0 = all")
+
 // TestThousandNodes: many nodes that start at once come to know each other, none is taken for dead, all notice those that die, and a
 // late one is known to all. It logs what membership costs. In virtual time a slow machine makes no death; there is no secret, since a
 // handshake with each of the others takes most of the time of all.
@@ -30,6 +32,9 @@ func TestThousandNodes(t *testing.T) {
 			ip := fmt.Sprintf("10.0.%d.%d", i/250, 1+i%250)
 			cfg := Config{Name: fmt.Sprintf("node-%04d", i), Bind: ip + ":7946", Service: ip + ":8080",
 				Advanced: Advanced{Network: c.net.Host(ip), Hooks: Hooks{PeerDown: func(Member) { down.Add(1) }}}, Logger: testLog()}
+			if *fullNodes > 0 && i >= *fullNodes {
+				cfg.Advanced.Digests = Ask
+			}
 			for range min(i, 3) {
 				at := rand.N(min(i, 10)) // ten seeds, as behind a name
 				cfg.Join = append(cfg.Join, fmt.Sprintf("10.0.%d.%d:7946", at/250, 1+at%250))
@@ -116,7 +121,16 @@ func TestThousandNodes(t *testing.T) {
 			}
 			within(t, time.Minute, known(len(c.nodes)-1))
 		})
-		s := c.nodes[fmt.Sprintf("node-%04d", total)].Stats()
+		late := c.nodes[fmt.Sprintf("node-%04d", total)]
+		within(t, time.Minute, func() error { // all know the same, so their sums are equal
+			for name, n := range c.nodes {
+				if n.memberSum.Load() != late.memberSum.Load() || int(n.others.Load()) != len(c.nodes)-1 {
+					return fmt.Errorf("%s has sum %x of %d others, %s %x", name, n.memberSum.Load(), n.others.Load(), late.Name(), late.memberSum.Load())
+				}
+			}
+			return nil
+		})
+		s := late.Stats()
 		t.Logf("of which membership, and thus the list: %d B in, %d B out", s.In[Membership], s.Out[Membership])
 	})
 }
