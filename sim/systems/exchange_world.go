@@ -33,7 +33,7 @@ func newExchange(o exchangeOptions, job *lab.Job) (*exchange, error) {
 	w.publish = engine.Publishing{MinInterval: o.wait}.For(o.peers - 1)
 	w.byName = make(map[string]*exchangePeer, o.peers)
 	for i := range o.peers {
-		p := &exchangePeer{at: i, name: fmt.Sprintf("peer%05d", i), content: w.contents[i%o.contents]}
+		p := &exchangePeer{at: i, name: fmt.Sprintf("peer%05d", i), content: w.contents[i%o.contents], light: o.full > 0 && i >= o.full}
 		p.content.copies++
 		w.peers = append(w.peers, p)
 		w.byName[p.name] = p
@@ -73,13 +73,16 @@ func (w *exchange) start(p *exchangePeer) {
 		c.SyncInterval = 1000 * time.Hour
 	}
 	p.engine = engine.New(c, w.now)
+	p.engine.SetLight(w.now, p.light)
 	w.advance(p)
 	known := w.known(p)
 	for _, q := range known {
+		p.engine.PeerLight(w.now, q.name, q.light)
 		p.engine.PeerUp(w.now, q.name, q.engine.Incarnation())
 	}
 	w.pump(p)
 	for _, q := range known {
+		q.engine.PeerLight(w.now, p.name, p.light)
 		q.engine.PeerUp(w.now, p.name, p.engine.Incarnation())
 		w.pump(q)
 	}
@@ -104,7 +107,11 @@ func (w *exchange) advance(p *exchangePeer) {
 // look publishes if the engine says that a publication is due, as package gossip does.
 func (w *exchange) look(p *exchangePeer) {
 	w.after(pollEvery, func() { w.look(p) })
-	p.owed += w.options.churn / 60 * float64(w.options.objects) * pollEvery.Seconds()
+	replaced := w.options.churn / 60 * float64(w.options.objects) * pollEvery.Seconds()
+	p.owed += replaced
+	if p.light && w.settled() {
+		w.miss(p, replaced)
+	}
 	// A replaced object sets one position and, nearly always, clears one.
 	if !w.settled() || p.engine.PublishIn(w.now, 2*int(p.owed)) > 0 {
 		return
@@ -171,7 +178,7 @@ func (w *exchange) measure() error {
 func (w *exchange) complete() bool {
 	for _, p := range w.peers {
 		for _, q := range w.known(p) {
-			if r, _ := p.engine.Replica(q.name); r.Filter == nil {
+			if r, _ := p.engine.Replica(q.name); r.Filter == nil && !p.light {
 				return false
 			}
 		}
