@@ -158,8 +158,15 @@ func TestSlices(t *testing.T) {
 			t.Errorf("%s took %d MiB over rest", p.name, (peak-rest[i])>>20)
 		}
 	}
-	if sent := s.sent.Load(); float64(sent) > 1.02*float64(size)+httpcache.SliceSize {
-		t.Errorf("the origin sent %d bytes of %d", sent, size)
+	// On a busy machine a sibling may be so late that a hedge of a slice goes to the origin, or the rest of one.
+	var late uint64
+	for _, p := range peers {
+		traffic := p.status().Traffic
+		late += traffic.Hedges + traffic.BodiesTakenOver + traffic.SiblingErrors
+	}
+	t.Logf("siblings were late %d times", late)
+	if sent := s.sent.Load(); float64(sent) > 1.02*float64(size)+float64(1+late)*httpcache.SliceSize {
+		t.Errorf("the origin sent %d bytes of %d, and siblings were late %d times", sent, size, late)
 	}
 	s.randomRanges(t, ranges, b, c)
 	s.resumedDownload(t, b)
