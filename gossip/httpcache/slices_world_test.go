@@ -66,7 +66,10 @@ func newSliceWorld(t *testing.T, size int, names ...string) *sliceWorld {
 			Advertise: tell(1), Withdraw: tell(-1),
 			Recode:      func(*http.Request, http.Header) func(*http.Response) bool { return nil },
 			Invalidates: func(string, *url.URL, int, http.Header) []string { return nil },
-			Open:        func(h bodies.Hooks) (Store, error) { return fillable{memstore.New(256<<20, h), w}, nil },
+			Open: func(h bodies.Hooks) (Store, error) {
+				s, err := memstore.Open(256 << 20)(h)
+				return fillable{s, w}, err
+			},
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -18,7 +18,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/summarycache/summarycache/gossip/httpcache/bodies"
 	"github.com/summarycache/summarycache/gossip/httpcache/memstore"
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
@@ -164,7 +163,7 @@ func (m *model) open() *Cache {
 	c, err := New(Config{Name: "a", Transport: m, Siblings: siblings, Tuning: Tuning{BetweenBytesTimeout: 20 * time.Second},
 		Recode:      func(*http.Request, http.Header) func(*http.Response) bool { return nil },
 		Invalidates: func(string, *url.URL, int, http.Header) []string { return nil },
-		Open:        func(h bodies.Hooks) (Store, error) { return memstore.New(2<<20, h), nil },
+		Open:        memstore.Open(2 << 20),
 	})
 	if err != nil {
 		m.t.Fatal(err)

@@ -35,7 +35,13 @@ func overStores(t *testing.T, f func(t *testing.T, s httpcache.Store, held func(
 			}
 			return s
 		},
-		"memory": func(_ *testing.T, h bodies.Hooks) httpcache.Store { return memstore.New(room, h) },
+		"memory": func(t *testing.T, h bodies.Hooks) httpcache.Store {
+			s, err := memstore.Open(room)(h)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s
+		},
 	}
 	for name, open := range open {
 		t.Run(name, func(t *testing.T) {

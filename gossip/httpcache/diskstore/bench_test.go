@@ -23,7 +23,7 @@ import (
 func BenchmarkSend(b *testing.B) {
 	for _, size := range []int{128 << 10, 300_000, 1 << 20} { // shorter ones are read into memory
 		s := open(b, Options{MaxBytes: 1 << 30})
-		var views []*View
+		var views []*view
 		for i := range (64 << 20) / size { // more than a processor keeps to itself
 			o := put(b, s, fmt.Sprint(i), body(uint64(i), size), bodies.Meta{})
 			v, err := s.Open(o, nil)
@@ -31,14 +31,14 @@ func BenchmarkSend(b *testing.B) {
 				b.Fatal(err)
 			}
 			defer v.Close()
-			views = append(views, v.(*View))
+			views = append(views, v.(*view))
 		}
 		buf := make([]byte, blockSize)
 		for _, way := range []struct {
 			name string
-			send func(to int, v *View) error
+			send func(to int, v *view) error
 		}{
-			{"sendfile", func(to int, v *View) error {
+			{"sendfile", func(to int, v *view) error {
 				from := int(v.f.File.(systemFile).Fd())
 				for off := int64(0); off < v.Size(); {
 					if _, err := unix.Sendfile(to, from, &off, int(v.Size()-off)); err != nil {
@@ -47,7 +47,7 @@ func BenchmarkSend(b *testing.B) {
 				}
 				return nil
 			}},
-			{"unchecked", func(to int, v *View) error {
+			{"unchecked", func(to int, v *view) error {
 				for off := int64(0); off < v.Size(); off += blockSize {
 					n, err := v.f.ReadAt(buf[:min(blockSize, v.Size()-off)], off)
 					if err != nil {
@@ -59,7 +59,7 @@ func BenchmarkSend(b *testing.B) {
 				}
 				return nil
 			}},
-			{"checked", func(to int, v *View) error {
+			{"checked", func(to int, v *view) error {
 				src, err := v.Source(0, v.Size())
 				if err != nil {
 					return err

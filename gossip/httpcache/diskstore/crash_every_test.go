@@ -171,7 +171,7 @@ func verify(t *testing.T, s *diskstore.Store, held map[string]int, unknown strin
 			continue
 		}
 		var n int
-		fmt.Sscan(string(v.(*diskstore.View).Value().([]byte)), &n)
+		fmt.Sscan(string(v.(bodies.Described).Value().([]byte)), &n)
 		var b bytes.Buffer
 		src, err := v.Source(0, obj.Size())
 		if err == nil {

@@ -2,8 +2,8 @@
 //
 // Objects whose bodies have at most 64 KiB share files, called segments, to which they are appended
 // (see segment_format.go). A larger object is a self-describing file: first the body, then the
-// checksums of its blocks, the caller's metadata and a footer (see format.go). Start from [Open],
-// [Store.Get] and [Store.Create]. A [Writer] can be read while it is being written
+// checksums of its blocks, the caller's metadata and a footer (see format.go). Start from [Open] or,
+// for a cache, [Options.Open]. A [Store] has the methods of [bodies.Store]. A body can be read while it is being written
 // ([bodies.Stream.Follow]), so that many readers can attach to a body that is still arriving.
 //
 // The store knows nothing of HTTP: metadata is opaque, and a key is any string. It reports
@@ -90,6 +90,6 @@
 // # Disk failures
 //
 // A disk that is full, broken or gone costs hits, not answers: a body that can't be stored passes
-// through its [Writer] to all of its followers. If an entry can't be read at a start, the objects
+// through its stream to all of its followers. If an entry can't be read at a start, the objects
 // behind it in the segment are lost too. A failed removal is tried again every minute.
 package diskstore

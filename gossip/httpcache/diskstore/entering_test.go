@@ -58,7 +58,7 @@ func TestListedAfterHook(t *testing.T) {
 // TestFollowUntilFound: a body that is being committed can be followed until its object can be
 // found, so that a request always finds one of the two.
 func TestFollowUntilFound(t *testing.T) {
-	var w *Writer
+	var w *writer
 	followed := false
 	s := open(t, Options{Hooks: bodies.Hooks{Stored: func(key string) {
 		f, ok := w.Follow(t.Context())

@@ -78,13 +78,13 @@ func TestFollowEnds(t *testing.T) {
 	broken := errors.New("origin broke off")
 	tests := []struct {
 		name string
-		end  func(*Writer, context.CancelCauseFunc)
+		end  func(*writer, context.CancelCauseFunc)
 		want error
 	}{
-		{"error", func(w *Writer, _ context.CancelCauseFunc) { w.End(broken) }, broken},
-		{"abort", func(w *Writer, _ context.CancelCauseFunc) { w.Abort() }, bodies.ErrBrokenOff},
-		{"short of the announced size", func(w *Writer, _ context.CancelCauseFunc) { w.Commit(bodies.Meta{}) }, bodies.ErrBrokenOff},
-		{"reader leaves", func(w *Writer, cancel context.CancelCauseFunc) { cancel(broken); w.Abort() }, broken},
+		{"error", func(w *writer, _ context.CancelCauseFunc) { w.End(broken) }, broken},
+		{"abort", func(w *writer, _ context.CancelCauseFunc) { w.Abort() }, bodies.ErrBrokenOff},
+		{"short of the announced size", func(w *writer, _ context.CancelCauseFunc) { w.Commit(bodies.Meta{}) }, bodies.ErrBrokenOff},
+		{"reader leaves", func(w *writer, cancel context.CancelCauseFunc) { cancel(broken); w.Abort() }, broken},
 	}
 	for _, tt := range tests {
 		synctest.Test(t, func(t *testing.T) {

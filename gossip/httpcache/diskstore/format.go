@@ -41,7 +41,7 @@ import (
 // until it is verified. Blocks of 16 KiB would cost a third more to read and check. The checksums
 // are xxhash64, which takes 3 us for 64 KiB; a cryptographic hash takes 18 (BLAKE3) or 38
 // (SHA-256), and a disk is no adversary. Another cache checks a body by the same sums
-// ([View.Sums]).
+// ([bodies.View]).
 //
 // Version 2 had blocks of 256 KiB. Open refuses a store with files of another version. All versions have a
 // footer of 64 bytes that begins with the magic and ends with its checksum.

@@ -149,7 +149,7 @@ func read(s *Store, key string) (data, b []byte, err error) {
 	defer v.Close()
 	var buf bytes.Buffer
 	_, err = writeRange(v, &buf, 0, o.Size())
-	return v.(*View).Value().([]byte), buf.Bytes(), err
+	return v.(*view).Value().([]byte), buf.Bytes(), err
 }
 
 // writeRange writes a part of a body, as it comes from Source.

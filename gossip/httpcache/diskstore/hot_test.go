@@ -68,12 +68,12 @@ func TestViewAgain(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if want := o.is(objSmall) || memory > 0 && n <= blockSize; want && v.(*View).hot != about {
+			if want := o.is(objSmall) || memory > 0 && n <= blockSize; want && v.(*view).hot != about {
 				t.Fatalf("%d bytes: Open() read the body again", n)
 			}
 			var got bytes.Buffer
-			if _, err := writeRange(v, &got, 0, int64(n)); err != nil || !bytes.Equal(got.Bytes(), body(1, n)) || string(v.(*View).Value().([]byte)) != "about" {
-				t.Errorf("%d bytes: Open() gave %d, of %q, %v", n, got.Len(), v.(*View).Value(), err)
+			if _, err := writeRange(v, &got, 0, int64(n)); err != nil || !bytes.Equal(got.Bytes(), body(1, n)) || string(v.(*view).Value().([]byte)) != "about" {
+				t.Errorf("%d bytes: Open() gave %d, of %q, %v", n, got.Len(), v.(*view).Value(), err)
 			}
 			v.Close()
 		}

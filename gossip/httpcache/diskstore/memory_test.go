@@ -9,7 +9,7 @@ import (
 )
 
 // view loads an object, as a hit does.
-func view(t *testing.T, s *Store, key string) {
+func look(t *testing.T, s *Store, key string) {
 	t.Helper()
 	o, ok := s.Get(key)
 	if !ok {
@@ -32,11 +32,11 @@ func TestIndexAndHotObjectsShareMemory(t *testing.T) {
 	fill := func(to int) {
 		for ; n < to; n++ {
 			put(t, s, fmt.Sprint(n), body(1, 1000), bodies.Meta{})
-			view(t, s, fmt.Sprint(n))
+			look(t, s, fmt.Sprint(n))
 		}
 		for range 2 { // so that a full set takes them
 			for i := range n {
-				view(t, s, fmt.Sprint(i))
+				look(t, s, fmt.Sprint(i))
 			}
 		}
 		s.hot.cache.CleanUp()
@@ -72,7 +72,7 @@ func TestHotObjectsYield(t *testing.T) {
 	other := b.Open("other", 0, 0)
 	for i := range 2000 {
 		put(t, s, fmt.Sprint(i), body(1, 2000), bodies.Meta{})
-		view(t, s, fmt.Sprint(i))
+		look(t, s, fmt.Sprint(i))
 	}
 	before := s.Stats()
 	if before.MemoryBytes < 6<<20 {

@@ -43,8 +43,8 @@ func bodyOf(s *Store, o *Object) (path string, at int64) {
 }
 
 // ways are the ways in which bytes leave a store. Each returns those bytes.
-var ways = map[string]func(v *View, off, n int64) ([]byte, error){
-	"write": func(v *View, off, n int64) ([]byte, error) {
+var ways = map[string]func(v *view, off, n int64) ([]byte, error){
+	"write": func(v *view, off, n int64) ([]byte, error) {
 		var b bytes.Buffer
 		k, err := writeRange(v, &b, off, n)
 		if k != int64(b.Len()) {
@@ -52,14 +52,14 @@ var ways = map[string]func(v *View, off, n int64) ([]byte, error){
 		}
 		return b.Bytes(), err
 	},
-	"read": func(v *View, off, n int64) ([]byte, error) {
+	"read": func(v *view, off, n int64) ([]byte, error) {
 		src, err := v.Source(off, n)
 		if err != nil {
 			return nil, err
 		}
 		return io.ReadAll(src)
 	},
-	"kernel": func(v *View, off, n int64) ([]byte, error) {
+	"kernel": func(v *view, off, n int64) ([]byte, error) {
 		src, err := v.Source(off, n)
 		if err != nil {
 			return nil, err
@@ -89,7 +89,7 @@ var ways = map[string]func(v *View, off, n int64) ([]byte, error){
 			s.Advance(len(b))
 		}
 	},
-	"blocks": func(v *View, off, n int64) ([]byte, error) {
+	"blocks": func(v *view, off, n int64) ([]byte, error) {
 		src, err := v.Source(off, n)
 		if err != nil {
 			return nil, err
@@ -138,7 +138,7 @@ func TestFlips(t *testing.T) {
 				for range 2 { // its file is open, or it is in memory, and blocks were checked
 					v, err := s.Open(o, nil)
 					check(t, err)
-					if got, err := read(v.(*View), 0, o.Size()); err != nil || !bytes.Equal(got, m[key]) {
+					if got, err := read(v.(*view), 0, o.Size()); err != nil || !bytes.Equal(got, m[key]) {
 						t.Fatalf("%s: %d bytes, %v", name, len(got), err)
 					}
 					v.Close()
@@ -160,7 +160,7 @@ func TestFlips(t *testing.T) {
 				v, err := s.Open(o, nil)
 				var got []byte
 				if err == nil {
-					got, err = read(v.(*View), off, n)
+					got, err = read(v.(*view), off, n)
 					v.Close()
 				}
 				bad := max(0, at/blockSize*blockSize-off)
@@ -348,7 +348,7 @@ func testTrust(t *testing.T, n int64) {
 		v, err := s.Open(o, nil)
 		check(t, err)
 		defer v.Close()
-		f := v.(*View).f
+		f := v.(*view).f
 		was := f.trust.file
 		f.trust.file, f.trust.changed = unchanged{was}, 1
 		flip(t, s.path(o.file.id), n-1)

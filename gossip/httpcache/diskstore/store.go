@@ -47,7 +47,7 @@ type Store struct {
 
 	buffers sync.Pool // *[blockSize]byte
 	records sync.Pool // *[]byte, for small objects being written
-	views   sync.Pool // *View
+	views   sync.Pool // *view
 
 	committing sync.RWMutex // held for reading while a file is put in place
 	closed     bool         // guarded by committing
@@ -73,7 +73,7 @@ func Open(o Options) (*Store, error) {
 	s := &Store{opt: o, log: o.Logger, seed: maphash.MakeSeed()}
 	s.buffers.New = func() any { return new([blockSize]byte) }
 	s.records.New = func() any { return new([]byte) }
-	s.views.New = func() any { return new(View) }
+	s.views.New = func() any { return new(view) }
 	s.bound.Store(o.MaxBytes)
 	s.room.max, s.room.refused = o.MaxBytes, math.MaxInt64
 	s.most.Store(o.MaxBytes / grain)

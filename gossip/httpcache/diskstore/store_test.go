@@ -220,7 +220,7 @@ func TestOpenAfterClose(t *testing.T) {
 	check(t, s.Close())
 	v, err := s.Open(o, nil)
 	check(t, err)
-	f := v.(*View).f
+	f := v.(*view).f
 	v.Close()
 	if n := f.n.Load(); n != 0 {
 		t.Errorf("%d references to the file are left", n)

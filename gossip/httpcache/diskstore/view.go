@@ -12,11 +12,11 @@ import (
 
 const shortRange = 3 << 10 // ranges up to this length are read and checked before an answer begins
 
-// A View is an object whose body is being read. It stays readable when the object
+// A view is an object whose body is being read. It stays readable when the object
 // leaves the store. It must be closed once; it is not safe for concurrent use.
 //
 // Its bytes are checked as the package comment says.
-type View struct {
+type view struct {
 	store *Store
 	obj   *Object
 	hot   *hotObject    // the description and, if it is in memory, the body
@@ -33,7 +33,7 @@ func (s *Store) Describe(obj bodies.Object) (bodies.Described, error) {
 	if h, ok := s.hot.get(o); ok {
 		return h, nil
 	}
-	v := View{store: s, obj: o}
+	v := view{store: s, obj: o}
 	if err := v.read(); err != nil {
 		return nil, err
 	}
@@ -48,8 +48,8 @@ func (s *Store) Describe(obj bodies.Object) (bodies.Described, error) {
 func (s *Store) Open(obj bodies.Object, about bodies.Described) (bodies.View, error) {
 	o := obj.(*Object)
 	hot, _ := about.(*hotObject)
-	v := s.views.Get().(*View)
-	*v = View{store: s, obj: o, hot: hot}
+	v := s.views.Get().(*view)
+	*v = view{store: s, obj: o, hot: hot}
 	if hot == nil {
 		v.hot, _ = s.hot.get(o)
 	}
@@ -70,7 +70,7 @@ func (s *Store) Open(obj bodies.Object, about bodies.Described) (bodies.View, er
 }
 
 // read reads the description from the disk, and with it a small body.
-func (v *View) read() error {
+func (v *view) read() error {
 	load := v.load
 	if v.obj.is(objSmall) {
 		load = v.loadSmall
@@ -87,7 +87,7 @@ func (v *View) read() error {
 }
 
 // loadSmall reads and decodes the description and the body of a small object.
-func (v *View) loadSmall() error {
+func (v *view) loadSmall() error {
 	o, s := v.obj, v.store
 	raw, r, err := s.segments.read(o)
 	if err != nil {
@@ -97,7 +97,7 @@ func (v *View) loadSmall() error {
 }
 
 // load opens the file of a larger object, and reads and decodes its description.
-func (v *View) load() error {
+func (v *view) load() error {
 	o, s := v.obj, v.store
 	f, err := s.openShared(s.path(o.file.id))
 	switch {
@@ -128,7 +128,7 @@ func (v *View) load() error {
 
 // decode decodes the description, unless that was done already, and adds it, with what h has of the
 // body, to the hot objects.
-func (v *View) decode(h hotObject, data []byte) (err error) {
+func (v *view) decode(h hotObject, data []byte) (err error) {
 	if v.hot != nil {
 		h.value = v.hot.value
 	} else if h.value, err = v.store.opt.Hooks.Decode(v.obj.key, data); err != nil {
@@ -151,10 +151,10 @@ func ourFault(err error) bool {
 }
 
 // Value returns the decoded description. It is shared and must not be changed.
-func (v *View) Value() any { return v.hot.value }
+func (v *view) Value() any { return v.hot.value }
 
 // Size returns the length of the body in bytes.
-func (v *View) Size() int64 { return v.obj.Size() }
+func (v *view) Size() int64 { return v.obj.Size() }
 
 // Source returns a reader of n bytes of the body from offset off on. For connections of package
 // conn, the reader of a body in memory has a method Bytes, and that of one which is on disk those of
@@ -164,7 +164,7 @@ func (v *View) Size() int64 { return v.obj.Size() }
 // first bytes are bad. The rest is checked as it is read. An error, of Source or of the reader,
 // wraps [bodies.ErrCorrupt] if the bytes differ from what was stored or can't be read. Then the
 // object was removed, and no byte of the bad block was returned.
-func (v *View) Source(off, n int64) (io.Reader, error) {
+func (v *view) Source(off, n int64) (io.Reader, error) {
 	switch {
 	case off < 0 || n < 0 || off+n > v.Size():
 		return nil, fmt.Errorf("store: range %d+%d of %d bytes", off, n, v.Size())
@@ -191,7 +191,7 @@ func (v *View) Source(off, n int64) (io.Reader, error) {
 }
 
 // Sums returns the checksums of the whole body.
-func (v *View) Sums() bodies.Sums {
+func (v *view) Sums() bodies.Sums {
 	switch {
 	case v.hot.hasBody && v.Size() > 0:
 		return bodies.Sums{Blocks: []uint64{v.hot.sum}, Size: v.Size()}
@@ -202,7 +202,7 @@ func (v *View) Sums() bodies.Sums {
 }
 
 // Close frees the view.
-func (v *View) Close() error {
+func (v *view) Close() error {
 	var err error
 	if v.span != nil {
 		v.span.Park()
@@ -211,7 +211,7 @@ func (v *View) Close() error {
 		err = v.f.release()
 	}
 	s := v.store
-	*v = View{}
+	*v = view{}
 	s.views.Put(v)
 	return err
 }

@@ -10,8 +10,8 @@ import (
 
 const reserveStep = 1 << 20 // room that is reserved at a time
 
-// A Writer receives the body of an object. It is the [bodies.Sink] of its stream.
-type Writer struct {
+// A writer receives the body of an object. It is the [bodies.Sink] of its stream.
+type writer struct {
 	bodies.Stream
 	store *Store
 	key   string
@@ -34,20 +34,20 @@ func (s *Store) Create(key string, size int64) (*bodies.Stream, error) {
 	return &w.Stream, nil
 }
 
-func (s *Store) create(key string, size int64) (*Writer, error) {
+func (s *Store) create(key string, size int64) (*writer, error) {
 	if size > s.maxObject() || len(key) > maxKey {
 		return nil, bodies.ErrTooLarge
 	}
-	w := &Writer{store: s, key: key, size: size}
+	w := &writer{store: s, key: key, size: size}
 	w.Begin(w, size, &s.buffers)
 	return w, nil
 }
 
 // Most implements [bodies.Sink].
-func (w *Writer) Most() int64 { return w.store.maxObject() }
+func (w *writer) Most() int64 { return w.store.maxObject() }
 
 // Save implements [bodies.Sink].
-func (w *Writer) Save(p []byte, off int64) error {
+func (w *writer) Save(p []byte, off int64) error {
 	err := w.append(p, off, nil)
 	if err != nil {
 		w.store.failed(err)
@@ -57,7 +57,7 @@ func (w *Writer) Save(p []byte, off int64) error {
 
 // append writes bytes of the body, which begin at offset off, to the file, and then tail; a nil tail
 // means that the body isn't complete. It creates the file if there is none.
-func (w *Writer) append(p []byte, off int64, tail []byte) error {
+func (w *writer) append(p []byte, off int64, tail []byte) error {
 	w.store.opt.Beat.Begin()
 	defer w.store.opt.Beat.End()
 	if w.f == nil {
@@ -87,7 +87,7 @@ func (w *Writer) append(p []byte, off int64, tail []byte) error {
 
 // reserve reserves room for a file of n bytes: exactly so many if it is complete (all), otherwise
 // in larger steps.
-func (w *Writer) reserve(n int64, all bool) {
+func (w *writer) reserve(n int64, all bool) {
 	step := n - w.room
 	if step <= 0 {
 		return
@@ -104,7 +104,7 @@ func (w *Writer) reserve(n int64, all bool) {
 }
 
 // Load implements [bodies.Sink].
-func (w *Writer) Load(p []byte, off, end int64, sums []uint64) (int, error) {
+func (w *writer) Load(p []byte, off, end int64, sums []uint64) (int, error) {
 	b := blocks{store: w.store, f: w.f, body: end, sums: sums}
 	defer b.park()
 	got, err := b.at(off)
@@ -116,7 +116,7 @@ func (w *Writer) Load(p []byte, off, end int64, sums []uint64) (int, error) {
 }
 
 // Put implements [bodies.Sink].
-func (w *Writer) Put(m bodies.Meta) (bodies.Object, error) {
+func (w *writer) Put(m bodies.Meta) (bodies.Object, error) {
 	s := w.store
 	s.opt.Beat.Begin()
 	defer s.opt.Beat.End()
@@ -154,7 +154,7 @@ func (w *Writer) Put(m bodies.Meta) (bodies.Object, error) {
 
 // place writes the complete body to its final place and makes its object. For pinned see
 // [Store.put].
-func (w *Writer) place(m bodies.Meta, labels []uint64) (o *Object, pinned *segment, err error) {
+func (w *writer) place(m bodies.Meta, labels []uint64) (o *Object, pinned *segment, err error) {
 	s := w.store
 	rest, off, sums := w.Complete()
 	st := stampOf(m, s.opt.Hooks.Now().UnixNano())
@@ -183,7 +183,7 @@ func (w *Writer) place(m bodies.Meta, labels []uint64) (o *Object, pinned *segme
 }
 
 // Drop implements [bodies.Sink]. Followers can still read the open file.
-func (w *Writer) Drop() {
+func (w *writer) Drop() {
 	if w.id != 0 {
 		w.store.trash.remove(w.store.tmpPath(w.id))
 		w.id = 0
@@ -192,7 +192,7 @@ func (w *Writer) Drop() {
 }
 
 // giveBack gives back the reserved room.
-func (w *Writer) giveBack() {
+func (w *writer) giveBack() {
 	if w.room > 0 {
 		w.store.written.Add(-w.saved)
 		w.store.reserve(-w.room)
@@ -201,7 +201,7 @@ func (w *Writer) giveBack() {
 }
 
 // Close implements [bodies.Sink].
-func (w *Writer) Close() {
+func (w *writer) Close() {
 	if w.f != nil {
 		w.f.Close()
 		w.f = nil

@@ -1,5 +1,5 @@
 // Package memstore keeps objects in memory, bounded in bytes: what was used last stays, and copies of what another
-// cache has go first until they are requested again. It keeps nothing over a restart. See [bodies.Store] for its methods.
+// cache has go first until they are requested again. It keeps nothing over a restart. [Open] is all of it.
 package memstore
 
 import (
@@ -18,8 +18,8 @@ const (
 	maxData  = 1 << 20
 )
 
-// A Store keeps objects in memory. It is safe for concurrent use.
-type Store struct {
+// A store keeps objects in memory.
+type store struct {
 	hooks bodies.Hooks
 	max   int64
 
@@ -32,20 +32,19 @@ type Store struct {
 	closed  bool
 }
 
-// New returns a store that takes at most so many bytes, about, arriving bodies included. A body may
-// take a quarter of them, and arriving bodies half.
-func New(maxBytes int64, hooks bodies.Hooks) *Store {
-	hooks.SetDefaults()
-	return &Store{hooks: hooks, max: maxBytes, objects: map[string]*object{}, labels: map[string]map[*object]bool{}}
+// Open returns a function that opens an empty store, for a cache. The store takes at most so many bytes, about,
+// arriving bodies included. A body may take a quarter of them, and arriving bodies half. The function never fails.
+func Open(maxBytes int64) func(bodies.Hooks) (bodies.Store, error) {
+	return func(h bodies.Hooks) (bodies.Store, error) { return open(maxBytes, h), nil }
 }
 
-// Open returns a function that opens such a store, for a cache.
-func Open(maxBytes int64) func(bodies.Hooks) (bodies.Store, error) {
-	return func(h bodies.Hooks) (bodies.Store, error) { return New(maxBytes, h), nil }
+func open(maxBytes int64, hooks bodies.Hooks) *store {
+	hooks.SetDefaults()
+	return &store{hooks: hooks, max: maxBytes, objects: map[string]*object{}, labels: map[string]map[*object]bool{}}
 }
 
 // Get returns the object under key; finding it counts as a use.
-func (s *Store) Get(key string) (bodies.Object, bool) {
+func (s *store) Get(key string) (bodies.Object, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	o, ok := s.objects[key]
@@ -62,7 +61,7 @@ func (s *Store) Get(key string) (bodies.Object, bool) {
 }
 
 // Peek is Get, but does not count as a use.
-func (s *Store) Peek(key string) (bodies.Object, bool) {
+func (s *store) Peek(key string) (bodies.Object, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	o, ok := s.objects[key]
@@ -70,15 +69,15 @@ func (s *Store) Peek(key string) (bodies.Object, bool) {
 }
 
 // Describe returns the description of o, which was decoded when o was stored.
-func (s *Store) Describe(o bodies.Object) (bodies.Described, error) { return o.(*object), nil }
+func (s *store) Describe(o bodies.Object) (bodies.Described, error) { return o.(*object), nil }
 
 // Open opens the body of o.
-func (s *Store) Open(o bodies.Object, _ bodies.Described) (bodies.View, error) {
+func (s *store) Open(o bodies.Object, _ bodies.Described) (bodies.View, error) {
 	return &view{of: o.(*object)}, nil
 }
 
 // Update replaces the description of o's body. See [bodies.Store].
-func (s *Store) Update(old bodies.Object, m bodies.Meta) (bodies.Object, error) {
+func (s *store) Update(old bodies.Object, m bodies.Meta) (bodies.Object, error) {
 	o := old.(*object)
 	m.Copied = o.in == &s.copies
 	fresh, err := s.describe(o.key, o.body, o.sums, m)
@@ -98,7 +97,7 @@ func (s *Store) Update(old bodies.Object, m bodies.Meta) (bodies.Object, error) 
 }
 
 // Delete removes the object under key, and reports whether there was one.
-func (s *Store) Delete(key string) bool {
+func (s *store) Delete(key string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	o, ok := s.objects[key]
@@ -109,7 +108,7 @@ func (s *Store) Delete(key string) bool {
 }
 
 // DeleteObject removes o if it is still the object under its key, and reports whether it was.
-func (s *Store) DeleteObject(o bodies.Object) bool {
+func (s *store) DeleteObject(o bodies.Object) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	there := s.objects[o.Key()] == o.(*object)
@@ -120,14 +119,14 @@ func (s *Store) DeleteObject(o bodies.Object) bool {
 }
 
 // Labelled yields the objects with a label.
-func (s *Store) Labelled(label string) iter.Seq[bodies.Object] {
+func (s *store) Labelled(label string) iter.Seq[bodies.Object] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return yielding(slices.Collect(maps.Keys(s.labels[label])))
 }
 
 // Listed yields the objects that are listed.
-func (s *Store) Listed() iter.Seq[bodies.Object] {
+func (s *store) Listed() iter.Seq[bodies.Object] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all := slices.Collect(maps.Values(s.objects))
@@ -145,23 +144,16 @@ func yielding(all []*object) iter.Seq[bodies.Object] {
 }
 
 // Keys yields all keys.
-func (s *Store) Keys() iter.Seq[string] {
+func (s *store) Keys() iter.Seq[string] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Values(slices.Collect(maps.Keys(s.objects)))
 }
 
-// Bytes returns how many bytes the store takes, about.
-func (s *Store) Bytes() int64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.bytesLocked()
-}
-
-func (s *Store) bytesLocked() int64 { return s.own.bytes + s.copies.bytes + s.writing }
+func (s *store) bytesLocked() int64 { return s.own.bytes + s.copies.bytes + s.writing }
 
 // Close forgets all objects. No hook is called for them.
-func (s *Store) Close() error {
+func (s *store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -176,7 +168,7 @@ func (s *Store) Close() error {
 }
 
 // insertLocked makes o the object under its key.
-func (s *Store) insertLocked(o *object, m bodies.Meta) {
+func (s *store) insertLocked(o *object, m bodies.Meta) {
 	s.hooks.Stored(o.key)
 	old := s.objects[o.key]
 	s.objects[o.key] = o
@@ -208,20 +200,20 @@ func (s *Store) insertLocked(o *object, m bodies.Meta) {
 // maxListed is short enough that sums of durations don't overflow.
 const maxListed = time.Duration(math.MaxInt64 / 2)
 
-func (s *Store) unlist(o *object) {
+func (s *store) unlist(o *object) {
 	if o.listed.Swap(false) {
 		s.hooks.Unlisted(o.key)
 	}
 }
 
 // removeLocked removes o, which is the object under its key.
-func (s *Store) removeLocked(o *object) {
+func (s *store) removeLocked(o *object) {
 	delete(s.objects, o.key)
 	s.leaveLocked(o)
 }
 
 // leaveLocked undoes insertLocked for an object that is under its key no longer.
-func (s *Store) leaveLocked(o *object) {
+func (s *store) leaveLocked(o *object) {
 	o.stop()
 	o.in.drop(o)
 	for _, label := range o.labels {
@@ -235,7 +227,7 @@ func (s *Store) leaveLocked(o *object) {
 
 // makeRoomLocked removes objects until the store is within its bound: first the copies that were not requested again,
 // but for the last one, since another cache has them.
-func (s *Store) makeRoomLocked() {
+func (s *store) makeRoomLocked() {
 	for s.bytesLocked() > s.max && len(s.objects) > 0 {
 		from := &s.own
 		if s.copies.Len() > 1 || from.Len() == 0 {

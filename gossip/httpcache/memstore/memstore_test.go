@@ -9,7 +9,7 @@ import (
 )
 
 // put stores an object of 8 KiB, about.
-func put(t *testing.T, s *Store, key string, copied bool) {
+func put(t *testing.T, s *store, key string, copied bool) {
 	t.Helper()
 	w, err := s.Create(key, 7<<10)
 	if err != nil {
@@ -27,12 +27,12 @@ func put(t *testing.T, s *Store, key string, copied bool) {
 func TestCopiesGoFirst(t *testing.T) {
 	const room = 36 << 10 // for four
 	var stored, evicted int
-	s := New(room, bodies.Hooks{Stored: func(string) { stored++ }, Evicted: func(string) { evicted++ }})
+	s := open(room, bodies.Hooks{Stored: func(string) { stored++ }, Evicted: func(string) { evicted++ }})
 	has := func(want string) {
 		t.Helper()
 		got := strings.Join(slices.Sorted(s.Keys()), " ")
-		if got != want || s.Bytes() > room || stored-evicted != strings.Count(want, " ")+1 {
-			t.Errorf("the store has %q, want %q; %d bytes, %d stored, %d evicted", got, want, s.Bytes(), stored, evicted)
+		if got != want || s.bytesLocked() > room || stored-evicted != strings.Count(want, " ")+1 {
+			t.Errorf("the store has %q, want %q; %d bytes, %d stored, %d evicted", got, want, s.bytesLocked(), stored, evicted)
 		}
 	}
 	for _, key := range []string{"copy1", "own1", "copy2", "own2"} {

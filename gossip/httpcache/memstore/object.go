@@ -40,7 +40,7 @@ func (o *object) stop() {
 }
 
 // describe makes an object that is not in the store yet.
-func (s *Store) describe(key string, body []byte, sums bodies.Sums, m bodies.Meta) (*object, error) {
+func (s *store) describe(key string, body []byte, sums bodies.Sums, m bodies.Meta) (*object, error) {
 	if len(m.Data) > maxData {
 		return nil, bodies.ErrTooLarge
 	}
@@ -83,13 +83,13 @@ func (v *view) Close() error      { return nil }
 // becomes that of the object.
 type writer struct {
 	bodies.Stream
-	store *Store
+	store *store
 	key   string
 	room  int64 // reserved
 }
 
 // Create starts an object; size is the length of the body in bytes, -1 if it isn't known.
-func (s *Store) Create(key string, size int64) (*bodies.Stream, error) {
+func (s *store) Create(key string, size int64) (*bodies.Stream, error) {
 	if size > s.max/4 {
 		return nil, bodies.ErrTooLarge
 	}

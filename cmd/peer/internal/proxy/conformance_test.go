@@ -12,8 +12,6 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/rules"
-	"github.com/summarycache/summarycache/gossip/httpcache"
-	"github.com/summarycache/summarycache/gossip/httpcache/bodies"
 	"github.com/summarycache/summarycache/gossip/httpcache/diskstore"
 	"github.com/summarycache/summarycache/gossip/httpcache/memstore"
 	"github.com/summarycache/summarycache/gossip/invalidation"
@@ -68,7 +66,7 @@ func (r row) run(t *testing.T, mode string, inMemory bool) {
 	w.tune = func(c *Config) {
 		c.Rules, c.Cluster = r.rules, told{w}
 		if inMemory {
-			c.Open = func(h bodies.Hooks) (httpcache.Store, error) { return memstore.New(64<<20, h), nil }
+			c.Open = memstore.Open(64 << 20)
 		}
 	}
 	defer w.close()

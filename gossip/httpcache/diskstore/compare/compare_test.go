@@ -176,7 +176,7 @@ func (s ours) get(key string) ([]byte, error) {
 		return nil, err
 	}
 	body, err := io.ReadAll(src)
-	return append(body, v.(*diskstore.View).Value().([]byte)...), err
+	return append(body, v.(bodies.Described).Value().([]byte)...), err
 }
 
 func (s ours) remove(string) error { return nil }

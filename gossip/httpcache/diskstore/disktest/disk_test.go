@@ -74,7 +74,7 @@ func get(t *testing.T, s *diskstore.Store, key string) int {
 	}
 	defer v.Close()
 	version := -1
-	fmt.Sscan(string(v.(*diskstore.View).Value().([]byte)), &version)
+	fmt.Sscan(string(v.(bodies.Described).Value().([]byte)), &version)
 	var got bytes.Buffer
 	src, err := v.Source(0, o.Size())
 	if err == nil {
