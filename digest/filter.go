@@ -98,7 +98,7 @@ func (f *Filter) FalsePositiveRate() float64 {
 // no uniform hashes: make them by [KeyOf] or [KeyOfUint64].
 func (f *Filter) Crowded() error {
 	const few = 16 // keys may share positions by chance
-	fill, _ := f.geometry.Predict(f.keys)
+	fill, _ := f.geometry.predict(f.keys)
 	if want := fill * float64(f.geometry.Bits); f.keys > few && float64(f.ones) < want/2 {
 		return fmt.Errorf("digest: %w: %d keys set %d positions, uniform ones set %.0f: see KeyOfUint64", ErrGeometry, f.keys, f.ones, want)
 	}

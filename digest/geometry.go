@@ -76,12 +76,12 @@ func (g Geometry) seedTag() uint32 {
 	return g.tag
 }
 
-// Predict returns the expected share of positions that n keys set, and the expected
+// predict returns the expected share of positions that n keys set, and the expected
 // false-positive rate. These are 1-(1-1/m)^(kn) and its k-th power (Mitzenmacher, section II-A).
 // With several hashes the rate also includes
 // keys that two hashes cannot distinguish, of the order of n/m²: next to nothing in a filter of
 // thousands of keys, and a third of the rate for 100 keys, 17 bits a key and 8 hashes.
-func (g Geometry) Predict(n uint64) (fill, falsePositives float64) {
+func (g Geometry) predict(n uint64) (fill, falsePositives float64) {
 	m, k := float64(g.Bits), float64(g.Hashes)
 	if m == 1 {
 		if n == 0 {

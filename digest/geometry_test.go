@@ -17,8 +17,8 @@ func TestGeometryFor(t *testing.T) {
 		}
 		fewer := g
 		fewer.Bits -= 1024
-		_, kept := g.Predict(keys)
-		if _, broken := fewer.Predict(keys); kept > rate || broken <= rate {
+		_, kept := g.predict(keys)
+		if _, broken := fewer.predict(keys); kept > rate || broken <= rate {
 			t.Errorf("GeometryFor(%d, %v) = %v of %v, and %v of %v would do", keys, rate, g, kept, fewer, broken)
 		}
 	}
@@ -31,7 +31,7 @@ func TestGeometryForMany(t *testing.T) {
 		rate float64
 	}{{100_000_000, 1e-6}, {1_000_000_000, 1e-5}} {
 		g, err := GeometryFor(c.keys, c.rate)
-		if _, rate := g.Predict(c.keys); err != nil || g.Hashes != 2 || g.validate() != nil || rate > c.rate || rate < c.rate*0.999 {
+		if _, rate := g.predict(c.keys); err != nil || g.Hashes != 2 || g.validate() != nil || rate > c.rate || rate < c.rate*0.999 {
 			t.Errorf("GeometryFor(%d, %v) = %v of %v, %v", c.keys, c.rate, g, rate, err)
 		}
 	}
@@ -66,7 +66,7 @@ func TestSmallFiltersOfManyHashes(t *testing.T) {
 		{30, 8, 12, 1.3}, {100, 4, 6, 1}, {100, 8, 12, 1.1}, {100, 8, 17, 1.3}, {100, 11, 16, 1.4}, {100, 16, 23, 6}, {1_000, 8, 17, 1},
 	} {
 		g := Geometry{Bits: uint64(float64(c.n) * c.perKey), Hashes: c.k}
-		fill, rate := g.Predict(uint64(c.n))
+		fill, rate := g.predict(uint64(c.n))
 		power := math.Pow(fill, float64(c.k))
 		if got := rate / power; math.Abs(got/c.noticed-1) > 0.1 {
 			t.Errorf("n=%d, %v: predicted %.2f times the power, want about %.2f", c.n, g, got, c.noticed)

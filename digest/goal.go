@@ -41,7 +41,6 @@ type Goal struct {
 // A Design is a plan for a [Goal], with what to expect of it.
 type Design struct {
 	Geometry  Geometry
-	Dense     bool          // replicas are bitmaps
 	Coding    string        // of a snapshot
 	Threshold float64       // share of objects replaced between updates
 	Interval  time.Duration // between updates; zero if nothing ever changes
@@ -97,7 +96,7 @@ func Plan(goal Goal) (Design, error) {
 	if err != nil {
 		return Design{}, err
 	}
-	fill, _ := plan.Geometry.Predict(goal.Objects)
+	fill, _ := plan.Geometry.predict(goal.Objects)
 	if err := goal.Receivers.Accept(plan.Geometry, uint64(fill*float64(plan.Geometry.Bits))); err != nil {
 		return Design{}, fmt.Errorf("digest: a plan that receivers refuse unless their limits are raised: %w", err)
 	}

@@ -71,7 +71,7 @@ func TestHostileKeys(t *testing.T) {
 		{Bits: 14 * hostileKeys, Hashes: 2},
 		{Bits: 100 * hostileKeys, Hashes: 1},
 	} {
-		_, fair := g.Predict(hostileKeys)
+		_, fair := g.predict(hostileKeys)
 		room := hostileKeys
 		if g.Hashes > 2 {
 			room = hostileKeys / 2 // more do not fit without sharing

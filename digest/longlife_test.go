@@ -139,7 +139,7 @@ func checkLife(t *testing.T, c *CountingFilter, held []Key, seed uint64) {
 			hits++
 		}
 	}
-	fill, p := f.Geometry().Predict(uint64(len(held)))
+	fill, p := f.Geometry().predict(uint64(len(held)))
 	spread := math.Sqrt(fill*(1-fill)/float64(f.Geometry().Bits)) * float64(f.Geometry().Hashes) * p / fill
 	sd := math.Hypot(math.Sqrt(trials*p*(1-p)), trials*spread)
 	if off := (hits - trials*p) / sd; math.Abs(off) > 4 {

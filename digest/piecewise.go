@@ -14,9 +14,9 @@ import (
 // McIlroy, for a filter that is stored somewhere and looked up for a few keys. The pieces of a filter
 // in memory (pieces.go) are different ones, a quarter as large.
 
-// DefaultPieceBytes is the mean length of a piece before it is padded, unless the writer gives another.
+// defaultPieceBytes is the mean length of a piece before it is padded, unless the writer gives another.
 // The longest of a hundred thousand pieces is then about a tenth longer.
-const DefaultPieceBytes = 3 << 10
+const defaultPieceBytes = 3 << 10
 
 const (
 	checkBytes = 4
@@ -24,13 +24,13 @@ const (
 )
 
 // AppendPieces appends the filter's encoding in pieces of pieceBytes on average, or of
-// [DefaultPieceBytes] if that is zero. With the default it takes about a tenth more than
+// 3 KiB if that is zero. With the default it takes about a tenth more than
 // [Filter.AppendTo]. [OpenFilter] reads single pieces of it from where it is stored, and
 // [DecodeFilter] reads the whole. Equal filters in pieces of equal length have equal bytes on
 // every machine.
 func (f *Filter) AppendPieces(dst []byte, pieceBytes int) []byte {
 	if pieceBytes <= 0 {
-		pieceBytes = DefaultPieceBytes
+		pieceBytes = defaultPieceBytes
 	}
 	whole := len(f.positionSet().appendCode(nil))
 	count := uint64(whole/pieceBytes + 1)

@@ -13,7 +13,7 @@ func (g Goal) withHashes(k int) (Design, *GoalError) {
 	if g.FalseCandidates > 0 {
 		m, ok := fewestBits(g.Objects, k, g.rate())
 		if !ok {
-			_, possible := Geometry{Bits: MaxBits, Hashes: k}.Predict(g.Objects)
+			_, possible := Geometry{Bits: MaxBits, Hashes: k}.predict(g.Objects)
 			return Design{}, &GoalError{"FalseCandidates", g.FalseCandidates, possible * g.others()}
 		}
 		plan := g.evaluate(m, k)
@@ -51,7 +51,7 @@ func (g Goal) fits(m uint64, k int) bool {
 // lastBitmap returns the largest number of bits at which a bitmap is the better form.
 func (g Goal) lastBitmap(k int) uint64 {
 	return search(1, MaxBits, func(m uint64) bool {
-		fill, _ := Geometry{Bits: m, Hashes: k}.Predict(g.Objects)
+		fill, _ := Geometry{Bits: m, Hashes: k}.predict(g.Objects)
 		return dense(m, uint64(math.Round(fill*float64(m))))
 	})
 }
@@ -81,7 +81,7 @@ func search(low, high uint64, fits func(uint64) bool) uint64 {
 // false-positive rate of at most f.
 func fewestBits(n uint64, k int, f float64) (m uint64, ok bool) {
 	rate := func(m uint64) float64 {
-		_, rate := Geometry{Bits: m, Hashes: k}.Predict(n)
+		_, rate := Geometry{Bits: m, Hashes: k}.predict(n)
 		return rate
 	}
 	switch {
@@ -124,10 +124,9 @@ func (g Goal) leastShare() float64 {
 // evaluate predicts everything for m bits and k hashes.
 func (g Goal) evaluate(m uint64, k int) Design {
 	p := Design{Geometry: Geometry{Bits: m, Hashes: k}}
-	fill, f := p.Geometry.Predict(g.Objects)
+	fill, f := p.Geometry.predict(g.Objects)
 	p.FalsePositiveRate, p.FalseCandidates = f, f*g.others()
 	ones := uint64(math.Round(fill * float64(m)))
-	p.Dense = dense(m, ones)
 	p.Coding = arith.Choose(m, ones).String()
 	form := formFor(m, ones)
 	p.MemoryBytes = g.others() * float64(form.bytesFor(ones))

@@ -184,7 +184,7 @@ func TestPlanPaces(t *testing.T) {
 		if err != nil || plan.Interval < c.least || plan.Interval > c.most || plan.Binding != c.binding || plan.BytesPerSecond > c.budget {
 			t.Errorf("for %v bytes a second: %+v, %v", c.budget, plan, err)
 		}
-		fill, _ := plan.Geometry.Predict(goal.Objects)
+		fill, _ := plan.Geometry.predict(goal.Objects)
 		full, _ := goal.complete()
 		for part := full.leastShare() * shareParts; part < plan.Threshold*shareParts; part++ {
 			other := plan

@@ -52,7 +52,7 @@ func TestFalsePositiveRate(t *testing.T) {
 			if off := (hits - trials*p) / sd; math.Abs(off) > 4 {
 				t.Errorf("%.0f false positives of %.0f, %.1f standard deviations from %.6f", hits, trials, off, p)
 			}
-			fill, predicted := g.Predict(uint64(n))
+			fill, predicted := g.predict(uint64(n))
 			got := float64(f.Ones()) / float64(g.Bits)
 			spread := math.Sqrt(fill * (1 - fill) / float64(g.Bits)) // or less
 			if math.Abs(got-fill) > 4*spread {

@@ -168,23 +168,6 @@ func (s *Set) Has(k Key) bool {
 // counts twice.
 func (s *Set) Len() int { return int(s.shared().keys.Load()) }
 
-// All yields the keys of this part, each once, in no order. The loop may change the set; whether it
-// yields a key that comes or goes meanwhile is open.
-func (s *Set) All() iter.Seq[Key] {
-	s.shared()
-	return func(yield func(Key) bool) {
-		var some []Key
-		for i := range s.stripes {
-			some = s.stripes[i].copyTo(some[:0])
-			for _, k := range some {
-				if !yield(k) {
-					return
-				}
-			}
-		}
-	}
-}
-
 // Replace makes the set, or this part of it, have the keys that seq yields and no others, as after
 // an engine has listed what it holds. A key that is added or removed while Replace runs is left as
 // it is then. It takes 8 to 12 bytes for each key that seq yields.

@@ -21,14 +21,14 @@ type Builder struct {
 }
 
 // NewBuilder returns a Builder of a digest for capacity entries of bitsPerEntry
-// bits, at least 1 and at most [MaxBitsPerEntry]. Both are bounded so that no header
+// bits, at least 1 and at most 127. Both are bounded so that no header
 // crashes a Squid.
 func NewBuilder(capacity, bitsPerEntry int) (*Builder, error) {
 	switch {
 	case capacity < 1:
 		return nil, fmt.Errorf("squid: a digest for %d entries", capacity)
-	case bitsPerEntry < 1 || bitsPerEntry > MaxBitsPerEntry:
-		return nil, fmt.Errorf("squid: %d bits per entry, want 1 to %d", bitsPerEntry, MaxBitsPerEntry)
+	case bitsPerEntry < 1 || bitsPerEntry > maxBitsPerEntry:
+		return nil, fmt.Errorf("squid: %d bits per entry, want 1 to %d", bitsPerEntry, maxBitsPerEntry)
 	case int64(capacity) > maxMaskBits/int64(bitsPerEntry) && (planted.Fault != "entry-too-many" || int64(capacity) > maxMaskBits/int64(bitsPerEntry)+1):
 		return nil, fmt.Errorf("squid: %d entries of %d bits are 2^31 bits or more", capacity, bitsPerEntry)
 	}

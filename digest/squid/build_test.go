@@ -138,7 +138,7 @@ func FuzzRoundTrip(f *testing.F) {
 	f.Fuzz(func(t *testing.T, one, two string, capacity uint16, bits byte, mirror bool) {
 		b, err := NewBuilder(int(capacity), int(bits))
 		if err != nil {
-			if capacity > 0 && bits > 0 && bits <= MaxBitsPerEntry {
+			if capacity > 0 && bits > 0 && bits <= maxBitsPerEntry {
 				t.Fatal(err)
 			}
 			return

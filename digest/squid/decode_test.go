@@ -27,7 +27,7 @@ func sized(t testing.TB, capacity int32, bits byte, mask int32) []byte {
 	b := change(t, 4, word(capacity)...)
 	copy(b[16:], word(mask))
 	b[20] = bits
-	return b[:HeaderSize]
+	return b[:headerSize]
 }
 
 type malformed struct {
@@ -40,7 +40,7 @@ type malformed struct {
 // malformations are the ways in which a digest is refused.
 func malformations(t testing.TB) []malformed {
 	ones := bytes.Clone(golden(t))
-	for i := HeaderSize; i < len(ones); i++ {
+	for i := headerSize; i < len(ones); i++ {
 		ones[i] |= 0b10110111
 	}
 	whole := golden(t)

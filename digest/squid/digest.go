@@ -25,7 +25,7 @@ const maxFill = 65
 // other is a [digest.FormatError] that wraps [digest.ErrVersion], [digest.ErrTooLarge] or
 // [digest.ErrCorrupt].
 func Read(r io.Reader, length int64, lim Limits) (*Digest, error) {
-	var block [HeaderSize]byte
+	var block [headerSize]byte
 	if err := fill(r, block[:], "header", 0); err != nil {
 		return nil, err
 	}
@@ -33,16 +33,16 @@ func Read(r io.Reader, length int64, lim Limits) (*Digest, error) {
 	if err != nil {
 		return nil, err
 	}
-	if want := int64(HeaderSize + h.MaskBytes); length >= 0 && length != want {
+	if want := int64(headerSize + h.MaskBytes); length >= 0 && length != want {
 		return nil, bad("mask size", 16, digest.ErrCorrupt, "%d bytes were announced, %d belong to the header", length, want)
 	}
 	mask := make([]byte, h.MaskBytes)
-	if err := fill(r, mask, "mask", HeaderSize); err != nil {
+	if err := fill(r, mask, "mask", headerSize); err != nil {
 		return nil, err
 	}
 	switch n, err := io.ReadFull(r, block[:1]); {
 	case n > 0:
-		return nil, bad("mask", HeaderSize+h.MaskBytes, digest.ErrCorrupt, "more bytes follow it")
+		return nil, bad("mask", headerSize+h.MaskBytes, digest.ErrCorrupt, "more bytes follow it")
 	case err != io.EOF:
 		return nil, err
 	}
@@ -65,7 +65,7 @@ func newDigest(h header, mask []byte) (*Digest, error) {
 		d.ones += bits.OnesCount8(b)
 	}
 	if d.fuller(maxFill) {
-		return nil, bad("mask", HeaderSize, digest.ErrCorrupt, "%.1f %% of its bits are set, more than %d", 100*d.Fill(), maxFill)
+		return nil, bad("mask", headerSize, digest.ErrCorrupt, "%.1f %% of its bits are set, more than %d", 100*d.Fill(), maxFill)
 	}
 	return d, nil
 }
@@ -101,7 +101,7 @@ func (d *Digest) Entries() int {
 }
 
 // MemoryBytes is the memory of the digest.
-func (d *Digest) MemoryBytes() int { return len(d.mask) + HeaderSize }
+func (d *Digest) MemoryBytes() int { return len(d.mask) + headerSize }
 
 // WriteTo writes the encoding to w. For a digest that was read, these are the same bytes.
 func (d *Digest) WriteTo(w io.Writer) (int64, error) {
@@ -109,4 +109,4 @@ func (d *Digest) WriteTo(w io.Writer) (int64, error) {
 }
 
 // Size is the length of the encoding in bytes.
-func (d *Digest) Size() int { return HeaderSize + len(d.mask) }
+func (d *Digest) Size() int { return headerSize + len(d.mask) }

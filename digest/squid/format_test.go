@@ -40,8 +40,8 @@ func TestFormatExample(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := encode(d)
-	want := append(append(blocks[0], make([]byte, HeaderSize-len(blocks[0]))...), blocks[1]...)
+	want := append(append(blocks[0], make([]byte, headerSize-len(blocks[0]))...), blocks[1]...)
 	if !bytes.Equal(got, want) {
-		t.Errorf("the example is % x ... % x", got[:22], got[HeaderSize:])
+		t.Errorf("the example is % x ... % x", got[:22], got[headerSize:])
 	}
 }

@@ -12,11 +12,11 @@ const (
 	Path = "/squid-internal-periodic/store_digest"
 	// ContentType is the media type of a digest.
 	ContentType = "application/cache-digest"
-	// HeaderSize is how many bytes precede the mask.
-	HeaderSize = 128
-	// MaxBitsPerEntry is the largest number that does not crash a Squid, which stores it in a
+	// headerSize is how many bytes precede the mask.
+	headerSize = 128
+	// maxBitsPerEntry is the largest number that does not crash a Squid, which stores it in a
 	// signed byte.
-	MaxBitsPerEntry = 127
+	maxBitsPerEntry = 127
 	// Hashes is k.
 	Hashes = 4
 
@@ -36,7 +36,7 @@ type header struct {
 	MaskBytes    int // length of the mask; follows from Capacity and BitsPerEntry
 	BitsPerEntry int // m/n, from 1 to 127
 
-	reserved [HeaderSize - 22]byte // as they came, so that they go out again
+	reserved [headerSize - 22]byte // as they came, so that they go out again
 }
 
 // Limits bound a digest, before memory is allocated for it. The zero value is the default.
@@ -62,7 +62,7 @@ func decodeHeader(b []byte, lim Limits) (header, error) {
 	h := header{
 		Version: int(binary.BigEndian.Uint16(b)), Required: int(binary.BigEndian.Uint16(b[2:])),
 		Capacity: word(4), Count: word(8), Deleted: word(12), MaskBytes: word(16), BitsPerEntry: int(b[20]),
-		reserved: [HeaderSize - 22]byte(b[22:HeaderSize]),
+		reserved: [headerSize - 22]byte(b[22:headerSize]),
 	}
 	bits := int64(h.Capacity) * int64(h.BitsPerEntry)
 	switch {
@@ -76,8 +76,8 @@ func decodeHeader(b []byte, lim Limits) (header, error) {
 		return h, bad("capacity", 4, digest.ErrCorrupt, "%d", h.Capacity)
 	case h.MaskBytes <= 0:
 		return h, bad("mask size", 16, digest.ErrCorrupt, "%d", h.MaskBytes)
-	case h.BitsPerEntry == 0 || h.BitsPerEntry > MaxBitsPerEntry:
-		return h, bad("bits per entry", 20, digest.ErrCorrupt, "%d is not between 1 and %d", h.BitsPerEntry, MaxBitsPerEntry)
+	case h.BitsPerEntry == 0 || h.BitsPerEntry > maxBitsPerEntry:
+		return h, bad("bits per entry", 20, digest.ErrCorrupt, "%d is not between 1 and %d", h.BitsPerEntry, maxBitsPerEntry)
 	case b[21] != Hashes:
 		return h, bad("hash functions", 21, digest.ErrCorrupt, "%d, want %d", b[21], Hashes)
 	case bits > maxMaskBits:
