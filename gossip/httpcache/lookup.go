@@ -57,6 +57,11 @@ func (r *request) mayStore(resp *rfc9111.Response) bool {
 	return resp.Storable(&r.cc, r.Header["Authorization"] != nil)
 }
 
+// othersMayStore reports whether the response may be stored if a request does not forbid it.
+func (r *request) othersMayStore(resp *rfc9111.Response) bool {
+	return resp.Storable(nil, r.Header["Authorization"] != nil)
+}
+
 // unshared returns why what a 304 to r made of a stored response is for r alone; 0 = it is not. If
 // it varies otherwise than before, its identity is another.
 func (r *request) unshared(before, e *entry) rfc9111.Obstacle {

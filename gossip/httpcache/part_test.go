@@ -101,14 +101,19 @@ func TestPartsAreNotMixed(t *testing.T) {
 	}
 }
 
-// A response that is not stored because of a write during its fetch is continued from another
-// source like any other.
+// A response that is not stored because of a write during its fetch, or because its client says no-store, is continued from
+// another source like any other.
 func TestUnstoredGoesOn(t *testing.T) {
 	const size, at = 2_000_000, 1_000_000
 	body := content(1, size)
 	for _, tag := range []string{`"a"`, ""} {
-		for _, fault := range []string{"cut", "stall"} {
-			t.Run(fault+", tag="+tag, func(t *testing.T) {
+		for i, fault := range []string{"cut", "stall", "cut", "stall"} {
+			var write bool
+			var fields []string
+			if write = i < 2; !write {
+				fields = []string{"Cache-Control: no-store"}
+			}
+			t.Run(fmt.Sprintf("%s, tag=%s, %v", fault, tag, fields), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					bad, good := &faulty{body: body, tag: tag, fault: fault, at: at}, &faulty{body: body, tag: tag}
 					w := newCluster(t, func(rw http.ResponseWriter, r *http.Request, n int) {
@@ -123,10 +128,11 @@ func TestUnstoredGoesOn(t *testing.T) {
 					}, "a")
 					defer w.close()
 					go func() {
-						time.Sleep(time.Second / 2)
-						w.do("a", "POST", "/x", "written")
+						if time.Sleep(time.Second / 2); write {
+							w.do("a", "POST", "/x", "written")
+						}
 					}()
-					if r := w.get("a", "/x"); r.err != nil || r.body != string(body) || strings.Contains(r.status(), "stored") {
+					if r := w.get("a", "/x", fields...); r.err != nil || r.body != string(body) || strings.Contains(r.status(), "stored") {
 						t.Errorf("%d bytes, %v; %s", len(r.body), r.err, r.status())
 					}
 					time.Sleep(2 * time.Minute)

@@ -77,7 +77,7 @@ func (c *Cache) newBody(f *fetch, a *answer, w *bodies.Stream) *body {
 			b.size = -1
 		}
 	}
-	if planted.Fault != "part-forgotten" && w == nil && b.repr.StrongValidator() == "" && (b.size > 0 || a.derived == nil && f.r.mayStore(a.response())) {
+	if planted.Fault != "part-forgotten" && w == nil && b.repr.StrongValidator() == "" && (b.size > 0 || a.derived == nil && f.r.othersMayStore(a.response())) {
 		b.passed = new(bodies.Received)
 	}
 	b.mu.Lock() // wakeUp uses b.watch
