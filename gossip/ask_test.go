@@ -225,3 +225,37 @@ func TestOwnZoneIsAskedAgain(t *testing.T) {
 		}
 	})
 }
+
+// TestLightPeersMissAMember: a light peer that gets no datagram while another peer joins knows that one soon afterwards, although
+// neither digests nor vectors tell a light peer of it.
+func TestLightPeersMissAMember(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const n, full = 12, 3
+		c, nodes := lightCluster(t, n, full, 10, nil)
+		defer c.close()
+		deaf := nodes[n-1]
+		for round := range 4 {
+			hear := func(l memnet.Conditions) {
+				for _, ip := range c.ips {
+					if to := c.ips[deaf.Name()]; ip != to {
+						c.net.SetLink(ip, to, l)
+					}
+				}
+			}
+			hear(memnet.Conditions{Loss: 1})
+			cfg := c.config(fmt.Sprint("late", round), fmt.Sprintf("10.1.9.%d", 1+round))
+			cfg.Digests = Ask
+			cfg.Join = []string{nodes[0].Addr()}
+			c.start(cfg)
+			c.net.SetLink(c.ips[cfg.Name], c.ips[deaf.Name()], memnet.Conditions{Loss: 1})
+			time.Sleep(2 * time.Second)
+			hear(memnet.Conditions{})
+			within(t, 10*time.Second, func() error {
+				if deaf.live(cfg.Name) == nil {
+					return fmt.Errorf("%s does not know %s", deaf.Name(), cfg.Name)
+				}
+				return nil
+			})
+		}
+	})
+}

@@ -41,8 +41,12 @@ func (h *host) get(f exchange.Fetch, c *incoming) exchange.Result {
 func (h *host) sync(s exchange.Sync) {
 	heads, err := h.vector(s)
 	h.update(func(e *exchange.Engine) { e.SyncDone(time.Now(), s.Peer, heads, err) })
-	if err == nil {
-		h.removals.Recall(s.Peer)
+	if err != nil {
+		return
+	}
+	h.removals.Recall(s.Peer)
+	if m := h.live(s.Peer); m != nil && (h.light.Load() || m.info.Load().meta.Light) {
+		h.merge(m.name, m.info.Load().addr.String()) // the vector lists one digest alone, and the sums differ in something else
 	}
 }
 
