@@ -31,7 +31,7 @@ func openTab(t *testing.T, browser, url string) *tab {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-		"--disable-background-networking", "--no-proxy-server", "--user-data-dir="+t.TempDir(), "--remote-debugging-pipe", "--window-size=1280,900")
+		"--disable-background-networking", "--no-proxy-server", "--user-data-dir="+profile(t), "--remote-debugging-pipe", "--window-size=1280,900")
 	cmd.ExtraFiles = []*os.File{theirIn, theirOut}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

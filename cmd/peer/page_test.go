@@ -38,11 +38,25 @@ func browser(t *testing.T) string {
 	return ""
 }
 
+// profile returns a directory for a browser, which is removed when the test has ended. The browser's helpers may still write to it for
+// a moment after the browser has ended.
+func profile(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "browser")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		eventually(t, time.Minute, "the browser's profile is removed", func() bool { return os.RemoveAll(dir) == nil })
+	})
+	return dir
+}
+
 // browse opens a page and returns the browser's output.
 func browse(t *testing.T, browser, url string, flags ...string) string {
 	t.Helper()
 	args := append([]string{"--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-		"--disable-component-update", "--disable-sync", "--no-proxy-server", "--hide-scrollbars", "--user-data-dir=" + t.TempDir(),
+		"--disable-component-update", "--disable-sync", "--no-proxy-server", "--hide-scrollbars", "--user-data-dir=" + profile(t),
 		"--virtual-time-budget=3000", "--enable-logging=stderr", "--timeout=30000"}, flags...)
 	cmd := exec.CommandContext(t.Context(), browser, append(args, url)...)
 	var errs strings.Builder
