@@ -90,6 +90,11 @@ const (
 func (w *world) judge(r result) {
 	status := strings.Join(r.header["Cache-Status"], ", ")
 	w.log("p%d %s %d.%d: %d %v %d %v %q", r.Node, r.Kind, r.URL, r.Sort, r.status, r.version, r.bytes, r.complete, status)
+	if strings.Contains(status, "detail=arriving") {
+		w.mu.Lock()
+		w.arriving[[2]int{r.Node, r.URL}] = r.end
+		w.mu.Unlock()
+	}
 	troubles := w.troubled(&r)
 	took := r.end.Sub(r.start)
 	var whole, host bool // the trouble is the whole origin's, the peer's own
@@ -188,10 +193,14 @@ func (w *world) superseded(r *result) bool {
 
 // crawls reports whether an answer of a sibling may be as slow as it is: the origin
 // has another version by now, and no other source has the rest; or the sibling was receiving it still, so that its
-// origin may be what is slow.
+// origin may be what is slow. Where an answer has several slices, its header speaks of the first; a later one may be
+// what another client waits for.
 func (w *world) crawls(r *result) bool {
+	w.mu.Lock()
+	arriving := r.start.Before(w.arriving[[2]int{r.Node, r.URL}])
+	w.mu.Unlock()
 	return slices.ContainsFunc(w.s.Faults, func(f fault) bool { return f.Kind == "crawl" }) &&
-		(w.origin.version(pageOf(r.URL), r.end) != r.version.number || strings.Contains(strings.Join(r.header["Cache-Status"], ","), "detail=arriving"))
+		(w.origin.version(pageOf(r.URL), r.end) != r.version.number || arriving)
 }
 
 // cacheable reports whether an answer goes through the store, so that another source can be compared

@@ -39,7 +39,8 @@ type world struct {
 	seen     map[string]int // what happened, for sweeps: see sometimes
 	troubles []trouble
 	barriers []barrier
-	lies     map[int][]lie // by URL
+	lies     map[int][]lie        // by URL
+	arriving map[[2]int]time.Time // by node and URL: until when a node got bytes from a sibling that was receiving them still
 	wrong    []violation
 
 	clients sync.WaitGroup
@@ -99,7 +100,7 @@ func run(t *testing.T, s schedule, logger *slog.Logger, seconds *atomic.Int64) *
 			}
 		}
 	}()
-	w := &world{s: s, net: memnet.New(s.Seed), began: time.Now(), logger: logger, seen: map[string]int{}, lies: map[int][]lie{}, over: make(chan struct{})}
+	w := &world{s: s, net: memnet.New(s.Seed), began: time.Now(), logger: logger, seen: map[string]int{}, lies: map[int][]lie{}, arriving: map[[2]int]time.Time{}, over: make(chan struct{})}
 	w.dir = temporary(t)
 	defer os.RemoveAll(w.dir)
 	w.calm()
