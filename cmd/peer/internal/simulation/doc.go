@@ -167,6 +167,10 @@
 //	28              210000 to 210299,  0.5          nothing, with these limits
 //	                211000 to 212597,
 //	                221000 to 222252
+//	28              230000 to 232618,  1.4          240980: a large object without a strong validator was cut if the disk was bad and
+//	                240000 to 242079,               the origin broke off. Checks: 250093: a slice for which another client
+//	                250000 to 250611,               waited came from a sibling that crawled and was receiving it still
+//	                260000 to 260639
 //
 // # What is not simulated
 //
