@@ -64,9 +64,10 @@ type directory struct {
 type fullRecord struct {
 	trip        time.Duration // recent average; 0 = unknown
 	silentUntil time.Time
-	silent      int     // questions without an answer, in a row
-	outcomes    float64 // of peers that it named; older ones have less weight
-	lies        float64 // of these, false hits beyond those that the digests' rates explain
+	silent      int       // times without an answer, in a row; questions that wait together are one
+	silentSince time.Time // when silent last went up
+	outcomes    float64   // of peers that it named; older ones have less weight
+	lies        float64   // of these, false hits beyond those that the digests' rates explain
 }
 
 // mistrusted reports whether another full peer is to be asked as well.
@@ -232,6 +233,10 @@ func (h *host) silence(open map[*member]time.Time) {
 			continue
 		}
 		h.asking.count.Unanswered++
+		if at.Before(r.silentSince) {
+			continue // a moment in which a busy peer answers nobody is one silence, however many lookups met it
+		}
+		r.silentSince = now
 		if r.silent > 0 { // a single one may be lost
 			r.trip = min(r.patience(), mostPatience/2)
 		}
