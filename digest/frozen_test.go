@@ -1,6 +1,7 @@
 package digest_test
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -66,6 +67,9 @@ var shapes = []frozen{
 	{Name: "half", Bits: 14_000, Hashes: 1, Last: 9_700},
 	{Name: "short-blocks", Bits: 20_000, Hashes: 2, Last: 3_000},
 	{Name: "short-gaps", Bits: 2_400_000, Hashes: 1, Last: 2_400, Secret: "a secret of the cluster"},
+	// CODERS.md, section 1: 511 and 512 positions, 15 binary digits of m/y each, on both sides of 8192.
+	{Name: "last-adaptive", Bits: 1 << 23, Hashes: 1, Last: 511},
+	{Name: "first-block", Bits: 1 << 23, Hashes: 1, Last: 512},
 	{Name: "long-blocks", Bits: 4_000_001, Hashes: 1, Last: 500_000},
 }
 
@@ -149,7 +153,7 @@ func TestFreeze(t *testing.T) {
 	}
 }
 
-// Today's code reads what every earlier version wrote, with the same meaning.
+// Today's code reads what every earlier version wrote, with the same meaning, and writes it again byte for byte.
 func TestFrozen(t *testing.T) {
 	if testing.Short() {
 		t.Skip("one goroutine that reads")
@@ -198,6 +202,9 @@ func readFrozen(t *testing.T, dir string) {
 			continue
 		}
 		f.compare(t, got)
+		if again, err := f.write(got, message); err != nil || !bytes.Equal(again, b) {
+			t.Errorf("%s: is written otherwise today, in %d bytes instead of %d: %v", f.Name, len(again), len(b), err)
+		}
 		var dump strings.Builder
 		if f.Kind != "bare" {
 			digest.Dump(&dump, b)
@@ -214,44 +221,47 @@ func readFrozen(t *testing.T, dir string) {
 // again makes a message of which only the hash is stored, from the file of a filter.
 func (f frozen) again(t *testing.T, message func(string) []byte) {
 	t.Helper()
-	lim := digest.Limits{Seed: f.geometry().Seed, Profile: f.Profile}
-	name := f.Base
+	var got *digest.Filter
+	var err error
 	if f.Base == "" {
-		name = strings.TrimSuffix(f.Name, "-"+f.Kind)
+		got, err = f.whole(message(strings.TrimSuffix(f.Name, "-"+f.Kind)))
+	} else {
+		got, err = digest.FilterOf(f.geometry(), digest.Version{Epoch: f.Epoch, Sequence: f.Sequence}, f.keys)
 	}
-	before, err := digest.DecodeFilter(message(name), lim)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var b []byte
-	switch f.Kind {
-	case "pieces":
-		b = before.AppendPieces(nil, f.pieceBytes())
-	default:
-		after, failed := digest.FilterOf(f.geometry(), digest.Version{Epoch: f.Epoch, Sequence: f.Sequence}, f.keys)
-		if failed != nil {
-			t.Fatal(failed)
-		}
-		var delta *digest.Delta
-		if delta, err = digest.Diff(before, after); err != nil {
-			t.Fatal(err)
-		}
-		switch f.Kind {
-		case "delta":
-			b, err = delta.AppendTo(nil, before)
-		case "bare":
-			b, err = delta.AppendBare(nil, before)
-		}
-	}
-	if err != nil || hashOf(b) != f.SHA256 {
+	if b, err := f.write(got, message); err != nil || hashOf(b) != f.SHA256 {
 		t.Errorf("%s: other bytes: %v", f.Name, err)
 	}
 }
 
-var formNames = regexp.MustCompile(`^(short|long)-(blocks|gaps)$`)
+// write writes the message that says what got is.
+func (f frozen) write(got *digest.Filter, message func(string) []byte) ([]byte, error) {
+	switch f.Kind {
+	case "filter":
+		return got.AppendTo(nil), nil
+	case "pieces":
+		return got.AppendPieces(nil, f.pieceBytes()), nil
+	}
+	before, err := f.whole(message(f.Base))
+	if err != nil {
+		return nil, err
+	}
+	d, err := digest.Diff(before, got)
+	if err != nil {
+		return nil, err
+	}
+	if f.Kind == "bare" {
+		return d.AppendBare(nil, before)
+	}
+	return d.AppendTo(nil, before)
+}
 
-// holdsItsName checks that a filter named after a form of the block method is coded in this
-// form (CODERS.md, section 3.1).
+var formNames = regexp.MustCompile(`^(?:(short|long)-(blocks|gaps)|last-(adaptive)|first-(block))$`)
+
+// holdsItsName checks that a filter named after a method, or a form of the block method, is coded so (CODERS.md, sections 1
+// and 3.1).
 func (f frozen) holdsItsName(t *testing.T, b []byte) {
 	t.Helper()
 	name := formNames.FindStringSubmatch(f.Name)
@@ -264,11 +274,14 @@ func (f frozen) holdsItsName(t *testing.T, b []byte) {
 	}
 	var dump strings.Builder
 	digest.Dump(&dump, b)
-	form := "gaps"
+	form, method := "gaps", "block"
 	if 18*min(h.Ones, f.Bits-h.Ones) >= f.Bits {
 		form = "blocks"
 	}
-	if form != name[2] || !regexp.MustCompile(` positions +block`).MatchString(dump.String()) {
+	if name[2] == "" {
+		form, method = "", name[3]+name[4]
+	}
+	if form != name[2] || form == "" && h.Ones != uint64(f.Last) || !regexp.MustCompile(` positions +`+method).MatchString(dump.String()) {
 		t.Errorf("%s: %d of %d positions: form %s, in %q", f.Name, h.Ones, f.Bits, form, dump.String()[:500])
 	}
 }
@@ -281,7 +294,7 @@ func (f frozen) whole(b []byte) (*digest.Filter, error) {
 // change reads a delta and its base, and applies it.
 func (f frozen) change(b, base []byte) (*digest.Filter, error) {
 	lim := digest.Limits{Seed: f.geometry().Seed, Profile: f.Profile}
-	before, err := digest.DecodeFilter(base, lim)
+	before, err := f.whole(base)
 	if err != nil {
 		return nil, err
 	}

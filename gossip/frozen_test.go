@@ -54,7 +54,7 @@ func TestFreeze(t *testing.T) {
 	}
 }
 
-// The present code reads the state files of all earlier programs.
+// The present code reads the state files of all earlier programs, and writes such files.
 func TestFrozen(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(frozenDir, "*.state"))
 	if err != nil || len(files) == 0 {
@@ -77,6 +77,14 @@ func TestFrozen(t *testing.T) {
 			defer n.mu.Unlock()
 			if loaded, err := n.readState(bufio.NewReader(bytes.NewReader(b))); loaded != 3 || err != nil {
 				t.Fatalf("%s gives %d replicas, %v, want 3", file, loaded, err)
+			}
+			saved := n.engine.Save() // its own digest: replicas that nobody has confirmed yet are not saved again
+			var out bytes.Buffer
+			if err := writeState(&out, saved); err != nil {
+				t.Fatal(err)
+			}
+			if frame := saved["p9"].AppendTo(nil); len(saved) != 1 || out.String() != "summarycache replicas 1\n\x02p9"+string(frame) {
+				t.Errorf("a state of %d digests is written as %q", len(saved), out.String())
 			}
 			for name, keys := range map[string]int{"p1": frozenKeys, "p2": 0, "p3": 0} {
 				r, ok := n.engine.Replica(name)
