@@ -145,7 +145,7 @@ func TestNobodyWaitsForTheDead(t *testing.T) {
 		for i := range 50 {
 			found(nodes[3], 2, i, "")
 		}
-		if took := time.Since(begin); took == 0 || took > 3*mostQuestions*mostPatience {
+		if took := time.Since(begin); took == 0 || took > 3*200*time.Millisecond {
 			t.Errorf("50 lookups took %v, want that of three at most", took)
 		}
 		c.net.Heal()
@@ -256,30 +256,6 @@ func TestLightPeersMissAMember(t *testing.T) {
 				}
 				return nil
 			})
-		}
-	})
-}
-
-// TestSilenceIsCountedOnce: questions that wait for an answer at the same time are one silence of the peer, which is not left out after it.
-func TestSilenceIsCountedOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, nodes := lightCluster(t, 2, 1, 10, nil)
-		defer c.close()
-		light := nodes[1]
-		full := light.live(nodes[0].Name())
-		asked := time.Now()
-		time.Sleep(mostPatience)
-		for range 8 {
-			light.asking.with(func() { light.silence(map[*member]time.Time{full: asked}) })
-		}
-		if full.answers.silent != 1 || len(light.fullPeers()) != 1 {
-			t.Errorf("%d silences, %d full peers are left", full.answers.silent, len(light.fullPeers()))
-		}
-		asked = time.Now()
-		time.Sleep(mostPatience)
-		light.asking.with(func() { light.silence(map[*member]time.Time{full: asked}) })
-		if full.answers.silent != 2 {
-			t.Errorf("%d silences, want 2", full.answers.silent)
 		}
 	})
 }

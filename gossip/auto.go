@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/gossip/exchange"
+	"github.com/summarycache/summarycache/gossip/internal/wire"
 )
 
 // Of the members that may keep digests, so many keep them although they take too much memory: in each zone, or of
@@ -72,13 +73,13 @@ func (h *host) isLarge(live []*member) bool {
 // isKeeper reports whether this peer is one of those of its zone that keep digests in any case: the first by the hash of
 // their names of those that are full or would be.
 func (h *host) isKeeper(live []*member) bool {
-	own, left := mix(uint64(exchange.IDOf(h.cfg.Name))), keepersOfZone
+	own, left := wire.Mix(uint64(exchange.IDOf(h.cfg.Name))), keepersOfZone
 	if h.cfg.Zone == "" {
 		left = keepersElsewhere
 	}
 	for _, m := range live {
 		meta := &m.info.Load().meta
-		if meta.Zone == h.cfg.Zone && (!meta.Light || meta.Spare) && mix(m.spread) > own {
+		if meta.Zone == h.cfg.Zone && (!meta.Light || meta.Spare) && wire.Mix(uint64(m.id)) > own {
 			left--
 		}
 	}

@@ -98,17 +98,8 @@ func (h *host) candidate(table memberTable, match index.Match, now time.Time, k 
 		Age:               max(0, now.Sub(time.Unix(0, m.fresh.Load()))),
 		FalsePositiveRate: match.FalsePositiveRate,
 		Incarnation:       info.meta.Incarnation,
-		rank:              mix(uint64(k) ^ m.spread),
+		rank:              m.id.Rank(k),
 	}, info.meta.Service != ""
-}
-
-// mix is a bijection in which each input bit affects each output bit.
-func mix(x uint64) uint64 {
-	x ^= x >> 32
-	x *= 0xd6e8feb86659fd93
-	x ^= x >> 32
-	x *= 0xd6e8feb86659fd93
-	return x ^ x>>32
 }
 
 // Distrust fetches a peer's digest anew. Call it if the peer lacks so many of the objects that its

@@ -51,7 +51,7 @@ func noteFarewell(table memberTable, b []byte, from netip.AddrPort) bool {
 		return true
 	}
 	for _, m := range table {
-		if exchange.ID(m.spread) != a.Head.Origin {
+		if m.id != a.Head.Origin {
 			continue
 		}
 		if info := m.info.Load(); info.addr == from && info.meta.Incarnation == a.Head.Version.Incarnation {

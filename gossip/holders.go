@@ -1,9 +1,7 @@
 package gossip
 
 import (
-	"cmp"
 	"net/netip"
-	"slices"
 	"time"
 
 	"github.com/summarycache/summarycache/digest"
@@ -35,53 +33,34 @@ func (h *host) question(b []byte, from netip.AddrPort) {
 	}
 }
 
-// holders answers a question of another peer: it names those of the asker's zone first, and to each asker others.
+// holders answers a question of another peer.
 func (h *host) holders(q exchange.Question, asker *member) exchange.Reply {
-	a := &h.asking
-	r := exchange.Reply{Number: q.Number, NotYet: !a.complete.Load()}
-	a.with(func() {
-		if a.count.Answered++; r.NotYet {
-			a.count.Deferred++
-		}
-	})
-	if r.NotYet {
-		return r
-	}
-	type named struct {
-		exchange.Holder
-		far  int // 0 in the asker's zone, 1 elsewhere
-		rank uint64
-	}
-	var buf [maxMatches]index.Match
-	var all []named
-	table, now := *h.members.Load(), time.Now()
-	far := func(zone string) int {
-		if zone == asker.info.Load().meta.Zone {
-			return 0
-		}
-		return 1
-	}
+	zone, table, now := asker.info.Load().meta.Zone, *h.members.Load(), time.Now()
 	var own *digest.Filter
-	id := exchange.IDOf(h.cfg.Name)
 	if h.cfg.Service != "" && h.cfg.Holdings != nil {
 		own = h.cfg.Holdings.Filter().Current()
 	}
-	for i, k := range q.Keys {
+	var buf [maxMatches]index.Match
+	r := q.Reply(asker.id, h.asking.complete.Load(), func(dst []exchange.Named, k digest.Key) []exchange.Named {
 		if own != nil && own.MayContain(k) {
-			all = append(all, named{exchange.HolderOf(id, i, own.FalsePositiveRate(), 0), far(h.cfg.Zone), mix(mix(uint64(k)^uint64(id)) ^ asker.spread)})
+			dst = append(dst, exchange.Named{
+				Peer: exchange.IDOf(h.cfg.Name), FalsePositives: own.FalsePositiveRate(), Far: zone != h.cfg.Zone,
+			})
 		}
 		for _, match := range h.index.Lookup(buf[:0], k) {
-			if c, ok := h.candidate(table, match, now, k); ok && c.Peer != asker.name {
-				id := exchange.IDOf(c.Peer)
-				all = append(all, named{exchange.HolderOf(id, i, c.FalsePositiveRate, c.Age), far(c.Zone), mix(c.rank ^ asker.spread)})
+			if c, ok := h.candidate(table, match, now, k); ok {
+				dst = append(dst, exchange.Named{
+					Peer: table[c.Peer].id, FalsePositives: c.FalsePositiveRate, Age: c.Age, Far: zone != c.Zone,
+				})
 			}
 		}
-	}
-	slices.SortFunc(all, func(a, b named) int {
-		return cmp.Or(cmp.Compare(a.far, b.far), cmp.Compare(b.rank, a.rank))
+		return dst
 	})
-	for _, n := range all[:min(len(all), exchange.MaxHolders)] {
-		r.Holders = append(r.Holders, n.Holder)
-	}
+	h.asking.with(func() {
+		count := &h.asking.asker.Count
+		if count.Answered++; r.NotYet {
+			count.Deferred++
+		}
+	})
 	return r
 }

@@ -1,6 +1,7 @@
 package gossip
 
 import (
+	crand "crypto/rand"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -69,6 +70,9 @@ func newHost(g *group, gone *removals.Removals) *host {
 			DigestBytes: cfg.Limits.DigestBytes,
 		}, time.Now()),
 	}
+	var seed [32]byte
+	crand.Read(seed[:])
+	h.asking.asker = exchange.NewAsker(exchange.IDOf(cfg.Name), rand.NewChaCha8(seed))
 	h.asking.waiting = make(map[uint32]chan<- answered)
 	h.asking.members.Store(new(directory))
 	h.light.Store(cfg.Digests == Ask)

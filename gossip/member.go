@@ -39,9 +39,9 @@ type Member struct {
 // member is the node's state for another peer. It is kept for a day after the peer's death, so that
 // the peer can be found again.
 type member struct {
-	name   string
-	spread uint64       // orders candidates
-	fresh  atomic.Int64 // Unix nanoseconds when its digest was last known to be current
+	name  string
+	id    exchange.ID
+	fresh atomic.Int64 // Unix nanoseconds when its digest was last known to be current
 
 	inUse atomic.Pointer[digest.Filter] // the filter that lookups use; nil if none
 
@@ -61,7 +61,7 @@ type member struct {
 	// left is the incarnation in whose farewell the peer announced that it would leave; 0 if none.
 	left atomic.Uint64
 
-	answers fullRecord // guarded by asking.mu
+	full exchange.FullPeer // what it answered as one; guarded by asking.mu
 }
 
 // hasLeft reports whether the peer has announced, in the incarnation of info, that it would leave.
@@ -168,7 +168,7 @@ func (k known) Sums(n int) []uint32 {
 	sums := make([]uint32, n)
 	sums[guard.RangeOf(exchange.IDOf(k.g.cfg.Name), n)] = uint32(memberSum(k.g.cfg.Name, delegate(k).NodeMeta(0)))
 	for _, m := range k.g.liveMembers() {
-		sums[guard.RangeOf(exchange.ID(m.spread), n)] += uint32(m.info.Load().sum)
+		sums[guard.RangeOf(m.id, n)] += uint32(m.info.Load().sum)
 	}
 	return sums
 }

@@ -33,7 +33,7 @@ func (g *group) take(events map[string]memberEvent, now time.Time) map[*member]m
 		}
 		var old memberInfo
 		if m == nil {
-			m = &member{name: ev.name, spread: uint64(exchange.IDOf(ev.name))}
+			m = &member{name: ev.name, id: exchange.IDOf(ev.name)}
 			if !cloned {
 				table, cloned = maps.Clone(table), true
 			}

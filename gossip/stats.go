@@ -46,7 +46,7 @@ func (n *Node) Stats() Stats {
 		Invalidations:  n.removals.Stats(),
 	}
 	s.Light = n.light.Load()
-	n.asking.with(func() { s.Questions = n.asking.count })
+	n.asking.with(func() { s.Questions = n.asking.asker.Count })
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	s.Exchange = n.engine.Stats()

@@ -1,7 +1,7 @@
 package systems
 
 import (
-	"slices"
+	"cmp"
 
 	"github.com/summarycache/summarycache/digest"
 	engine "github.com/summarycache/summarycache/gossip/exchange"
@@ -60,56 +60,92 @@ func (w *exchange) miss(p *exchangePeer, more float64) {
 		if c == p.content {
 			continue // it has the object itself
 		}
-		found := w.ask(p, c.keys[w.rng.IntN(len(c.keys))])
-		if w.counting {
-			w.misses++
-			w.found += found
+		full := make([]*engine.FullPeer, len(p.full))
+		for i := range full {
+			full[i] = &p.full[i]
 		}
+		w.lookUp(p, c, p.asker.Begin(w.now, []digest.Key{c.keys[w.rng.IntN(len(c.keys))]}, full))
 	}
 }
 
-const mostQuestions = 2 // for a lookup, as in package gossip
-
-// ask asks full peers about a key, and returns 1 if a reply names a holder. The peer with the index answers for all.
-func (w *exchange) ask(p *exchangePeer, k digest.Key) int {
-	number := w.rng.Uint32()
-	for i := range mostQuestions {
-		full := w.peers[(p.at+i)%w.options.full]
-		b := engine.Question{Number: number, Keys: []digest.Key{k}}.AppendTo(nil)
-		w.packet(p, out, len(b))
+// lookUp goes on with a lookup of an object of a cache, as package gossip does.
+func (w *exchange) lookUp(p *exchangePeer, c *content, l *engine.Lookup) {
+	for f := l.Next(w.now); f != nil; f = l.Next(w.now) {
 		if w.counting {
 			w.asks++
 		}
-		q, err := engine.DecodeQuestion(b)
-		if err != nil {
-			w.err = err
-		}
-		if w.rng.Float64() < w.options.loss {
-			continue
-		}
-		w.packet(full, in, len(b))
-		r := engine.Reply{Number: q.Number, NotYet: !w.peers[0].engine.Complete()}
-		if !r.NotYet {
-			for _, m := range w.peers[0].index.Lookup(nil, q.Keys[0]) {
-				if len(r.Holders) < engine.MaxHolders && m.Peer != p.name {
-					r.Holders = append(r.Holders, engine.HolderOf(engine.IDOf(m.Peer), 0, m.FalsePositiveRate, 0))
+		full := w.byID[f.ID]
+		w.message(p, full, l.Question.AppendTo(nil), func(b []byte) {
+			w.reply(full, p, b, func(r engine.Reply) {
+				if !l.Done() {
+					l.Heard(w.now, f, r)
+					w.lookUp(p, c, l)
 				}
+			})
+		})
+	}
+	if l.Done() {
+		w.looked(p, c, l)
+		return
+	}
+	until := l.Until()
+	w.after(until.Sub(w.now), func() {
+		if !l.Done() && l.Until() == until {
+			l.Late()
+			w.lookUp(p, c, l)
+		}
+	})
+}
+
+// looked counts a lookup. The peer asks the first of the holders, and learns whether it has the object.
+func (w *exchange) looked(p *exchangePeer, c *content, l *engine.Lookup) {
+	l.End(w.now)
+	found := 0
+	for _, r := range l.Replies {
+		for _, h := range r.Holders {
+			if w.byID[h.Peer].content == c {
+				found = 1
 			}
 		}
-		b = r.AppendTo(nil)
-		w.packet(full, out, len(b))
-		if w.rng.Float64() < w.options.loss {
-			continue
-		}
-		w.packet(p, in, len(b))
-		if r, err = engine.DecodeReply(b); err != nil {
-			w.err = err
-		}
-		if slices.ContainsFunc(r.Holders, func(h engine.Holder) bool { return h.Peer != engine.IDOf(p.name) }) {
-			return 1
+		if len(r.Holders) > 0 {
+			h := r.Holders[0]
+			p.asker.Judge(r.From, h.FalsePositiveRate(), w.byID[h.Peer].content == c)
 		}
 	}
-	return 0
+	if w.counting {
+		w.misses++
+		w.found += found
+	}
+}
+
+// reply answers a question to full.
+func (w *exchange) reply(full, to *exchangePeer, b []byte, then func(engine.Reply)) {
+	q, err := engine.DecodeQuestion(b)
+	w.err = cmp.Or(w.err, err)
+	index := w.peers[0].index // which stands for that of each full peer
+	r := q.Reply(engine.IDOf(to.name), full.engine.Complete(), func(dst []engine.Named, k digest.Key) []engine.Named {
+		for _, m := range index.Lookup(nil, k) {
+			dst = append(dst, engine.Named{Peer: engine.IDOf(m.Peer), FalsePositives: m.FalsePositiveRate})
+		}
+		return dst
+	})
+	w.message(full, to, r.AppendTo(nil), func(b []byte) {
+		r, err := engine.DecodeReply(b)
+		w.err = cmp.Or(w.err, err)
+		then(r)
+	})
+}
+
+// message sends a question or a reply.
+func (w *exchange) message(from, to *exchangePeer, b []byte, then func(b []byte)) {
+	w.packet(from, out, len(b))
+	if w.rng.Float64() < w.options.loss {
+		return
+	}
+	w.after(w.oneWay(), func() {
+		w.packet(to, in, len(b))
+		then(b)
+	})
 }
 
 func (r *exchangeReport) addAsking(job *lab.Job, title string) {
@@ -120,7 +156,7 @@ func (r *exchangeReport) addAsking(job *lab.Job, title string) {
 		lab.Column{Name: "peers"}, lab.Column{Name: "full"}, lab.Column{Name: "loss", Head: "loss %"}, lab.Column{Name: "peer"},
 		lab.Column{Name: "direction"}, number("digests", ""), number("questions", ""), number("total", ""), number("datagrams", "datagrams/s"),
 		number("memory", "memory of digests, MB"), number("found", "found %"), number("asked", "questions a miss"))
-	r.asking.Note("Each peer publishes to the full ones, which run the engine and the index of the product. A light peer looks up an object for each that it replaces, and asks a full one, and then another if a datagram was lost. Every peer has the contents of many others (--contents), so replies name more holders than they would in most clusters. Full peers do not die here, and streams are counted without headers.")
+	r.asking.Note("Each peer publishes to the full ones, which run the engine and the index of the product. A light peer looks up an object for each that it replaces, and asks full ones by the code of the product. Every peer has the contents of many others (--contents), so replies name more holders than they would in most clusters. Full peers do not die here, and streams are counted without headers.")
 }
 
 // asked adds the rows of one cluster.

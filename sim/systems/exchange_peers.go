@@ -23,6 +23,7 @@ type exchange struct {
 	bodies   bodies
 	peers    []*exchangePeer // the first options.observed of them know all others
 	byName   map[string]*exchangePeer
+	byID     map[engine.ID]*exchangePeer
 	publish  engine.Publishing
 	err      error
 	tally
@@ -40,6 +41,8 @@ type exchangePeer struct {
 	tickAt  time.Time
 	owed    float64 // objects replaced since the last version, with a fraction
 	misses  float64 // lookups that it has not asked about yet, with a fraction
+	asker   *engine.Asker
+	full    []engine.FullPeer // what a light peer knows of them
 }
 
 var exchangeStart = time.Unix(1_700_000_000, 0)

@@ -31,12 +31,18 @@ func newExchange(o exchangeOptions, job *lab.Job) (*exchange, error) {
 		w.contents = append(w.contents, c)
 	}
 	w.publish = engine.Publishing{MinInterval: o.wait}.For(o.peers - 1)
-	w.byName = make(map[string]*exchangePeer, o.peers)
+	w.byName, w.byID = make(map[string]*exchangePeer, o.peers), make(map[engine.ID]*exchangePeer, o.peers)
 	for i := range o.peers {
 		p := &exchangePeer{at: i, name: fmt.Sprintf("peer%05d", i), content: w.contents[i%o.contents], light: o.full > 0 && i >= o.full}
 		p.content.copies++
 		w.peers = append(w.peers, p)
-		w.byName[p.name] = p
+		w.byName[p.name], w.byID[engine.IDOf(p.name)] = p, p
+		if p.light {
+			p.asker = engine.NewAsker(engine.IDOf(p.name), w.rng)
+			for _, full := range w.peers[:o.full] {
+				p.full = append(p.full, engine.FullPeer{ID: engine.IDOf(full.name)})
+			}
+		}
 		wait := w.upTo(startTime)
 		if !p.observed(w) {
 			wait += startTime
