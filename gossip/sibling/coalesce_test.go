@@ -16,6 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/summarycache/summarycache/gossip/internal/wire"
 	"github.com/summarycache/summarycache/gossip/invalidation"
 )
 
@@ -144,7 +145,7 @@ func TestOwners(t *testing.T) {
 		one := c.coalescers["p0:80"]
 		before, count := make([]string, keys), make(map[string]int)
 		for k := range keys {
-			owner, _ := one.owner(mix(uint64(k)))
+			owner, _ := one.owner(wire.Mix(uint64(k)))
 			before[k] = owner.Name
 			count[owner.Name]++
 		}
@@ -157,7 +158,7 @@ func TestOwners(t *testing.T) {
 		c.names = c.names[:peers-1]
 		time.Sleep(membersFor)
 		for k := range keys {
-			if owner, _ := one.owner(mix(uint64(k))); owner.Name != before[k] && before[k] != "p9" {
+			if owner, _ := one.owner(wire.Mix(uint64(k))); owner.Name != before[k] && before[k] != "p9" {
 				t.Fatalf("key %d has gone from %s to %s", k, before[k], owner.Name)
 			}
 		}
@@ -190,7 +191,7 @@ func TestOwnerTable(t *testing.T) {
 			for _, p := range list {
 				h := fnv.New64a()
 				h.Write([]byte(p.Name))
-				if w := mix(mix(h.Sum64()) ^ mix(key)&(0xffff<<48)); w >= highest {
+				if w := wire.Mix(wire.Mix(h.Sum64()) ^ wire.Mix(key)&(0xffff<<48)); w >= highest {
 					want, highest = p, w
 				}
 			}

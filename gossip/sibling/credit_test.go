@@ -11,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/summarycache/summarycache/gossip/internal/wire"
 )
 
 // claimants are the siblings of one client, and the network to them, in virtual time.
@@ -52,7 +54,7 @@ func (w *claimants) add(c claimant) *claimant {
 // Candidates orders the claimants at random, but in the same way for the same key.
 func (w *claimants) Candidates(dst []Candidate, identity string) []Candidate {
 	key, _ := strconv.ParseUint(identity, 10, 64)
-	first := int(mix(key) % uint64(len(w.list)))
+	first := int(wire.Mix(key) % uint64(len(w.list)))
 	for i := range w.list {
 		c := w.list[(first+i)%len(w.list)]
 		if c.claims(key) {
@@ -108,7 +110,7 @@ func none(uint64) bool { return false }
 
 // some returns a function that is true for that share of keys, which differ from seed to seed.
 func some(share float64, seed uint64) func(uint64) bool {
-	return func(key uint64) bool { return float64(mix(mix(seed+1)^key))/(1<<64) < share }
+	return func(key uint64) bool { return float64(wire.Mix(wire.Mix(seed+1)^key))/(1<<64) < share }
 }
 
 // TestLyingDigests: members that have nothing of what their digests claim cost few requests,

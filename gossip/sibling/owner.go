@@ -3,6 +3,8 @@ package sibling
 import (
 	"hash/fnv"
 	"time"
+
+	"github.com/summarycache/summarycache/gossip/internal/wire"
 )
 
 // owners knows the owner of each key: the member of highest weight for the slot that the key is in, so
@@ -26,10 +28,10 @@ const (
 )
 
 // slot returns the slot of a key.
-func slot(key uint64) uint64 { return mix(key) >> (64 - slotBits) }
+func slot(key uint64) uint64 { return wire.Mix(key) >> (64 - slotBits) }
 
 // weight returns how much a member wants a slot.
-func (m member) weight(slot uint64) uint64 { return mix(m.hash ^ slot<<(64-slotBits)) }
+func (m member) weight(slot uint64) uint64 { return wire.Mix(m.hash ^ slot<<(64-slotBits)) }
 
 // of returns the owner of a key; the zero Peer if there are no members.
 func (o *owners) of(key uint64) Peer {
@@ -69,7 +71,7 @@ func (o *owners) set(list []Peer) {
 		}
 		h := fnv.New64a()
 		h.Write([]byte(p.Name))
-		members[i], joined = member{p, mix(h.Sum64())}, append(joined, i)
+		members[i], joined = member{p, wire.Mix(h.Sum64())}, append(joined, i)
 	}
 	o.members = members
 	for s, at := range o.bySlot {
@@ -120,13 +122,4 @@ func (c *Coalescer) refresh() {
 	}
 	c.read = now
 	c.owners.set(append(c.cfg.Others(), Peer{Name: c.cfg.Name}))
-}
-
-// mix is a bijection in which every input bit affects every output bit.
-func mix(x uint64) uint64 {
-	x ^= x >> 32
-	x *= 0xd6e8feb86659fd93
-	x ^= x >> 32
-	x *= 0xd6e8feb86659fd93
-	return x ^ x>>32
 }

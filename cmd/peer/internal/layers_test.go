@@ -53,7 +53,7 @@ var layers = []struct {
 	// The rules of caches: functions of requests, responses and times.
 	{dir: "gossip/rfc9111", imports: "net github.com/dunglas/httpsfv", without: "os context io net"},
 	// Siblings are asked by whoever locates them, of whatever caches.
-	{dir: "gossip/sibling", imports: "net gossip gossip/invalidation gossip/rfc9111"},
+	{dir: "gossip/sibling", imports: "net gossip gossip/internal/wire gossip/invalidation gossip/rfc9111"},
 	// The memory of a process, divided among its parts.
 	{dir: "gossip/httpcache/budget", imports: "golang.org/x/sys/unix golang.org/x/sys/windows"},
 	// What a cache and its stores say to each other.
