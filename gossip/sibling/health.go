@@ -29,6 +29,7 @@ type Health struct {
 	size    average // of bodies, in bytes
 	lookups int64   // of identities in digests
 	onTrust float64 // recent requests that no hits pay for; see credit.go
+	asRare  float64 // the same to siblings that claim little
 }
 
 const (

@@ -119,7 +119,9 @@ func (c *Client) rank(dst []Ranked, found []Candidate, a Ranked) []Ranked {
 	defer h.mu.Unlock()
 	for _, a.Candidate = range found {
 		r := h.of(a.Peer)
-		if !r.available(a.Incarnation, now) || !h.worthAsking(r, a.FalsePositiveRate, now) {
+		worth := h.worthAsking(r, a.FalsePositiveRate, now)
+		r.claims++
+		if !worth || !r.available(a.Incarnation, now) {
 			continue
 		}
 		r.zone = a.Zone

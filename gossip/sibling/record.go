@@ -27,7 +27,8 @@ type record struct {
 
 	debt            float64 // false hits less what hits and time have made up for; negative = its hits pay for more
 	trust           float64 // debt that was allowed when it was last a candidate
-	explained       int64   // Health.lookups when debt was last reduced by what the digest's error rate explains
+	claims          float64 // recent ones of its digest, less what the error rate of that explains
+	explained       int64   // Health.lookups when these two were last reduced by what the error rate explains
 	mistrusted      int     // requests since its last hit for which it had no credit
 	mistrustedUntil time.Time
 }
