@@ -54,18 +54,17 @@ func Blame(r *http.Request, err error) error {
 	return err
 }
 
-// sendable reports whether net/http sends a request. It checks what a server lets through.
+// sendable reports whether net/http sends a request. It checks what a server lets through. Of trailers only those that
+// may be sent are passed on, and the reader of the body may be adding them now.
 func sendable(r *http.Request) bool {
-	for _, fields := range []http.Header{r.Header, r.Trailer} {
-		for name, lines := range fields {
-			for _, v := range lines {
-				if !httpguts.ValidHeaderFieldValue(v) {
-					return false
-				}
-			}
-			if !httpguts.ValidHeaderFieldName(name) {
+	for name, lines := range r.Header {
+		for _, v := range lines {
+			if !httpguts.ValidHeaderFieldValue(v) {
 				return false
 			}
+		}
+		if !httpguts.ValidHeaderFieldName(name) {
+			return false
 		}
 	}
 	host, err := httpguts.PunycodeHostPort(cmp.Or(r.Host, r.URL.Host))

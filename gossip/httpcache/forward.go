@@ -2,6 +2,7 @@ package httpcache
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"io"
 	"net/http"
@@ -39,10 +40,11 @@ func (c *Cache) pass(w http.ResponseWriter, r *http.Request, reason string, see 
 	fail := func(err error) Result {
 		err = Blame(out, err)
 		if r.Context().Err() != nil && !IsClients(err) {
-			if up, ok := out.Body.(*upload); !ok || up.complete.Load() {
+			up, ok := out.Body.(*upload)
+			if !ok || up.whole() {
 				return Result{Outcome: ClientGone, Err: err}
 			}
-			err = bodyError(err) // a broken body ends the request's context, and perhaps before its reader has the error
+			err = cmp.Or(up.failed.Load(), bodyError(err))
 		}
 		if out.Body != nil && IsClients(err) {
 			w.Header().Set("Connection", "close") // the next request can't be located
@@ -60,7 +62,7 @@ func (c *Cache) pass(w http.ResponseWriter, r *http.Request, reason string, see 
 			out.Trailer = trailing(r.Trailer)
 			body = &trailed{body, r.Trailer, out.Trailer}
 		}
-		up := &upload{body: body}
+		up := &upload{body: body, reading: make(chan struct{}, 1)}
 		if r.ProtoMajor > 1 && (r.ContentLength < 0 || r.ContentLength > shortUpload) {
 			up.interrupt = body // a stream may last for hours; by HTTP/1, closing waits for the reader
 		}

@@ -27,10 +27,10 @@ type upload struct {
 	failed    atomic.Pointer[clientError] // how reading it failed
 	complete  atomic.Bool                 // it was read to its end
 
-	reading sync.Mutex // held while body is read
-	kept    []byte     // what was read, until that is too long
-	long    bool       // it is
-	resent  bool       // no more is read for the first attempt
+	reading chan struct{} // has an element while body is read, and what follows is changed
+	kept    []byte        // what was read, until that is too long
+	long    bool          // it is
+	resent  bool          // no more is read for the first attempt
 
 	mu    sync.Mutex
 	clock *time.Timer // runs while the origin has to read the bytes that came; nil = it has answered
@@ -38,8 +38,8 @@ type upload struct {
 }
 
 func (u *upload) Read(p []byte) (int, error) {
-	u.reading.Lock()
-	defer u.reading.Unlock()
+	u.reading <- struct{}{}
+	defer func() { <-u.reading }()
 	if u.resent {
 		return 0, errUploadGone
 	}
@@ -48,6 +48,18 @@ func (u *upload) Read(p []byte) (int, error) {
 	u.keep(p[:n], err)
 	u.charge(err == nil) // after the last byte the transport limits the wait for the header
 	return n, err
+}
+
+// whole reports whether the body was read to its end. The server of HTTP/1 ends a request's context within the read
+// that finds the body broken, and after the one that finds its end, perhaps before that has returned: so whole waits for
+// a read that is under way. It waits for a second only, since the context may have ended for another reason.
+func (u *upload) whole() bool {
+	select {
+	case u.reading <- struct{}{}:
+		<-u.reading
+	case <-time.After(stallTime):
+	}
+	return u.complete.Load()
 }
 
 // keep notes what was read.
@@ -67,8 +79,8 @@ func (u *upload) keep(p []byte, err error) {
 
 // again returns the body from its beginning, once the client has sent all of it. It is the request's GetBody.
 func (u *upload) again() (io.ReadCloser, error) {
-	u.reading.Lock()
-	defer u.reading.Unlock()
+	u.reading <- struct{}{}
+	defer func() { <-u.reading }()
 	for u.resent = true; !u.complete.Load() && !u.long; {
 		p := make([]byte, 4<<10)
 		n, err := u.body.Read(p)

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/summarycache/summarycache/gossip/httpcache/memstore"
@@ -56,20 +57,21 @@ func TestUploadAgain(t *testing.T) {
 	}
 }
 
-// brokenOff is the body of a client that closes its side of the connection too early: as with net/http, the
-// request's context ends before the reader has the error.
-type brokenOff struct {
-	cancel   context.CancelFunc
-	answered <-chan struct{}
+// halfClosed is the body of a client that closes its side of the connection: as with net/http, the request's context
+// ends before the reader has the result.
+type halfClosed struct {
+	cancel context.CancelFunc
+	result error         // of the read
+	after  time.Duration // it takes this long after the context's end
 }
 
-func (b brokenOff) Read([]byte) (int, error) {
+func (b halfClosed) Read([]byte) (int, error) {
 	b.cancel()
-	<-b.answered
-	return 0, io.ErrUnexpectedEOF
+	time.Sleep(b.after)
+	return 0, b.result
 }
 
-func (brokenOff) Close() error { return nil }
+func (halfClosed) Close() error { return nil }
 
 // uploads is an origin that reads a request's body. It gives up when nobody waits for its answer.
 type uploads struct{}
@@ -80,21 +82,43 @@ func (uploads) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, r.Context().Err()
 }
 
-// A client whose body is too short is told so, whatever is noticed first.
-func TestBodyBrokenOff(t *testing.T) {
-	c, err := New(Config{Name: "a", Open: memstore.Open(1 << 20), Transport: uploads{}, Tuning: Tuning{SendTimeout: time.Minute}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	ctx, cancel := context.WithCancel(t.Context())
-	answered := make(chan struct{})
-	r := httptest.NewRequestWithContext(ctx, http.MethodPost, "http://o.test/x", brokenOff{cancel, answered})
-	r.ContentLength = 9
-	w := httptest.NewRecorder()
-	res := c.Serve(w, r)
-	close(answered)
-	if w.Code != http.StatusBadRequest || res.Outcome == ClientGone {
-		t.Errorf("status %d, outcome %v; want 400", w.Code, res.Outcome)
+// A client whose body is too short is told so, and one that has sent all of it is gone, whatever is noticed first.
+// A reader that hangs is not waited for.
+func TestHalfClosed(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		result  error
+		after   time.Duration
+		outcome Outcome
+		status  int // 0 = no answer
+	}{
+		{"whole", io.EOF, 0, ClientGone, 0},
+		{"whole, noticed later", io.EOF, time.Millisecond, ClientGone, 0},
+		{"broken", io.ErrUnexpectedEOF, 0, ClientError, http.StatusBadRequest},
+		{"broken, noticed later", io.ErrUnexpectedEOF, time.Millisecond, ClientError, http.StatusBadRequest},
+		{"too long, noticed later", &http.MaxBytesError{}, time.Millisecond, ClientError, http.StatusRequestEntityTooLarge},
+		{"hangs", io.EOF, time.Hour, ClientError, http.StatusBadRequest},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				cache, err := New(Config{Name: "a", Open: memstore.Open(1 << 20), Transport: uploads{}, Tuning: Tuning{SendTimeout: time.Minute}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer cache.Close()
+				ctx, cancel := context.WithCancel(t.Context())
+				r := httptest.NewRequestWithContext(ctx, http.MethodPost, "http://o.test/x", halfClosed{cancel, c.result, c.after})
+				r.ContentLength, r.Trailer = -1, http.Header{"Sum": {"7"}} // which the reader adds to those that the origin gets
+				w, begun := httptest.NewRecorder(), time.Now()
+				res := cache.Serve(w, r)
+				if took := time.Since(begun); took > 2*time.Second {
+					t.Errorf("the answer took %v", took)
+				}
+				if status := w.Code; res.Outcome != c.outcome || res.Status != c.status || c.status != 0 && status != c.status {
+					t.Errorf("outcome %v, status %d, the client has %d; want %v and %d", res.Outcome, res.Status, status, c.outcome, c.status)
+				}
+				time.Sleep(c.after) // its reader ends
+			})
+		})
 	}
 }
