@@ -86,11 +86,10 @@ func (m *Member) Serve(w http.ResponseWriter, r *http.Request, next func(http.Re
 	switch failed := (*handlerError)(nil); {
 	case errors.As(err, &failed):
 		return failed.error
-	case r.Context().Err() != nil: // the client has gone
-	case refused:
+	case refused && r.Context().Err() == nil:
 		m.Cache.Failed(w, q, u.Host, err)
 	default:
-		panic(http.ErrAbortHandler) // so that the client sees that the answer is incomplete
+		panic(http.ErrAbortHandler) // so that the client sees that the answer is incomplete or missing
 	}
 	return nil
 }
@@ -182,7 +181,7 @@ func (m *Member) answer(w http.ResponseWriter, r *http.Request) {
 	if res.Outcome == LocalHit {
 		m.answered.Add(1)
 	}
-	if res.Broken {
+	if res.Broken || res.Outcome == ClientGone {
 		panic(http.ErrAbortHandler)
 	}
 }

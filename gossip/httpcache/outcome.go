@@ -19,7 +19,7 @@ const (
 	NotCached                       // 504: the request was only-if-cached and there was no fresh copy
 	ClientError                     // refused: the request was not valid for this proxy
 	GatewayError                    // 502, 504 or 508: the origin or the way to it failed
-	ClientGone                      // the client left before its answer began
+	ClientGone                      // the client left before its answer began: panic with http.ErrAbortHandler, or net/http answers 200
 	Outcomes                        // their number, the zero value included
 )
 

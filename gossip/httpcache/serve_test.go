@@ -1,6 +1,7 @@
 package httpcache
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -249,6 +250,23 @@ func TestServeFails(t *testing.T) {
 		if n := s.objects(); n != 0 {
 			t.Errorf("%d objects of a handler that gave up", n)
 		}
+	})
+}
+
+// A client that has gone before its answer begins gets none: if Serve returned, net/http would answer 200.
+func TestServeGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, func(w http.ResponseWriter, r *http.Request) { time.Sleep(time.Minute) })
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		rec := httptest.NewRecorder()
+		defer func() {
+			if recover() != http.ErrAbortHandler || rec.Body.Len() != 0 || len(rec.Header()) != 0 {
+				t.Errorf("Serve did not give up, or wrote %v %q", rec.Header(), rec.Body)
+			}
+			time.Sleep(time.Hour) // until the handler has returned
+		}()
+		s.Wrap(s.write).ServeHTTP(rec, httptest.NewRequestWithContext(ctx, "GET", "http://o.test/x", nil))
 	})
 }
 

@@ -74,7 +74,8 @@ func raw2(t *testing.T, addr string, fields []string, body string) (status strin
 	}
 }
 
-// raw1 sends bytes, and then that no more will come. It returns the status of the answer.
+// raw1 sends bytes, and then that no more will come, if they end in [cut]. It returns the status of the answer; "" = the
+// connection was closed without one.
 func raw1(t *testing.T, addr, text string) string {
 	t.Helper()
 	c, err := net.Dial("tcp", addr)
@@ -83,15 +84,23 @@ func raw1(t *testing.T, addr, text string) string {
 	}
 	defer c.Close()
 	c.SetDeadline(time.Now().Add(20 * time.Second))
+	text, ends := strings.CutSuffix(text, cut)
 	io.WriteString(c, text)
-	c.(*net.TCPConn).CloseWrite()
+	if ends {
+		c.(*net.TCPConn).CloseWrite()
+	}
 	resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err == io.ErrUnexpectedEOF {
+		return ""
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	resp.Body.Close()
 	return fmt.Sprint(resp.StatusCode)
 }
+
+const cut = "✂" // not sent
 
 // Nothing that a client sends makes an origin count as one that does not answer.
 func TestFaultsOfClients(t *testing.T) {
@@ -128,7 +137,7 @@ func TestFaultsOfClients(t *testing.T) {
 		{name: "long header of a POST", fields: post(long...), body: "x", status: "200", other: "431"},
 		{name: "body shorter than its length, by HTTP/2", fields: post("content-length: 9"), body: "x", status: "400"},
 		{name: "body longer than its length, by HTTP/2", fields: post("content-length: 1"), body: "xxxx", status: "0 400"},
-		{name: "body shorter than its length", text: "POST /x HTTP/1.1\r\nHost: site.test\r\nContent-Length: 9\r\n\r\nx", status: "400"},
+		{name: "body shorter than its length", text: "POST /x HTTP/1.1\r\nHost: site.test\r\nContent-Length: 9\r\n\r\nx" + cut, status: "400"},
 		{name: "no chunk", text: "POST /x HTTP/1.1\r\nHost: site.test\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", status: "400"},
 		{name: "expecting, and then no chunk", text: "POST /x HTTP/1.1\r\nHost: site.test\r\nExpect: 100-continue\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", status: "100 400"},
 		{name: "GET with no chunk", text: "GET /x HTTP/1.1\r\nHost: site.test\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", status: "400"},
@@ -163,6 +172,35 @@ func TestFaultsOfClients(t *testing.T) {
 				}
 				if n := h.Counters().GatewayErrors; n != 0 {
 					t.Errorf("%d errors of gateways", n)
+				}
+			})
+		}
+	}
+}
+
+// A client that closes its side of the connection counts as gone: net/http ends the context of its request. It gets the
+// end of the connection then, which is no answer, and the origin is not blamed.
+func TestHalfClosedClient(t *testing.T) {
+	for _, text := range []string{
+		"GET /x HTTP/1.1\r\nHost: site.test\r\n\r\n",
+		"GET /x HTTP/1.1\r\nHost: site.test\r\nAuthorization: a\r\n\r\n",
+		"POST /x HTTP/1.1\r\nHost: site.test\r\nContent-Length: 1\r\n\r\nx",
+		"POST /x HTTP/1.1\r\nHost: site.test\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\nSum: 7\r\n\r\n",
+	} {
+		for _, out := range []leg{http1, inClear} {
+			method, _, _ := strings.Cut(text, " ")
+			t.Run(fmt.Sprintf("%s of %d bytes/%s", method, len(text), out), func(t *testing.T) {
+				end := make(chan struct{})
+				_, base, h := through(t, http1, out, func(w http.ResponseWriter, r *http.Request) {
+					io.Copy(io.Discard, r.Body)
+					<-end
+				})
+				defer close(end)
+				if got := raw1(t, strings.TrimPrefix(base, "http://"), text+cut); got != "" {
+					t.Errorf("status %s, want none", got)
+				}
+				if n := h.Counters(); n.ClientsGone != 1 || n.OriginErrors != 0 {
+					t.Errorf("%d clients gone and %d errors of origins, want 1 and 0", n.ClientsGone, n.OriginErrors)
 				}
 			})
 		}

@@ -150,7 +150,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		e.Client, e.Trace = v.client(e.Request), span.Trace(e.Request)
 		h.cfg.Observe(e)
 	}
-	if e.Broken || e.Closed {
+	if e.Broken || e.Closed || e.Outcome == httpcache.ClientGone {
 		panic(http.ErrAbortHandler) // closes the connection, which shows the client that the answer is incomplete or missing
 	}
 }
