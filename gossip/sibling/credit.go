@@ -19,7 +19,7 @@ const (
 	mostExplain  = 1.0 / 50
 	fewClaims    = 3        // recent claims that the error rate does not explain are chance
 	trustShare   = 1.0 / 32 // of the lookups may end in a false hit of a sibling that is asked on trust
-	rareShare    = 1.0 / 4  // the same for siblings that claim no more than their error rates explain
+	rareShare    = 1.0 / 8  // the same for siblings that claim no more than their error rates explain
 	mostOnTrust  = 32       // of either at once
 
 	firstQuarantine = time.Second

@@ -67,7 +67,7 @@
 // less if its digest expects many false hits, and none from about three in ten on; it gets back what the error rate of
 // its digest explains, up to one false hit in 50 lookups. All siblings that are asked on trust may together have a false
 // hit in one lookup of 32, so that many names cost no more than a few; those whose digests claim no more than their error
-// rates explain, as they do while a cluster is empty, in one of four. A sibling without credit is quarantined: it is asked once after a second, and
+// rates explain, as they do while a cluster is empty, in one of eight. A sibling without credit is quarantined: it is asked once after a second, and
 // if that is a false hit, after twice that, up to 30 min; a hit ends it. From a minute on, Locator.Distrust is called.
 //
 // A sibling that was asked although no digest names it ([Lookup.Only], LookupRequest.InFlight) promised
