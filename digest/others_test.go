@@ -184,6 +184,17 @@ func (o *other) agrees() {
 	for _, d := range v.Deltas {
 		o.deltas(filters[d.Base], filters[d.Target])
 	}
+	for _, e := range v.Extended {
+		f := filters[e.Filter]
+		switch b := unhex(o, e.Hex); Kind(b[4]) {
+		case KindDelta:
+			o.wants(described("delta", f, 0, f.list()), "apply", e.Hex, hexOf(filters[e.Base].AppendTo(nil)))
+		case KindPieces:
+			o.wants("1", "ask", e.Hex, f.list()[0])
+		default:
+			o.wants(described("filter", f, 0, f.list()), "read", e.Hex)
+		}
+	}
 	for _, bad := range v.Invalid {
 		words := []any{"read", hexOf(unhex(o, bad.Hex))}
 		if bad.Base != "" {

@@ -21,6 +21,7 @@ type vectors struct {
 	Format    int
 	Seeds     []struct{ Secret, Seed, Tag string }
 	Keys      []struct{ Seed, Identity, Key string }
+	Numbers   []struct{ Seed, Number, Key string }
 	Positions []struct {
 		Bits      uint64
 		Hashes    int
@@ -33,8 +34,9 @@ type vectors struct {
 		Span   uint64
 		Hex    string
 	}
-	Deltas  []struct{ Name, Base, Target, Hex string }
-	Invalid []struct {
+	Deltas   []struct{ Name, Base, Target, Hex string }
+	Extended []struct{ Name, Filter, Base, Hex string }
+	Invalid  []struct {
 		Name, Hex, Base, Error, Field string
 		Offset                        int
 	}
@@ -116,6 +118,11 @@ func TestVectorKeys(t *testing.T) {
 			t.Errorf("KeyOf(%s, %q) = %016x, want %s", k.Seed, k.Identity, got, k.Key)
 		}
 	}
+	for _, n := range v.Numbers {
+		if got := KeyOfUint64(number(t, n.Seed), number(t, n.Number)); uint64(got) != number(t, n.Key) {
+			t.Errorf("KeyOfUint64(%s, %s) = %016x, want %s", n.Seed, n.Number, got, n.Key)
+		}
+	}
 	for _, p := range v.Positions {
 		g := Geometry{Bits: p.Bits, Hashes: p.Hashes}
 		var buf [MaxHashes]uint64
@@ -178,6 +185,20 @@ func TestVectorFilters(t *testing.T) {
 		} else {
 			equalFilters(t, f, target)
 		}
+	}
+	for _, e := range v.Extended {
+		got, err := DecodeFilter(unhex(t, e.Hex), Limits{})
+		if e.Base != "" {
+			var d *Delta
+			if d, err = DecodeDelta(unhex(t, e.Hex), filters[e.Base], Limits{}); err == nil {
+				got, err = d.Apply(filters[e.Base])
+			}
+		}
+		if err != nil {
+			t.Errorf("%s: %v", e.Name, err)
+			continue
+		}
+		equalFilters(t, got, filters[e.Filter])
 	}
 	for _, bad := range v.Invalid {
 		_, err := DecodeFilter(unhex(t, bad.Hex), Limits{Profile: AnyProfile})
