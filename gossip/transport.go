@@ -130,7 +130,7 @@ type packetKind byte
 
 const (
 	ofMembership   packetKind = 0 // memberlist's, without its label
-	ofExchange     packetKind = exchange.ProtocolVersion
+	ofExchange     packetKind = exchange.Datagrams
 	ofProbe        packetKind = guard.Short // memberlist's, in the short form
 	ofInvalidation packetKind = invalidation.PushByte >> 4
 	ofNobody       packetKind = 0xff

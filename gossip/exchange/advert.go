@@ -5,6 +5,10 @@ import "slices"
 // ProtocolVersion is the version of PROTOCOL.md that this package speaks.
 const ProtocolVersion = 1
 
+// Datagrams is in the upper four bits of the first byte of every datagram of this package. It is no version: 2 is in those of
+// probes, and a later version would take another number that is free (PROTOCOL.md 9).
+const Datagrams = 1
+
 // MaxAdvert is the length in bytes of the longest advert.
 const MaxAdvert = 64
 
@@ -27,17 +31,13 @@ const (
 )
 
 // first returns the first byte of a datagram of this kind.
-func (k advertKind) first() byte { return ProtocolVersion<<4 | byte(k) }
+func (k advertKind) first() byte { return Datagrams<<4 | byte(k) }
 
 // kind reads the first byte of a datagram, which must be of one of the wanted kinds.
 func (r *reader) kind(wanted ...advertKind) advertKind {
 	b := r.Byte("kind")
 	k := advertKind(b & 0xf)
-	switch {
-	case r.Err != nil:
-	case b>>4 != ProtocolVersion:
-		r.FailAt(0, "version", ErrVersion)
-	case !slices.Contains(wanted, k):
+	if b>>4 != Datagrams || !slices.Contains(wanted, k) {
 		r.FailAt(0, "kind", ErrMalformed)
 	}
 	return k

@@ -2,6 +2,7 @@ package invalidation
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -30,6 +31,15 @@ var codecs = map[string]func([]byte) (again []byte, err error){
 	"logs": func(b []byte) ([]byte, error) {
 		m, err := decodeAnswer(b)
 		return m.append(nil), err
+	},
+	// No message: what a log that is known up to a number adds to the sum of a peer.
+	"share": func(b []byte) ([]byte, error) {
+		r := newReader("share", b)
+		l := log{Log: r.log(), known: r.Uint64("known")}
+		if share := r.Uint32("share"); share != l.sum() {
+			r.Fail("share")
+		}
+		return binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint64(l.Log.append(nil), l.known), l.sum()), r.End()
 	},
 }
 

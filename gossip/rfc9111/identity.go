@@ -115,10 +115,7 @@ func SameVariant(fields []string, a, b http.Header) bool {
 // commas is ignored. In the Accept fields case and "q=1" are ignored, too, and in
 // Accept-Encoding also the order.
 func normalize(name string, lines []string) string {
-	value := strings.Join(lines, ",")
-	if len(lines) == 1 {
-		value = trim(value)
-	}
+	value := trim(strings.Join(lines, ","))
 	value = strings.ReplaceAll(value, "\n", " ") // never in a header that was received; keeps identities parseable
 	switch name {
 	case "Accept", "Accept-Language", "Accept-Charset":

@@ -1,61 +1,51 @@
 package rfc9111
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 )
 
-func TestCanonicalURL(t *testing.T) {
-	tests := []struct{ in, want string }{
-		{"http://EXAMPLE.com", "http://example.com/"},
-		{"HTTP://example.com:80/", "http://example.com/"},
-		{"https://example.com:443/x", "https://example.com/x"},
-		{"http://example.com:443/x", "http://example.com:443/x"},
-		{"http://example.com:/x", "http://example.com/x"},
-		{"http://user:pw@example.com/x#frag", "http://example.com/x"},
-		{"http://example.com/a/../b//c/./", "http://example.com/a/../b//c/./"},
-		{"http://example.com/%7Ea%2fb/A", "http://example.com/%7Ea%2fb/A"},
-		{"http://example.com/?", "http://example.com/?"},
-		{"http://example.com?a=b&c", "http://example.com/?a=b&c"},
-		{"http://example.com/?q=\xc3\x83\"", "http://example.com/?q=\xc3\x83\""},
-		{"http://example.com/\xc3\x83", "http://example.com/%C3%83"},
-		{"http://[::1]:80/x", "http://[::1]/x"},
+// TestIdentities: identities are those of PROTOCOL.md, section 17, which all caches of a cluster must form alike.
+func TestIdentities(t *testing.T) {
+	var all []struct {
+		Name, URL string
+		Vary      []string            // lines of the field in the response
+		Fields    map[string][]string // of the request
+		Slice     []int64             // its first byte, and the last; empty = none
+		Identity  string
 	}
-	for _, tt := range tests {
-		u, err := url.Parse(tt.in)
+	b, err := os.ReadFile("testdata/identities.json")
+	if err == nil {
+		err = json.Unmarshal(b, &all)
+	}
+	if err != nil || len(all) < 17 {
+		t.Fatalf("testdata/identities.json: %v", err)
+	}
+	for _, c := range all {
+		u, err := url.Parse(c.URL)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := CanonicalURL(u); got != tt.want {
-			t.Errorf("CanonicalURL(%q) = %q, want %q", tt.in, got, tt.want)
+		fields := VaryFields(http.Header{"Vary": c.Vary})
+		id := Identity(CanonicalURL(u), fields, http.Header(c.Fields))
+		if len(c.Slice) > 0 {
+			id = SliceIdentity(id, c.Slice[0], c.Slice[1])
 		}
-	}
-}
-
-func TestIdentity(t *testing.T) {
-	h := http.Header{"Accept-Encoding": {"GZIP ;q=1.0", " br"}, "X-A": {"b"}}
-	tests := []struct {
-		vary []string
-		want string
-	}{
-		{nil, "GET http://x/"},
-		{[]string{"accept-encoding"}, "GET http://x/\nAccept-Encoding:br,gzip"},
-		{[]string{"X-a, Accept-Encoding", "x-A"}, "GET http://x/\nAccept-Encoding:br,gzip\nX-A:b"},
-		{[]string{"Cookie"}, "GET http://x/\nCookie:"},
-	}
-	for _, tt := range tests {
-		fields := VaryFields(http.Header{"Vary": tt.vary})
-		id := Identity("http://x/", fields, h)
-		if id != tt.want {
-			t.Errorf("identity under Vary %q = %q, want %q", tt.vary, id, tt.want)
+		if id != c.Identity {
+			t.Errorf("%s: the identity is %q, want %q", c.Name, id, c.Identity)
 		}
-		if u, f := SplitIdentity(id); u != "http://x/" || !slices.Equal(f, fields) {
-			t.Errorf("SplitIdentity(%q) = %q, %q", id, u, f)
+		if len(fields) == 0 && PlainIdentity(u) != id {
+			t.Errorf("%s: PlainIdentity = %q, want %q", c.Name, PlainIdentity(u), id)
+		}
+		if to, f := SplitIdentity(id); to != CanonicalURL(u) || !slices.Equal(f, fields) {
+			t.Errorf("SplitIdentity(%q) = %q, %q", id, to, f)
 		}
 	}
 }

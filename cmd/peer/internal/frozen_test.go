@@ -18,7 +18,8 @@ import (
 var vectors = []string{
 	"arith/testdata/sets.json", "digest/testdata/vectors.json", "gossip/exchange/testdata/vectors.json",
 	"gossip/httpcache/testdata/statements.json", "gossip/internal/guard/testdata/probes.json",
-	"gossip/internal/secrets/testdata/packets.json", "gossip/invalidation/testdata/vectors.json",
+	"gossip/internal/secrets/testdata/packets.json", "gossip/invalidation/testdata/vectors.json", "gossip/rfc9111/testdata/identities.json",
+	"gossip/testdata/vectors.json",
 }
 
 // TestFrozenFiles compares the bytes of frozen files and vectors with the hashes in .ci/frozen.sha256, which sha256sum -c
