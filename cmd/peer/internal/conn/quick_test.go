@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/summarycache/summarycache/gossip/httpcache/budget"
@@ -22,10 +23,11 @@ import (
 type quickServer struct {
 	*http.Server
 	t    *testing.T
-	addr string
+	dial func() (net.Conn, error)
 	gate *Gate
 	long int          // the length of /long
 	went atomic.Int64 // requests that the handler was asked about at once
+	read atomic.Int64 // bytes of clients
 }
 
 func newQuickServer(t *testing.T, limits Limits, tune func(*http.Server)) *quickServer {
@@ -33,7 +35,52 @@ func newQuickServer(t *testing.T, limits Limits, tune func(*http.Server)) *quick
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &quickServer{t: t, addr: inner.Addr().String(), gate: NewGate(limits), long: 30 << 20}
+	s := &quickServer{t: t, gate: NewGate(limits), long: 30 << 20}
+	s.dial = func() (net.Conn, error) { return net.Dial("tcp", inner.Addr().String()) }
+	s.serve(counts{inner, &s.read}, tune)
+	return s
+}
+
+// counts counts the bytes that come on the connections that it accepts.
+type counts struct {
+	net.Listener
+	n *atomic.Int64
+}
+
+func (l counts) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &counted{c.(*net.TCPConn), l.n}, nil
+}
+
+type counted struct {
+	*net.TCPConn
+	n *atomic.Int64
+}
+
+func (c *counted) Read(p []byte) (int, error) {
+	n, err := c.TCPConn.Read(p)
+	c.n.Add(int64(n))
+	return n, err
+}
+
+// pipes accepts the connections that are put into it, until it is closed.
+type pipes chan net.Conn
+
+func (l pipes) Accept() (net.Conn, error) {
+	if c, ok := <-l; ok {
+		return c, nil
+	}
+	return nil, net.ErrClosed
+}
+
+func (l pipes) Close() error   { close(l); return nil }
+func (l pipes) Addr() net.Addr { return &net.TCPAddr{} }
+
+// serve serves what a listener accepts until the test ends.
+func (s *quickServer) serve(inner net.Listener, tune func(*http.Server)) {
 	atOnce := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.went.Add(1)
 		body := "at once " + r.URL.Path
@@ -72,15 +119,24 @@ func newQuickServer(t *testing.T, limits Limits, tune func(*http.Server)) *quick
 		tune(s.Server)
 	}
 	go s.Serve(Listen(inner, time.Minute, s.gate))
-	t.Cleanup(func() { s.Close() })
-	return s
+	s.t.Cleanup(func() { s.Close() })
+}
+
+// until waits for what the server does after its client has the answer, or before.
+func (s *quickServer) until(what string, ok func() bool) {
+	s.t.Helper()
+	for begun := time.Now(); !ok(); time.Sleep(time.Millisecond) {
+		if time.Since(begun) > 20*time.Second {
+			s.t.Fatalf("after 20 s still not: %s", what)
+		}
+	}
 }
 
 // connect returns a connection to s that the server knows, and on which the next byte is the first of a request: the
 // server reads one while it answers the request before, if that comes early.
 func (s *quickServer) connect() (net.Conn, *bufio.Reader) {
 	s.t.Helper()
-	c, err := net.Dial("tcp", s.addr)
+	c, err := s.dial()
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -127,7 +183,7 @@ func TestAtOnce(t *testing.T) {
 	post := "POST /p HTTP/1.1\r\nHost: x\r\nContent-Length: 30\r\n\r\n"
 	for _, test := range []struct {
 		name  string
-		sent  []string // with a pause after each
+		sent  []string // each after the server has read the one before
 		wants []string
 	}{
 		{"hits", []string{get("/hit"), get("/hit")}, []string{hit, hit}},
@@ -150,9 +206,11 @@ func TestAtOnce(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			s.t = t
 			c, in := s.connect()
+			sent := s.read.Load()
 			for _, piece := range test.sent {
-				io.WriteString(c, piece)
-				time.Sleep(20 * time.Millisecond)
+				n, _ := io.WriteString(c, piece)
+				sent += int64(n)
+				s.until("a piece is read", func() bool { return s.read.Load() == sent })
 			}
 			for i, want := range test.wants {
 				if got := answered(in); got != want && (want != either || got != hit && got != "server /hit ") {
@@ -205,6 +263,7 @@ func TestAtOnceCounts(t *testing.T) {
 	c, in := s.connect()
 	other, otherIn := s.connect() // of the same address, which may have half
 	known(s.gate, 8, c.LocalAddr().String())
+	s.until("the answers before hold nothing", func() bool { return account.Held() == 0 })
 	io.WriteString(c, get("/long"))
 	in.Peek(1)
 	if got := account.Held(); got != perRequest {
@@ -221,35 +280,38 @@ func TestAtOnceCounts(t *testing.T) {
 	if got := account.Held(); got != 0 {
 		t.Errorf("then %d bytes are held", got)
 	}
-	if open, _, _ := s.gate.Stats(); open != 1 {
-		t.Errorf("%d connections are open", open)
-	}
+	s.until("one connection is open", func() bool { open, _, _ := s.gate.Stats(); return open == 1 })
 }
 
 // TestAtOnceTimes checks that the server's limits hold after an answer at once: of the wait for a request, which
 // begins anew with each, and of that for the rest of a header.
 func TestAtOnceTimes(t *testing.T) {
-	const idle, header = 600 * time.Millisecond, 300 * time.Millisecond
-	s := newQuickServer(t, Limits{}, func(s *http.Server) { s.IdleTimeout, s.ReadHeaderTimeout = idle, header })
-	c, in := s.connect()
-	for range 4 {
-		time.Sleep(idle / 3)
-		io.WriteString(c, get("/hit"))
-		if got := answered(in); got != "at once /hit" {
-			t.Fatalf("within the time: %q", got)
+	synctest.Test(t, func(t *testing.T) {
+		const idle, header = 600 * time.Millisecond, 300 * time.Millisecond
+		clients := make(pipes)
+		s := &quickServer{t: t, gate: NewGate(Limits{})}
+		s.dial = func() (net.Conn, error) { here, there := net.Pipe(); clients <- there; return here, nil }
+		s.serve(clients, func(s *http.Server) { s.IdleTimeout, s.ReadHeaderTimeout = idle, header })
+		c, in := s.connect()
+		for range 4 {
+			time.Sleep(idle / 3)
+			io.WriteString(c, get("/hit"))
+			if got := answered(in); got != "at once /hit" {
+				t.Fatalf("within the time: %q", got)
+			}
 		}
-	}
-	begun := time.Now()
-	if _, err := in.ReadByte(); err != io.EOF || time.Since(begun) < idle/2 || time.Since(begun) > 10*idle {
-		t.Errorf("without a request: %v after %v, want an end after %v", err, time.Since(begun), idle)
-	}
-	c, in = s.connect()
-	io.WriteString(c, get("/hit")+"GET /hit HT")
-	answered(in)
-	begun = time.Now()
-	if answer, err := io.ReadAll(in); err != nil || time.Since(begun) > idle {
-		t.Errorf("with half a header: %q, %v after %v, want an end after %v", answer, err, time.Since(begun), header)
-	}
+		begun := time.Now()
+		if _, err := in.ReadByte(); err != io.EOF || time.Since(begun) < idle/4*3 || time.Since(begun) > idle {
+			t.Errorf("without a request: %v after %v, want an end after %v", err, time.Since(begun), idle)
+		}
+		c, in = s.connect()
+		io.WriteString(c, get("/hit")+"GET /hit HT")
+		answered(in)
+		begun = time.Now()
+		if answer, err := io.ReadAll(in); err != nil || time.Since(begun) != header {
+			t.Errorf("with half a header: %q, %v after %v, want an end after %v", answer, err, time.Since(begun), header)
+		}
+	})
 }
 
 // TestDrain checks that an answer at once is sent to its end while the server shuts down, unless it takes too long,
