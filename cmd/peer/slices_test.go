@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/summarycache/summarycache/gossip/httpcache"
+	"github.com/summarycache/summarycache/gossip/httpcache/engine"
 )
 
 // A largeSite is an origin with large objects, which sends 20 MB/s in all.
@@ -139,7 +139,7 @@ func TestSlices(t *testing.T) {
 	waits := make([]time.Duration, 10)
 	for i := range waits {
 		first := random.IntN(size - 1)
-		before += first % httpcache.SliceSize
+		before += first % engine.SliceSize
 		all.Go(func() {
 			var err error
 			if waits[i], err = s.part(peers[i%3].listen, "/large", first, size, nil); err != nil {
@@ -165,7 +165,7 @@ func TestSlices(t *testing.T) {
 		late += traffic.Hedges + traffic.BodiesTakenOver + traffic.SiblingErrors
 	}
 	t.Logf("siblings were late %d times", late)
-	if sent := s.sent.Load(); float64(sent) > 1.02*float64(size)+float64(1+late)*httpcache.SliceSize {
+	if sent := s.sent.Load(); float64(sent) > 1.02*float64(size)+float64(1+late)*engine.SliceSize {
 		t.Errorf("the origin sent %d bytes of %d, and siblings were late %d times", sent, size, late)
 	}
 	s.randomRanges(t, ranges, b, c)

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/summarycache/summarycache/gossip/httpcache/engine"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
@@ -69,12 +70,12 @@ func (m *Member) Serve(w http.ResponseWriter, r *http.Request, next func(http.Re
 	if reason := m.bypass(r, u); reason != "" {
 		to := &statusWriter{ResponseWriter: w, m: m, st: rfc9111.Status{Fwd: reason}}
 		if r.Method == http.MethodGet || rfc9111.IsSafe(r.Method) {
-			m.Cache.addStatus(w.Header(), to.st)
+			m.engine.AddStatus(w.Header(), to.st)
 			return next(w, r) // which may want to take over the connection
 		}
 		err := next(to, r)
 		to.begin(http.StatusOK)
-		m.Cache.written(r, u, to.st.FwdStatus, w.Header())
+		m.engine.Written(r, u, to.st.FwdStatus, w.Header())
 		return err
 	}
 	q := m.request(r, u, &source{RoundTripper: handled(next), of: r})
@@ -82,12 +83,12 @@ func (m *Member) Serve(w http.ResponseWriter, r *http.Request, next func(http.Re
 	if err == nil {
 		return nil
 	}
-	repanic(err)
+	engine.Repanic(err)
 	switch failed := (*handlerError)(nil); {
 	case errors.As(err, &failed):
 		return failed.error
 	case refused && r.Context().Err() == nil:
-		m.Cache.Failed(w, q, u.Host, err)
+		m.engine.Failed(w, q, u.Host, err)
 	default:
 		panic(http.ErrAbortHandler) // so that the client sees that the answer is incomplete or missing
 	}
@@ -147,23 +148,16 @@ func (m *Member) request(r *http.Request, u *url.URL, from *source) *http.Reques
 // refused says that nothing was written then.
 func (m *Member) serve(w http.ResponseWriter, q *http.Request) (refused bool, err error) {
 	to := &refusable{ResponseWriter: w}
-	res := m.Cache.Serve(to, q)
+	res := m.engine.Serve(to, q)
 	m.outcomes[res.Outcome].Add(1)
-	if to.refused && res.Outcome == NotCached {
-		m.Cache.notCached(w, q)
+	if to.refused && res.Outcome == engine.NotCached {
+		m.engine.NotCachedHere(w, q)
 		return false, nil
 	}
 	if res.Err == nil {
 		return to.refused, nil
 	}
-	err = res.Err
-	if origin := (*originError)(nil); errors.As(err, &origin) {
-		err = origin.err
-	}
-	if client := (*clientError)(nil); errors.As(err, &client) {
-		err = client.err
-	}
-	return to.refused, err
+	return to.refused, engine.Cause(res.Err)
 }
 
 // answer answers a request of a sibling.
@@ -177,11 +171,11 @@ func (m *Member) answer(w http.ResponseWriter, r *http.Request) {
 	if isValue(u) {
 		w = terse{w}
 	}
-	res := m.Cache.Serve(w, m.request(r, u, nil))
-	if res.Outcome == LocalHit {
+	res := m.engine.Serve(w, m.request(r, u, nil))
+	if res.Outcome == engine.LocalHit {
 		m.answered.Add(1)
 	}
-	if res.Broken || res.Outcome == ClientGone {
+	if res.Broken || res.Outcome == engine.ClientGone {
 		panic(http.ErrAbortHandler)
 	}
 }
@@ -218,7 +212,7 @@ type statusWriter struct {
 func (w *statusWriter) begin(status int) {
 	if w.st.FwdStatus == 0 && (status >= 200 || status == http.StatusSwitchingProtocols) {
 		w.st.FwdStatus = status
-		w.m.Cache.addStatus(w.Header(), w.st)
+		w.m.engine.AddStatus(w.Header(), w.st)
 	}
 }
 
@@ -247,11 +241,11 @@ type handlerError struct{ error }
 
 func (h handled) RoundTrip(r *http.Request) (*http.Response, error) {
 	r.Body = http.NoBody // as a server's request has one
-	w := &piped{sniff: true}
+	w := &engine.Piped{Sniff: true}
 	if trace := httptrace.ContextClientTrace(r.Context()); trace != nil {
-		w.interim = trace.Got1xxResponse
+		w.Interim = trace.Got1xxResponse
 	}
-	return w.receive(r, func() error {
+	return w.Receive(r, func() error {
 		if err := h(w, r); err != nil {
 			return &handlerError{err}
 		}
@@ -283,8 +277,8 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if reason := m.bypass(r, u); reason != "" && !(sibling.IsLookup(r) && reason == "bypass") {
 		resp, err := t.origin.RoundTrip(r)
 		if err == nil {
-			m.Cache.written(r, u, resp.StatusCode, resp.Header)
-			m.Cache.addStatus(resp.Header, rfc9111.Status{Fwd: reason, FwdStatus: resp.StatusCode})
+			m.engine.Written(r, u, resp.StatusCode, resp.Header)
+			m.engine.AddStatus(resp.Header, rfc9111.Status{Fwd: reason, FwdStatus: resp.StatusCode})
 		}
 		return resp, err
 	}
@@ -292,13 +286,13 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		r.Body.Close()
 	}
 	q := m.request(r, u, &source{RoundTripper: t.origin, of: r})
-	to := new(piped)
-	resp, err := to.receive(q, func() error {
+	to := new(engine.Piped)
+	resp, err := to.Receive(q, func() error {
 		_, err := m.serve(to, q)
 		return err
 	})
 	if err != nil {
-		repanic(err)
+		engine.Repanic(err)
 		return nil, err
 	}
 	resp.Request = r

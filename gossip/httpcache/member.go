@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -14,6 +15,7 @@ import (
 	"github.com/summarycache/summarycache/digest"
 	"github.com/summarycache/summarycache/gossip"
 	"github.com/summarycache/summarycache/gossip/httpcache/bodies"
+	"github.com/summarycache/summarycache/gossip/httpcache/engine"
 	"github.com/summarycache/summarycache/gossip/invalidation"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 	"github.com/summarycache/summarycache/gossip/sibling"
@@ -29,7 +31,7 @@ type MemberConfig struct {
 	Node *gossip.Node // must have Holdings, which the Member keeps in step, and be served by nothing else
 	// Open opens the store: [memstore.Open] or [diskstore.Options.Open]. The bound of the store is the
 	// cache's; a body may take a quarter of it.
-	Open      func(bodies.Hooks) (Store, error)
+	Open      func(bodies.Hooks) (bodies.Store, error)
 	Transport http.RoundTripper // carries requests to siblings; nil = sibling.NewHTTPTransport(nil)
 	// URL returns the absolute URL under which the response to a request of a client or a sibling is
 	// stored; nil = its own, with the host that it names. Servers of one site under several host names
@@ -39,7 +41,7 @@ type MemberConfig struct {
 	Logger *slog.Logger // nil = discard
 }
 
-// A Member is the [Cache] of a program that is a member of a cluster. It takes what it is asked for from
+// A Member is the cache of a program that is a member of a cluster. It takes what it is asked for from
 // its store, from a sibling or from its source, and stores what the last two return: for HTTP handlers
 // ([Member.Wrap], [Member.Serve]), for HTTP clients ([Member.Transport]), and for values of any kind
 // ([Member.Get], [Member.Open]). It answers siblings from the store. Make one with [NewMember]. It is safe
@@ -53,17 +55,17 @@ type MemberConfig struct {
 // it on. Every program that reaches the address at which siblings are answered can request everything
 // that is stored.
 type Member struct {
-	Cache    *Cache          // for its Counters, Explain and Purge
 	Siblings *sibling.Client // asks the siblings that the node's digests name
 	Health   *sibling.Health // how these behave
 
+	engine    *engine.Cache
 	url       func(*http.Request) *url.URL
 	log       *slog.Logger
 	cluster   sibling.Cluster
 	coalescer *sibling.Coalescer
 
-	outcomes          [Outcomes]atomic.Uint64 // of clients' requests
-	lookups, answered atomic.Uint64           // of siblings
+	outcomes          [engine.Outcomes]atomic.Uint64 // of clients' requests
+	lookups, answered atomic.Uint64                  // of siblings
 	removals          atomic.Uint64
 }
 
@@ -102,7 +104,7 @@ func NewMember(cfg MemberConfig) (*Member, error) {
 		Advertised: func(identity string) bool { return len(node.Candidates(nil, identity)) > 0 },
 	})
 	held := node.Holdings()
-	m, err := newMember(cfg, Config{Name: node.Name(), Siblings: client, Coalescer: coalescer, Cluster: node, Others: others,
+	m, err := newMember(cfg, engine.Config{Name: node.Name(), Siblings: client, Coalescer: coalescer, Cluster: node, Others: others,
 		Advertise: held.Retain, Withdraw: func(identity string) { held.Release(identity) }})
 	if err != nil {
 		return nil, err
@@ -110,24 +112,24 @@ func NewMember(cfg MemberConfig) (*Member, error) {
 	m.coalescer, m.Health = coalescer, health
 	node.OnInvalidation(func(t invalidation.Target) {
 		m.removals.Add(1)
-		m.Cache.Invalidated(t)
+		m.engine.Invalidated(t)
 	})
 	return m, nil
 }
 
 // newMember returns a Member with these connections to a cluster.
-func newMember(cfg MemberConfig, of Config) (m *Member, err error) {
+func newMember(cfg MemberConfig, of engine.Config) (m *Member, err error) {
 	m = &Member{Siblings: of.Siblings, cluster: of.Cluster, coalescer: new(sibling.Coalescer),
 		url: cfg.URL, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))}
-	of.Transport, of.Open, of.Logger = bySource{m}, cfg.Open, m.log
+	of.Transport, of.Open, of.Logger, of.Source = bySource{m}, cfg.Open, m.log, ofSource
 	of.SiblingMaxAge, of.SendTimeout, of.BetweenBytesTimeout = memberMaxAge, memberTimeout, memberTimeout
-	m.Cache, err = New(of)
+	m.engine, err = engine.New(of)
 	return m, err
 }
 
 // made returns m, and panics if NewMember has not made it.
 func (m *Member) made() *Member {
-	if m == nil || m.Cache == nil {
+	if m == nil || m.engine == nil {
 		panic("cache: this Member is nil or the zero value: make one with NewMember")
 	}
 	return m
@@ -136,11 +138,19 @@ func (m *Member) made() *Member {
 // Close ends loads under way and closes the store. The node must be closed before.
 func (m *Member) Close() error {
 	m.made().Siblings.CloseIdleConnections()
-	return m.Cache.Close()
+	return m.engine.Close()
 }
 
+// Advertised yields the identities of everything that siblings may request from the store, each at least once, for
+// [gossip.Holdings.Reseed].
+func (m *Member) Advertised() iter.Seq[string] { return m.made().engine.Advertised() }
+
+// Purge removes what t selects from this member's store alone, or makes it stale if t is soft. It returns how many
+// responses and values these were. Siblings keep theirs: see [Member.Invalidate].
+func (m *Member) Purge(t invalidation.Target) int { return m.made().engine.Purge(t) }
+
 // MemberStats counts the requests to a [Member]. All counters start at 0 and only grow. Requests to
-// siblings are counted by [sibling.Client.Stats], and more in [Counters].
+// siblings are counted by [sibling.Client.Stats].
 type MemberStats struct {
 	Gets     uint64 // calls of Get and Open, and requests of clients
 	Hits     uint64 // of those, answered from the store
@@ -159,8 +169,8 @@ func (m *Member) Stats() (s MemberStats) {
 	for i := range m.made().outcomes {
 		s.Gets += m.outcomes[i].Load()
 	}
-	s.Hits, s.Joined, s.Siblings = m.outcomes[LocalHit].Load(), m.outcomes[Collapsed].Load(), m.outcomes[SiblingHit].Load()
-	s.Loads, s.Errors = m.Cache.OriginRequests.Load(), m.Cache.OriginErrors.Load()
+	s.Hits, s.Joined, s.Siblings = m.outcomes[engine.LocalHit].Load(), m.outcomes[engine.Collapsed].Load(), m.outcomes[engine.SiblingHit].Load()
+	s.Loads, s.Errors = m.engine.OriginRequests.Load(), m.engine.OriginErrors.Load()
 	s.Lookups, s.Answered, s.Invalidations = m.lookups.Load(), m.answered.Load(), m.removals.Load()
 	return s
 }
@@ -173,20 +183,22 @@ type source struct {
 	wanted bool          // a fetch ends when no client waits for it any more
 }
 
-// local reports whether the source is in this process: a handler or a function.
-func (s *source) local() bool {
-	if s == nil {
-		return false
-	}
-	_, handler := s.RoundTripper.(handled)
-	return handler || s.wanted
-}
-
 type sourceKey struct{}
 
 func sourceOf(ctx context.Context) *source {
 	s, _ := ctx.Value(sourceKey{}).(*source)
 	return s
+}
+
+// ofSource returns what the cache must know of a request's source: whether it is in this process, that is, a handler
+// or a function, and whether the fetch ends when no client waits for it any more.
+func ofSource(ctx context.Context) (local, wanted bool) {
+	s := sourceOf(ctx)
+	if s == nil {
+		return false, false
+	}
+	_, handler := s.RoundTripper.(handled)
+	return handler || s.wanted, s.wanted
 }
 
 // bySource asks the source of each request.
@@ -210,12 +222,12 @@ func (o bySource) RoundTrip(r *http.Request) (resp *http.Response, err error) {
 		}
 	}
 	ended := make(chan error, 1)
-	go guard(func() error {
+	go engine.Guard(func() error {
 		resp, err = from.RoundTripper.RoundTrip(out)
 		return err
 	}, func(err error) { ended <- err })
 	if err = <-ended; err != nil {
-		if p := (*panicked)(nil); errors.As(err, &p) && p.value != http.ErrAbortHandler {
+		if p := (*engine.Panicked)(nil); errors.As(err, &p) && p.Value != http.ErrAbortHandler {
 			o.log.Error("a handler or a load panicked", "url", r.URL.String(), "panic", p)
 		}
 		return nil, err

@@ -18,6 +18,7 @@ import (
 	"github.com/summarycache/summarycache/gossip"
 	"github.com/summarycache/summarycache/gossip/httpcache/bodies"
 	"github.com/summarycache/summarycache/gossip/httpcache/diskstore"
+	"github.com/summarycache/summarycache/gossip/httpcache/engine"
 	"github.com/summarycache/summarycache/gossip/httpcache/memstore"
 	"github.com/summarycache/summarycache/gossip/invalidation"
 	"github.com/summarycache/summarycache/gossip/memnet"
@@ -25,10 +26,10 @@ import (
 )
 
 // inBothStores runs a test, in virtual time, over each store.
-func inBothStores(t *testing.T, f func(t *testing.T, open func(*testing.T) func(bodies.Hooks) (Store, error))) {
-	for name, open := range map[string]func(*testing.T) func(bodies.Hooks) (Store, error){
-		"memory": func(*testing.T) func(bodies.Hooks) (Store, error) { return memstore.Open(64 << 20) },
-		"disk": func(t *testing.T) func(bodies.Hooks) (Store, error) {
+func inBothStores(t *testing.T, f func(t *testing.T, open func(*testing.T) func(bodies.Hooks) (bodies.Store, error))) {
+	for name, open := range map[string]func(*testing.T) func(bodies.Hooks) (bodies.Store, error){
+		"memory": func(*testing.T) func(bodies.Hooks) (bodies.Store, error) { return memstore.Open(64 << 20) },
+		"disk": func(t *testing.T) func(bodies.Hooks) (bodies.Store, error) {
 			return diskstore.Options{Dir: t.TempDir(), MaxBytes: 64 << 20, MemoryBytes: 1 << 20}.Open
 		},
 	} {
@@ -46,7 +47,7 @@ func (a *alone) Invalidate(_ context.Context, targets ...invalidation.Target) er
 		if err := t.Check(); err != nil {
 			return err
 		}
-		a.Cache.Invalidated(t)
+		a.engine.Invalidated(t)
 	}
 	return nil
 }
@@ -55,7 +56,7 @@ func (*alone) Concerning(string) ([]invalidation.ID, bool) { return nil, true }
 func (*alone) Applied(...invalidation.ID) bool             { return false }
 
 // newTestMember returns a member that is alone but for siblings; nil = none. open nil = a store in memory.
-func newTestMember(t testing.TB, name string, siblings *sibling.Client, open func(bodies.Hooks) (Store, error)) *Member {
+func newTestMember(t testing.TB, name string, siblings *sibling.Client, open func(bodies.Hooks) (bodies.Store, error)) *Member {
 	t.Helper()
 	if siblings == nil {
 		var err error
@@ -67,21 +68,49 @@ func newTestMember(t testing.TB, name string, siblings *sibling.Client, open fun
 		open = memstore.Open(64 << 20)
 	}
 	cluster := new(alone)
-	m, err := newMember(MemberConfig{Open: open}, Config{Name: name, Siblings: siblings, Cluster: cluster})
+	opened := &opened{open: open}
+	m, err := newMember(MemberConfig{Open: opened.Open}, engine.Config{Name: name, Siblings: siblings, Cluster: cluster})
 	if err != nil {
 		t.Fatal(err)
 	}
 	cluster.Member = m
+	opened.by(t, m)
 	t.Cleanup(func() { m.Close() })
 	return m
 }
 
+// stores are the stores of the members of tests: *Member → bodies.Store.
+var stores sync.Map
+
+// An opened store is the one of a member of a test.
+type opened struct {
+	open  func(bodies.Hooks) (bodies.Store, error)
+	store bodies.Store
+}
+
+// Open is MemberConfig.Open.
+func (o *opened) Open(h bodies.Hooks) (s bodies.Store, err error) {
+	o.store, err = o.open(h)
+	return o.store, err
+}
+
+func (o *opened) by(t testing.TB, m *Member) {
+	stores.Store(m, o.store)
+	t.Cleanup(func() { stores.Delete(m) })
+}
+
+// store returns the store of a member of a test.
+func (m *Member) store() bodies.Store {
+	s, _ := stores.Load(m)
+	return s.(bodies.Store)
+}
+
 // objects returns how many objects the store of a member has.
-func (m *Member) objects() int { return len(slices.Collect(m.Cache.store.Keys())) }
+func (m *Member) objects() int { return len(slices.Collect(m.store().Keys())) }
 
 // has returns the body that is stored under an identity; "" = none.
 func (m *Member) has(identity string) string {
-	b, _ := m.stored(identity)
+	b, _ := m.engine.Body(identity)
 	return string(b)
 }
 
@@ -191,10 +220,12 @@ func (w *members) start() *Member {
 		w.t.Fatal(err)
 	}
 	transport := sibling.NewHTTPTransport(func(ctx context.Context, _, addr string) (net.Conn, error) { return host.Dial(ctx, addr) })
-	c, err := NewMember(MemberConfig{Node: node, Open: memstore.Open(64 << 20), Transport: transport})
+	opened := &opened{open: memstore.Open(64 << 20)}
+	c, err := NewMember(MemberConfig{Node: node, Open: opened.Open, Transport: transport})
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	opened.by(w.t, c)
 	l, err := host.Listen(cfg.Service)
 	if err != nil {
 		w.t.Fatal(err)

@@ -12,7 +12,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/summarycache/summarycache/gossip/httpcache/bodies"
+	"github.com/summarycache/summarycache/gossip/httpcache/engine"
 	"github.com/summarycache/summarycache/gossip/invalidation"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
@@ -48,8 +48,8 @@ func (m *Member) Get(ctx context.Context, name string, load LoadFunc) ([]byte, e
 		return nil, errNoLoad
 	}
 	identity := rfc9111.Identity(ValueURL(name), nil, nil)
-	if value, ok := m.stored(identity); ok {
-		m.outcomes[LocalHit].Add(1)
+	if value, ok := m.engine.Body(identity); ok {
+		m.outcomes[engine.LocalHit].Add(1)
 		return value, nil
 	}
 	var to collected
@@ -58,7 +58,7 @@ func (m *Member) Get(ctx context.Context, name string, load LoadFunc) ([]byte, e
 		return io.NopCloser(bytes.NewReader(value)), int64(len(value)), expires, err
 	}))
 	if err != nil {
-		repanic(err)
+		engine.Repanic(err)
 		return nil, err
 	}
 	return to.body, nil
@@ -74,13 +74,13 @@ func (m *Member) Open(ctx context.Context, name string, load func(context.Contex
 		value, expires, err := load(ctx)
 		return value, -1, expires, err
 	})
-	to := new(piped)
-	resp, err := to.receive(q, func() error {
+	to := new(engine.Piped)
+	resp, err := to.Receive(q, func() error {
 		_, err := m.serve(to, q)
 		return err
 	})
 	if err != nil {
-		repanic(err)
+		engine.Repanic(err)
 		return nil, err
 	}
 	return resp.Body, nil
@@ -97,7 +97,7 @@ func (m *Member) Stat(ctx context.Context, name string) (size int64, found bool,
 	q.Method = http.MethodHead
 	to := new(statted)
 	if _, err := m.serve(to, q); err != nil {
-		repanic(err)
+		engine.Repanic(err)
 		return 0, false, err
 	}
 	if size, err = strconv.ParseInt(to.Header().Get("Content-Length"), 10, 64); err != nil {
@@ -175,35 +175,6 @@ func (c *collected) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// stored returns the stored value of an identity, unless it has expired: then it is removed, since it can't be
-// validated.
-func (m *Member) stored(identity string) ([]byte, bool) {
-	c := m.Cache
-	f := c.peek(identity)
-	if f == nil {
-		return nil, false
-	}
-	if f.entry.freshFor(c.now()) <= 0 || c.discredited(f.entry) {
-		c.store.DeleteObject(f.obj)
-		return nil, false
-	}
-	v, err := c.store.Open(f.obj, f.about)
-	if err != nil {
-		return nil, false
-	}
-	defer v.Close()
-	src, err := v.Source(0, f.obj.Size())
-	if err != nil {
-		return nil, false
-	}
-	if in, ok := src.(interface{ Bytes() []byte }); ok {
-		return in.Bytes(), true
-	}
-	value := make([]byte, f.obj.Size())
-	_, err = io.ReadFull(src, value)
-	return value, err == nil
-}
-
 // Set stores a value until it expires; the zero Time = for ever. It removes the old value at all siblings, like
 // [Member.Remove], and returns the error of that; siblings find the new value here. After concurrent calls at two
 // peers, either value may be found.
@@ -226,43 +197,12 @@ func (m *Member) Put(ctx context.Context, name string, value io.Reader) error {
 }
 
 func (m *Member) put(ctx context.Context, name string, value io.Reader, length int64, expires time.Time) error {
-	h := valueHeader(time.Now(), expires)
-	q := m.Cache.request(valueRequest(ctx, name))
-	return m.Cache.keep(&q, rfc9111.NewResponse(http.StatusOK, h, 0, q.now.wall), value, length)
+	return m.engine.Keep(valueRequest(ctx, name), valueHeader(time.Now(), expires), value, length)
 }
 
-// keep stores a response to r that no fetch has brought, unless it is invalidated meanwhile. length is that of
-// the body, -1 = unknown.
-func (c *Cache) keep(r *request, resp *rfc9111.Response, body io.Reader, length int64) error {
-	if resp.Lifetime <= resp.InitialAge {
-		return nil
-	}
-	f := &fetch{r: *r, began: c.now()}
-	w, err := c.store.Create(r.plain, length)
-	if err != nil {
-		return err
-	}
-	defer w.Abort() // does nothing after Commit
-	buf := c.buffer()
-	defer c.spare(buf)
-	for err == nil {
-		var n int
-		n, err = body.Read(buf)
-		if w.Write(r.Context(), buf[:n]) != nil {
-			err = io.EOF // Commit says why
-		}
-	}
-	if err != io.EOF {
-		return err
-	}
-	e := newEntry(resp, r.now, c.via)
-	m := c.meta(&e, new(bytes.Buffer))
-	m.Wanted = func() bool { return !c.outdated(f, resp) }
-	if _, err = w.Commit(m); err == bodies.ErrUnwanted {
-		err = nil
-	}
-	return err
-}
+// TargetOf returns the target of an invalidation of a canonical URL. With another Kind it is one of all URLs that begin
+// with it, or match it.
+func TargetOf(url string) invalidation.Target { return engine.TargetOf(url) }
 
 // Remove removes values here and at all siblings. It returns when that is done, usually within a second. From then on
 // neither a sibling nor a load that began before brings back an old value. If ctx ends earlier, the error is a

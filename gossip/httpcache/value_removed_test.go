@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/gossip"
+	"github.com/summarycache/summarycache/gossip/invalidation"
 )
 
 // TestRemove: after a removal no member has the value, no sibling brings it back, and a load that
@@ -82,7 +83,7 @@ func TestRemoveAndPartition(t *testing.T) {
 		}
 		w.net.Heal()
 		for range 100 {
-			w.all[1].Cache.store.Delete(valueID("x"))
+			w.all[1].store().Delete(valueID("x"))
 			if got := w.get(1, "x"); got != "v1" {
 				t.Fatalf("got %s back", got)
 			}
@@ -133,4 +134,9 @@ func TestSet(t *testing.T) {
 			}
 		}
 	})
+}
+
+// below is a target of all values whose names begin with one.
+func below(url string) invalidation.Target {
+	return invalidation.Target{Kind: invalidation.Prefix, Name: TargetOf(url).Name}
 }

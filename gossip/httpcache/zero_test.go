@@ -27,38 +27,30 @@ func says(f func()) (text string) {
 	return ""
 }
 
-// TestZeroValues: each method of a Member or a Cache that nothing has made says how to make one.
+// TestZeroValues: each method of a Member that nothing has made says how to make one.
 func TestZeroValues(t *testing.T) {
 	request, _ := http.NewRequest(http.MethodGet, "http://o.test/x", nil)
-	for _, c := range []struct {
-		values []any
-		want   string
-	}{
-		{[]any{(*Member)(nil), new(Member)}, "make one with NewMember"},
-		{[]any{(*Cache)(nil), new(Cache)}, "make one with New"},
-	} {
-		for _, value := range c.values {
-			v := reflect.ValueOf(value)
-			for i := range v.NumMethod() {
-				method := v.Method(i)
-				var args []reflect.Value
-				for a := range method.Type().NumIn() {
-					switch of := method.Type().In(a); of {
-					case reflect.TypeFor[context.Context]():
-						args = append(args, reflect.ValueOf(t.Context()))
-					case reflect.TypeFor[*http.Request]():
-						args = append(args, reflect.ValueOf(request))
-					default:
-						args = append(args, reflect.Zero(of))
-					}
+	for _, value := range []any{(*Member)(nil), new(Member)} {
+		v := reflect.ValueOf(value)
+		for i := range v.NumMethod() {
+			method := v.Method(i)
+			var args []reflect.Value
+			for a := range method.Type().NumIn() {
+				switch of := method.Type().In(a); of {
+				case reflect.TypeFor[context.Context]():
+					args = append(args, reflect.ValueOf(t.Context()))
+				case reflect.TypeFor[*http.Request]():
+					args = append(args, reflect.ValueOf(request))
+				default:
+					args = append(args, reflect.Zero(of))
 				}
-				call := method.Call
-				if method.Type().IsVariadic() {
-					call = method.CallSlice
-				}
-				if got := says(func() { call(args) }); !strings.HasSuffix(got, c.want) {
-					t.Errorf("%s of a %T, nil %v: %q", v.Type().Method(i).Name, value, v.IsNil(), got)
-				}
+			}
+			call := method.Call
+			if method.Type().IsVariadic() {
+				call = method.CallSlice
+			}
+			if got := says(func() { call(args) }); !strings.HasSuffix(got, "make one with NewMember") {
+				t.Errorf("%s of a %T, nil %v: %q", v.Type().Method(i).Name, value, v.IsNil(), got)
 			}
 		}
 	}
@@ -66,15 +58,6 @@ func TestZeroValues(t *testing.T) {
 
 // TestNilArguments: a nil that means nothing is an error, or a panic that says what to pass.
 func TestNilArguments(t *testing.T) {
-	for name, cfg := range map[string]Config{
-		"nothing":   {},
-		"no origin": {Open: memstore.Open(1 << 20)},
-		"no store":  {Transport: http.DefaultTransport},
-	} {
-		if _, err := New(cfg); err == nil || !strings.Contains(err.Error(), "needs") {
-			t.Errorf("New with %s: %v", name, err)
-		}
-	}
 	if _, err := NewMember(MemberConfig{}); err == nil || !strings.Contains(err.Error(), "needs") {
 		t.Errorf("NewMember with nothing: %v", err)
 	}

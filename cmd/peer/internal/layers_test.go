@@ -63,7 +63,8 @@ var layers = []struct {
 	{dir: "gossip/httpcache/diskstore/disktest", imports: "gossip/httpcache/diskstore"},
 	{dir: "gossip/httpcache/diskstore", imports: "gossip/httpcache/bodies gossip/httpcache/budget github.com/cespare/xxhash/v2 github.com/maypok86/otter/v2 golang.org/x/sys/unix"},
 	// The cache knows siblings and any store. Only a Member knows how siblings are found.
-	{dir: "gossip/httpcache", imports: "net digest gossip gossip/httpcache/bodies gossip/invalidation gossip/rfc9111 gossip/sibling github.com/dunglas/httpsfv golang.org/x/net/http/httpguts"},
+	{dir: "gossip/httpcache/engine", imports: "net gossip/httpcache/bodies gossip/invalidation gossip/rfc9111 gossip/sibling github.com/dunglas/httpsfv golang.org/x/net/http/httpguts"},
+	{dir: "gossip/httpcache", imports: "net digest gossip gossip/httpcache/bodies gossip/httpcache/engine gossip/invalidation gossip/rfc9111 gossip/sibling"},
 
 	{dir: "cmd/peer/internal/health"},
 	// How answers leave, whatever they are.
@@ -78,7 +79,7 @@ var layers = []struct {
 	{dir: "cmd/peer/internal/rules", imports: "net gossip/invalidation gossip/rfc9111 cmd/peer/internal/canonical", without: "os context io net"},
 	{dir: "cmd/peer/internal/coding", imports: "net gossip/rfc9111 github.com/klauspost/compress/gzip github.com/klauspost/compress/zstd", without: "os context net"},
 	// The request path knows a Locator, not the gossip behind it.
-	{dir: "cmd/peer/internal/proxy", imports: "net gossip/httpcache/bodies gossip/httpcache cmd/peer/internal/canonical cmd/peer/internal/coding cmd/peer/internal/conn cmd/peer/internal/rules gossip/invalidation gossip/rfc9111 gossip/sibling gossip/httpcache/diskstore cmd/peer/internal/table cmd/peer/internal/tracing golang.org/x/net/http/httpguts"},
+	{dir: "cmd/peer/internal/proxy", imports: "net gossip/httpcache/bodies gossip/httpcache/engine cmd/peer/internal/canonical cmd/peer/internal/coding cmd/peer/internal/conn cmd/peer/internal/rules gossip/invalidation gossip/rfc9111 gossip/sibling gossip/httpcache/diskstore cmd/peer/internal/table cmd/peer/internal/tracing golang.org/x/net/http/httpguts"},
 
 	// What the benchmark of the request path is held against.
 	{dir: "cmd/peer/internal/proxy/benchfloor", imports: "net"},
@@ -96,18 +97,18 @@ var layers = []struct {
 		"gossip/rfc9111"},
 	{dir: "cmd/peer/internal/config", imports: "net gossip gossip/invalidation cmd/peer/internal/canonical cmd/peer/internal/coding cmd/peer/internal/peertls cmd/peer/internal/proxy cmd/peer/internal/rules golang.org/x/net/http/httpguts github.com/alecthomas/kong github.com/goccy/go-yaml github.com/goccy/go-yaml/ast " +
 		"github.com/goccy/go-yaml/parser github.com/goccy/go-yaml/token"},
-	{dir: "cmd/peer/internal/admin", imports: "gossip gossip/sibling net gossip/exchange gossip/rfc9111 gossip/httpcache/budget gossip/httpcache cmd/peer/internal/proxy cmd/peer/internal/rules gossip/httpcache/diskstore cmd/peer/internal/table " +
+	{dir: "cmd/peer/internal/admin", imports: "gossip gossip/sibling net gossip/exchange gossip/rfc9111 gossip/httpcache/budget gossip/httpcache/engine cmd/peer/internal/proxy cmd/peer/internal/rules gossip/httpcache/diskstore cmd/peer/internal/table " +
 		"github.com/prometheus/client_golang/prometheus github.com/prometheus/client_golang/prometheus/collectors " +
 		"github.com/prometheus/client_golang/prometheus/promhttp"},
 	// Here the parts become a peer.
 	{dir: "cmd/peer/internal/node", imports: "net digest digest/squid gossip gossip/exchange gossip/invalidation cmd/peer/internal/accesslog cmd/peer/internal/admin " +
-		"gossip/httpcache/budget gossip/httpcache cmd/peer/internal/config cmd/peer/internal/conn cmd/peer/internal/control cmd/peer/internal/health gossip/limitlog cmd/peer/internal/peertls " +
+		"gossip/httpcache/budget gossip/httpcache/engine cmd/peer/internal/config cmd/peer/internal/conn cmd/peer/internal/control cmd/peer/internal/health gossip/limitlog cmd/peer/internal/peertls " +
 		"cmd/peer/internal/proxy gossip/sibling cmd/peer/internal/squid gossip/httpcache/diskstore cmd/peer/internal/table cmd/peer/internal/tracing"},
 	// Requests for tests alone, and a package that consists of tests.
 	{dir: "cmd/peer/internal/mutation"},
 	{dir: "cmd/peer/internal/simulation"},
 	{dir: "cmd/peer/internal/demo", imports: "net cmd/peer/internal/admin cmd/peer/internal/config cmd/peer/internal/node " +
-		"cmd/peer/internal/origin cmd/peer/internal/replay cmd/peer/internal/table sim/workload gossip gossip/exchange gossip/httpcache gossip/rfc9111"},
+		"cmd/peer/internal/origin cmd/peer/internal/replay cmd/peer/internal/table sim/workload gossip gossip/exchange gossip/httpcache/engine gossip/rfc9111"},
 	{dir: "cmd/peer", imports: "net digest digest/index github.com/alecthomas/kong github.com/alecthomas/mango-kong github.com/jotaen/kong-completion cmd/peer/internal/admin gossip/httpcache/budget cmd/peer/internal/config " +
 		"cmd/peer/internal/demo cmd/peer/internal/node cmd/peer/internal/sd gossip/httpcache/diskstore cmd/peer/internal/table " +
 		"sim/workload"},

@@ -133,7 +133,7 @@ func TestExistenceChecks(t *testing.T) {
 			path, exists = "/cas/"+sumOf(fmt.Sprint("nobody's ", i)).String(), false
 		case i%200 == 150: // its machine loses it while another asks
 			owner := machines[at%3]
-			owner.cache.Cache.Purge(httpcache.TargetOf(httpcache.ValueURL(outputName(sumOf(fmt.Sprint("output ", at))))))
+			owner.cache.Purge(httpcache.TargetOf(httpcache.ValueURL(outputName(sumOf(fmt.Sprint("output ", at))))))
 			m, exists = machines[(at+1)%3], false
 			lost++
 		case i%48 == 47:

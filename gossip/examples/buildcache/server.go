@@ -83,7 +83,7 @@ func (s *Server) entry(ctx context.Context, action string) (entry, error) {
 
 // forget removes here what a sibling should not have given.
 func (s *Server) forget(name string) {
-	s.Cache.Cache.Purge(httpcache.TargetOf(httpcache.ValueURL(name)))
+	s.Cache.Purge(httpcache.TargetOf(httpcache.ValueURL(name)))
 }
 
 // send sends an output, whose length is -1 if it is not known. One whose bytes are not those of its sum is cut off

@@ -21,8 +21,8 @@ import (
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/conn"
 	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
-	"github.com/summarycache/summarycache/gossip/httpcache"
 	"github.com/summarycache/summarycache/gossip/httpcache/diskstore"
+	"github.com/summarycache/summarycache/gossip/httpcache/engine"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 	"github.com/summarycache/summarycache/sim/cputime"
 )
@@ -30,7 +30,7 @@ import (
 func event() proxy.Event {
 	e := proxy.Event{Request: &http.Request{Method: "GET", RequestURI: "/a?b=\"c\"", Proto: "HTTP/1.1", Host: "shop.example",
 		Header: http.Header{"User-Agent": {"ä\nb\xff"}}}, Client: "192.0.2.7", Trace: "4bf92f", Duration: 1500 * time.Microsecond}
-	e.Status, e.Bytes, e.Outcome, e.Peer = 200, 5, httpcache.SiblingHit, "cache-2"
+	e.Status, e.Bytes, e.Outcome, e.Peer = 200, 5, engine.SiblingHit, "cache-2"
 	e.Said = rfc9111.Status{Fwd: "uri-miss", Detail: "sibling"}
 	return e
 }
@@ -197,7 +197,7 @@ func BenchmarkHit(b *testing.B) {
 	formats := []string{"none", "combined", "json"}
 	hits, used := make([]func(), len(formats)), make([]time.Duration, len(formats))
 	for i, format := range formats {
-		c := proxy.Config{Settings: proxy.Settings{Origin: base}, Config: httpcache.Config{Name: "bench"}, Store: diskstore.Options{Dir: b.TempDir(), MaxBytes: 1 << 30, MemoryBytes: 64 << 20}, Observe: func(proxy.Event) {}} // as every peer has one
+		c := proxy.Config{Settings: proxy.Settings{Origin: base}, Config: engine.Config{Name: "bench"}, Store: diskstore.Options{Dir: b.TempDir(), MaxBytes: 1 << 30, MemoryBytes: 64 << 20}, Observe: func(proxy.Event) {}} // as every peer has one
 		if format != "none" {
 			l, err := Open(filepath.Join(b.TempDir(), "access.log"), format == "json", nil, slog.New(slog.DiscardHandler))
 			if err != nil {

@@ -18,8 +18,8 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
 	"github.com/summarycache/summarycache/gossip"
 	"github.com/summarycache/summarycache/gossip/exchange"
-	"github.com/summarycache/summarycache/gossip/httpcache"
 	"github.com/summarycache/summarycache/gossip/httpcache/budget"
+	"github.com/summarycache/summarycache/gossip/httpcache/engine"
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
@@ -67,14 +67,14 @@ func (s source) Cluster(context.Context) Cluster {
 }
 
 func (s source) Holders(_ context.Context, in WhyRequest) []Holder {
-	return []Holder{{Peer: "peer-2", Stored: []httpcache.Stored{{Identity: "GET " + in.URL, ETag: `"1"`}}}, {Peer: "peer-3", Error: "dead for 90 s"}}
+	return []Holder{{Peer: "peer-2", Stored: []engine.Stored{{Identity: "GET " + in.URL, ETag: `"1"`}}}, {Peer: "peer-3", Error: "dead for 90 s"}}
 }
 
 func (s source) Why(in WhyRequest) (Explanation, error) {
 	if in.URL == "" {
 		return Explanation{}, errors.New("no URL")
 	}
-	return Explanation{Method: in.Method, Explanation: httpcache.Explanation{URL: in.URL, Stored: []httpcache.Stored{}}, Text: strings.Join(in.Header["Accept"], "|"), Matches: []Match{}}, nil
+	return Explanation{Method: in.Method, Explanation: engine.Explanation{URL: in.URL, Stored: []engine.Stored{}}, Text: strings.Join(in.Header["Accept"], "|"), Matches: []Match{}}, nil
 }
 
 func (s source) Digest(peer string) ([]byte, error) {
@@ -103,7 +103,7 @@ func serve(t *testing.T, s Status) (addr string, get func(path string) (int, str
 	t.Helper()
 	d := NewDurations()
 	var e proxy.Event
-	e.Outcome, e.Duration = httpcache.LocalHit, 3*time.Millisecond
+	e.Outcome, e.Duration = engine.LocalHit, 3*time.Millisecond
 	d.Observe(e)
 	server := httptest.NewServer(Handler(source{s}, d, func() Access { return Access{Profiles: true} }))
 	t.Cleanup(server.Close)

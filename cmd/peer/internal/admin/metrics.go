@@ -9,7 +9,7 @@ import (
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
 	"github.com/summarycache/summarycache/gossip"
-	"github.com/summarycache/summarycache/gossip/httpcache"
+	"github.com/summarycache/summarycache/gossip/httpcache/engine"
 
 	"github.com/summarycache/summarycache/gossip/httpcache/budget"
 )
@@ -284,7 +284,7 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 // Durations measures how long requests take. It is safe for concurrent use.
 type Durations struct {
 	histogram *prometheus.HistogramVec
-	outcomes  [httpcache.Outcomes]prometheus.Observer // by httpcache.Outcome
+	outcomes  [engine.Outcomes]prometheus.Observer // by engine.Outcome
 }
 
 // NewDurations returns an empty one.
@@ -296,7 +296,7 @@ func NewDurations() *Durations {
 	}, []string{"outcome"})}
 	for i := range d.outcomes {
 		if i > 0 { // every request has an outcome
-			d.outcomes[i] = d.histogram.WithLabelValues(httpcache.Outcome(i).String())
+			d.outcomes[i] = d.histogram.WithLabelValues(engine.Outcome(i).String())
 		}
 	}
 	return d

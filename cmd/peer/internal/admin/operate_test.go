@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/summarycache/summarycache/gossip/httpcache"
+	"github.com/summarycache/summarycache/gossip/httpcache/engine"
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
@@ -69,10 +69,10 @@ func TestOrdersThatAreNone(t *testing.T) {
 
 func TestExplanationText(t *testing.T) {
 	printed := ExplanationText(Explanation{
-		Peer: "p1", Method: "GET", Text: "A miss.", Explanation: httpcache.Explanation{URL: "http://x/",
-			Stored: []httpcache.Stored{{Identity: "GET http://x/\nAccept:a\nOrigin:b", Status: 200, ETag: `"v1"`, Bytes: 2048, Age: 70, FreshFor: -3, Listed: true}}},
+		Peer: "p1", Method: "GET", Text: "A miss.", Explanation: engine.Explanation{URL: "http://x/",
+			Stored: []engine.Stored{{Identity: "GET http://x/\nAccept:a\nOrigin:b", Status: 200, ETag: `"v1"`, Bytes: 2048, Age: 70, FreshFor: -3, Listed: true}}},
 		Others: []Holder{{Peer: "p2"}, {Peer: "p3", Error: "dead for 9 s"}, {Peer: "p4"},
-			{Peer: "p5", Stored: []httpcache.Stored{{Status: 200, LastModified: "Mon"}}}},
+			{Peer: "p5", Stored: []engine.Stored{{Status: 200, LastModified: "Mon"}}}},
 		Matches: []Match{{Peer: "p", State: "alive", Identity: "GET http://x/", Says: true, Turn: 2, FalsePositiveRate: 0.001, Age: 2,
 			Record: Record{sibling.Record{Hits: 5}, 0.00123}, Odds: 0.95, Cost: 0.0013},
 			{Peer: "q", State: "dead", Identity: "GET http://x/"},

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
-	"github.com/summarycache/summarycache/gossip/httpcache"
+	"github.com/summarycache/summarycache/gossip/httpcache/engine"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
@@ -70,7 +70,7 @@ type pastMiss struct {
 	at                        time.Time
 	method, url, sibling, err string
 	said                      rfc9111.Status
-	outcome                   httpcache.Outcome
+	outcome                   engine.Outcome
 	status, asked             int
 	bytes                     int64
 	took                      time.Duration
@@ -78,7 +78,7 @@ type pastMiss struct {
 
 // Observe remembers a request if it is a client's, and no whole hit. A hit costs no memory here.
 func (p *Past) Observe(e proxy.Event) {
-	if !e.Sibling && !e.Refused && (e.Outcome != httpcache.LocalHit || e.Broken) {
+	if !e.Sibling && !e.Refused && (e.Outcome != engine.LocalHit || e.Broken) {
 		p.remember(e)
 	}
 }

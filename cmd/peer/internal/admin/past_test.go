@@ -9,11 +9,11 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
-	"github.com/summarycache/summarycache/gossip/httpcache"
+	"github.com/summarycache/summarycache/gossip/httpcache/engine"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
-func miss(o httpcache.Outcome, said rfc9111.Status, change ...func(*proxy.Event)) *proxy.Event {
+func miss(o engine.Outcome, said rfc9111.Status, change ...func(*proxy.Event)) *proxy.Event {
 	e := &proxy.Event{Request: httptest.NewRequest("GET", "/", nil), Duration: 3 * time.Millisecond}
 	e.Outcome, e.Said, e.Status, e.Bytes = o, said, 200, 7
 	for _, f := range change {
@@ -23,7 +23,7 @@ func miss(o httpcache.Outcome, said rfc9111.Status, change ...func(*proxy.Event)
 }
 
 func (p *Past) seen(target string, e *proxy.Event) {
-	if before := len(p.ring); e.Sibling || e.Outcome == httpcache.LocalHit {
+	if before := len(p.ring); e.Sibling || e.Outcome == engine.LocalHit {
 		if p.Observe(*e); len(p.ring) != before {
 			panic("remembered")
 		}
@@ -35,11 +35,11 @@ func (p *Past) seen(target string, e *proxy.Event) {
 // TestPastOfHits: a hit takes no memory.
 func TestPastOfHits(t *testing.T) {
 	var p Past
-	e := miss(httpcache.LocalHit, rfc9111.Status{})
+	e := miss(engine.LocalHit, rfc9111.Status{})
 	if n := testing.AllocsPerRun(100, func() { p.Observe(*e) }); n != 0 {
 		t.Errorf("a hit makes %v allocations", n)
 	}
-	e.Outcome = httpcache.OriginFetch
+	e.Outcome = engine.OriginFetch
 	if p.Observe(*e); len(p.ring) != 1 {
 		t.Errorf("%d misses are remembered, want 1", len(p.ring))
 	}
@@ -49,11 +49,11 @@ func TestPastOfHits(t *testing.T) {
 func TestPast(t *testing.T) {
 	var p Past
 	at := func(n int) string { return fmt.Sprintf("http://a.test/%d", n) }
-	p.seen(at(1)+"?token=x", miss(httpcache.OriginFetch, rfc9111.Status{Fwd: "uri-miss", FwdStatus: 200, Detail: "private"}))
-	p.seen(at(2), miss(httpcache.LocalHit, rfc9111.Status{}))
-	p.seen(at(3), miss(httpcache.OriginFetch, rfc9111.Status{Fwd: "uri-miss"}, func(e *proxy.Event) { e.Sibling = true }))
-	p.seen("http://b.test/4", miss(httpcache.SiblingHit, rfc9111.Status{Fwd: "stale", Stored: true, Detail: "sibling"}, func(e *proxy.Event) { e.Peer = "p2" }))
-	p.seen(at(5), miss(httpcache.GatewayError, rfc9111.Status{Fwd: "uri-miss", Detail: "origin-unreachable"}, func(e *proxy.Event) { e.Err = errors.New("no route") }))
+	p.seen(at(1)+"?token=x", miss(engine.OriginFetch, rfc9111.Status{Fwd: "uri-miss", FwdStatus: 200, Detail: "private"}))
+	p.seen(at(2), miss(engine.LocalHit, rfc9111.Status{}))
+	p.seen(at(3), miss(engine.OriginFetch, rfc9111.Status{Fwd: "uri-miss"}, func(e *proxy.Event) { e.Sibling = true }))
+	p.seen("http://b.test/4", miss(engine.SiblingHit, rfc9111.Status{Fwd: "stale", Stored: true, Detail: "sibling"}, func(e *proxy.Event) { e.Peer = "p2" }))
+	p.seen(at(5), miss(engine.GatewayError, rfc9111.Status{Fwd: "uri-miss", Detail: "origin-unreachable"}, func(e *proxy.Event) { e.Err = errors.New("no route") }))
 	for _, c := range []struct {
 		q    PastRequest
 		want string
@@ -101,7 +101,7 @@ func TestPast(t *testing.T) {
 func TestPastIsBounded(t *testing.T) {
 	var p Past
 	for i := range keptMisses + 10 {
-		p.seen(fmt.Sprintf("http://a.test/%d/%s", i, strings.Repeat("é", 1000)), miss(httpcache.OriginFetch, rfc9111.Status{}))
+		p.seen(fmt.Sprintf("http://a.test/%d/%s", i, strings.Repeat("é", 1000)), miss(engine.OriginFetch, rfc9111.Status{}))
 	}
 	all := p.Latest("p", PastRequest{})
 	if len(all) != keptMisses || !strings.HasPrefix(all[0].URL, fmt.Sprintf("http://a.test/%d/", keptMisses+9)) || !strings.HasPrefix(all[keptMisses-1].URL, "http://a.test/10/") {

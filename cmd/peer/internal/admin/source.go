@@ -6,7 +6,7 @@ import (
 	"net/http"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/rules"
-	"github.com/summarycache/summarycache/gossip/httpcache"
+	"github.com/summarycache/summarycache/gossip/httpcache/engine"
 )
 
 // A Source is the peer behind a [Handler]. Its methods are called from many goroutines at once.
@@ -56,7 +56,7 @@ type WhyRequest struct {
 type Explanation struct {
 	Peer   string `json:"peer"` // whose explanation it is
 	Method string `json:"method"`
-	httpcache.Explanation
+	engine.Explanation
 	Text string `json:"text"` // verdict and reason in a sentence
 
 	Rules   []rules.Decision `json:"rules,omitempty"` // the decisions of rules about the request
@@ -67,9 +67,9 @@ type Explanation struct {
 
 // A Holder lists the responses that a peer stores for a URL.
 type Holder struct {
-	Peer   string             `json:"peer"`
-	Error  string             `json:"error"` // why it does not answer; "" = it did
-	Stored []httpcache.Stored `json:"stored"`
+	Peer   string          `json:"peer"`
+	Error  string          `json:"error"` // why it does not answer; "" = it did
+	Stored []engine.Stored `json:"stored"`
 }
 
 // A Match is the result of looking up one identity in one digest.

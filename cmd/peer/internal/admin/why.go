@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/table"
-	"github.com/summarycache/summarycache/gossip/httpcache"
+	"github.com/summarycache/summarycache/gossip/httpcache/engine"
 )
 
 // ExplanationText formats e for people.
@@ -65,7 +65,7 @@ func holdersText(all []Holder) string {
 }
 
 // version distinguishes a response from others of its URL.
-func version(s httpcache.Stored) string {
+func version(s engine.Stored) string {
 	switch {
 	case s.ETag != "":
 		return s.ETag
@@ -76,7 +76,7 @@ func version(s httpcache.Stored) string {
 }
 
 // response identifies a response by status, version, and the fields by which it varies.
-func response(s httpcache.Stored) string {
+func response(s engine.Stored) string {
 	text := fmt.Sprintf("%d %s", s.Status, version(s))
 	if v := variant(cutSlice(s.Identity)); v != "any" {
 		text += ", for " + v
@@ -88,7 +88,7 @@ func response(s httpcache.Stored) string {
 }
 
 // inRows joins slices that follow one another and differ in nothing that is shown. The age is that of the first.
-func inRows(all []httpcache.Stored) (rows []httpcache.Stored) {
+func inRows(all []engine.Stored) (rows []engine.Stored) {
 	for _, s := range all {
 		if n := len(rows); n > 0 && s.Whole > 0 {
 			r := &rows[n-1]
@@ -127,7 +127,7 @@ func trip(s float64) string {
 
 func seconds(s float64) string { return Span(time.Duration(s * float64(time.Second))) }
 
-func freshness(s httpcache.Stored) string {
+func freshness(s engine.Stored) string {
 	text := "fresh for " + seconds(s.FreshFor)
 	if s.FreshFor <= 0 {
 		text = "stale for " + seconds(-s.FreshFor)

@@ -5,7 +5,7 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/replay"
 	"github.com/summarycache/summarycache/gossip"
 	"github.com/summarycache/summarycache/gossip/exchange"
-	"github.com/summarycache/summarycache/gossip/httpcache"
+	"github.com/summarycache/summarycache/gossip/httpcache/engine"
 )
 
 // Result is the result of a demo. Bytes of messages are payload, without the headers of TLS, TCP,
@@ -122,10 +122,10 @@ func (r *Result) Floor() int64 { return r.Compare[len(r.Compare)-1].OriginFetche
 
 // fetches returns how many requests an object costs that is fetched once.
 func fetches(size int64) int64 {
-	if size < httpcache.DefaultLarge {
+	if size < engine.DefaultLarge {
 		return 1
 	}
-	return (size + httpcache.SliceSize - 1) / httpcache.SliceSize
+	return (size + engine.SliceSize - 1) / engine.SliceSize
 }
 
 func (c *cluster) row(i int, s admin.Status, seen replay.Counts) Row {

@@ -22,8 +22,8 @@ import (
 	"github.com/summarycache/summarycache/digest"
 	"github.com/summarycache/summarycache/gossip"
 	"github.com/summarycache/summarycache/gossip/exchange"
-	"github.com/summarycache/summarycache/gossip/httpcache"
 	"github.com/summarycache/summarycache/gossip/httpcache/diskstore"
+	"github.com/summarycache/summarycache/gossip/httpcache/engine"
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
@@ -154,7 +154,7 @@ func (n *Node) openGossip(o Options, stays bool) (err error) {
 func (n *Node) proxyConfig(o Options) proxy.Config {
 	c := proxy.Config{
 		Settings: n.settings(n.config()),
-		Config: httpcache.Config{
+		Config: engine.Config{
 			Name: n.config().Name, Cluster: n.invalidator, Others: n.living,
 			Advertise: n.holdings.Retain,
 			Withdraw:  func(identity string) { n.holdings.Release(identity) },

@@ -10,7 +10,7 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
 	"github.com/summarycache/summarycache/digest"
 	"github.com/summarycache/summarycache/gossip"
-	"github.com/summarycache/summarycache/gossip/httpcache"
+	"github.com/summarycache/summarycache/gossip/httpcache/engine"
 )
 
 // History returns the samples of the last hour, and one of now.
@@ -101,7 +101,7 @@ func (n *Node) Misses(ctx context.Context, q admin.PastRequest) admin.Misses {
 	if q.Everywhere {
 		for _, a := range askAll[[]admin.Miss](ctx, n, commandPast, q) {
 			if a.err != "" {
-				all.Silent = append(all.Silent, admin.Holder{Peer: a.member.Name, Error: a.err, Stored: []httpcache.Stored{}})
+				all.Silent = append(all.Silent, admin.Holder{Peer: a.member.Name, Error: a.err, Stored: []engine.Stored{}})
 			}
 			others = append(others, a.said)
 		}
@@ -117,8 +117,8 @@ func (n *Node) Holders(ctx context.Context, in admin.WhyRequest) []admin.Holder 
 	in.Header.Del("Cookie")
 	in.Header.Del("Authorization")
 	list := []admin.Holder{}
-	for _, a := range askAll[[]httpcache.Stored](ctx, n, commandHeld, in) {
-		list = append(list, admin.Holder{Peer: a.member.Name, Error: a.err, Stored: append([]httpcache.Stored{}, a.said...)})
+	for _, a := range askAll[[]engine.Stored](ctx, n, commandHeld, in) {
+		list = append(list, admin.Holder{Peer: a.member.Name, Error: a.err, Stored: append([]engine.Stored{}, a.said...)})
 	}
 	return list
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
 	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
 	"github.com/summarycache/summarycache/gossip"
-	"github.com/summarycache/summarycache/gossip/httpcache"
+	"github.com/summarycache/summarycache/gossip/httpcache/engine"
 	"github.com/summarycache/summarycache/gossip/invalidation"
 )
 
@@ -22,7 +22,7 @@ const purgeWait = 800 * time.Millisecond
 const (
 	commandRow  = "row"  // returns an [admin.ClusterRow]
 	commandPast = "past" // returns the misses that an [admin.PastRequest] selects, as []admin.Miss
-	commandHeld = "held" // returns the responses stored for the URL of an [admin.WhyRequest], as []httpcache.Stored
+	commandHeld = "held" // returns the responses stored for the URL of an [admin.WhyRequest], as []engine.Stored
 )
 
 // handleCommand carries out a command of another peer.
@@ -71,7 +71,7 @@ func (n *Node) targets(o admin.PurgeRequest) (targets []invalidation.Target, err
 		return nil, fmt.Errorf("%d tags: want at most %d at once", len(o.Tags), proxy.MaxPurgeTags)
 	}
 	for _, tag := range o.Tags {
-		if split := httpcache.SplitTags(tag); len(split) != 1 || split[0] != tag || len(tag) > invalidation.MaxName {
+		if split := engine.SplitTags(tag); len(split) != 1 || split[0] != tag || len(tag) > invalidation.MaxName {
 			return nil, fmt.Errorf("%q is not a tag: it is empty or too long, or has a space or a comma", tag)
 		}
 		targets = append(targets, invalidation.Target{Kind: invalidation.Tag, Name: tag, Soft: o.Soft})

@@ -14,7 +14,7 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
 	"github.com/summarycache/summarycache/digest"
 	"github.com/summarycache/summarycache/gossip/exchange"
-	"github.com/summarycache/summarycache/gossip/httpcache"
+	"github.com/summarycache/summarycache/gossip/httpcache/engine"
 )
 
 const (
@@ -54,8 +54,8 @@ func (n *Node) settings(c *config.Config) proxy.Settings {
 }
 
 // tuning returns what the cache can change while it runs.
-func tuning(c *config.Config) httpcache.Tuning {
-	return httpcache.Tuning{SiblingMaxAge: c.SiblingMaxAge, Compare: c.SiblingCompare,
+func tuning(c *config.Config) engine.Tuning {
+	return engine.Tuning{SiblingMaxAge: c.SiblingMaxAge, Compare: c.SiblingCompare,
 		BetweenBytesTimeout: cmp.Or(c.BetweenBytesTimeout, time.Minute), SendTimeout: c.SendTimeout}
 }
 

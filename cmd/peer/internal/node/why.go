@@ -7,7 +7,7 @@ import (
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
 	"github.com/summarycache/summarycache/digest"
-	"github.com/summarycache/summarycache/gossip/httpcache"
+	"github.com/summarycache/summarycache/gossip/httpcache/engine"
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
@@ -78,24 +78,24 @@ var because = map[string]string{
 }
 
 // sentence describes a verdict in a sentence.
-func sentence(e httpcache.Explanation, asked []string) string {
+func sentence(e engine.Explanation, asked []string) string {
 	from := "the origin"
 	if len(asked) > 0 {
 		from = strings.Join(asked, ", then ") + ", then the origin"
 	}
 	why := because[e.Reason]
 	switch e.Verdict {
-	case httpcache.WouldHit:
+	case engine.WouldHit:
 		return "A hit: the stored response is fresh."
-	case httpcache.WouldHitStale:
+	case engine.WouldHitStale:
 		return "A hit: the stored response is stale, and may be served while it is validated."
-	case httpcache.WouldRecode:
+	case engine.WouldRecode:
 		return "A hit: made of the stored response without a content coding."
-	case httpcache.WouldValidate:
+	case engine.WouldValidate:
 		return "Validated first: " + why + ". Asked: " + from + "."
-	case httpcache.WouldPass:
+	case engine.WouldPass:
 		return "Passed to the origin: " + why + "."
-	case httpcache.WouldRefuse:
+	case engine.WouldRefuse:
 		return "Refused with 504: the request is only-if-cached, and " + why + "."
 	}
 	if len(asked) == 0 && len(e.Identities) > 0 {

@@ -91,7 +91,7 @@ var faults = []fault{
 	{name: "queries-alike", kind: "missed step", what: "queries that an origin tells apart have one key", places: 2, from: attack, found: request(743, `queries that the origin tells apart`)},
 	{name: "method-no-token", kind: "skipped check", what: "an origin is blamed for a method that is no token", places: 2, from: attack, found: request(245, `a method that is no token`)},
 
-	{name: "given-for-ever", kind: "no deadline", what: "what a sibling gave is believed without end", from: chosen, found: test("TestSiblingsWordRunsOut")},
+	{name: "given-for-ever", kind: "no deadline", what: "what a sibling gave is believed without end", from: chosen, found: test("TestSiblingsWordRunsOut").of("gossip/httpcache")},
 	{name: "window-in-time", kind: "wrong deadline", what: "a client by HTTP/2 that opens its window late is cut", from: chosen, found: seed(3, "cut")},
 	{name: "upload-counts", kind: "wrong counter", what: "requests with a body do not give their memory back", from: chosen, found: seed(72, "leak")},
 	{name: "room-stays-small", kind: "stale state", what: "a store does not grow again with the room of its disk", from: chosen, found: seed(16, "room")},

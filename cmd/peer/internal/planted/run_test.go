@@ -28,8 +28,8 @@ const (
 
 // testedBy are the packages whose tests are those of a package.
 var testedBy = map[string][]string{
-	"gossip/httpcache":     {"gossip/httpcache", "cmd/peer/internal/proxy"},
-	"gossip/internal/wire": {"gossip/invalidation", "gossip/exchange"},
+	"gossip/httpcache/engine": {"gossip/httpcache/engine", "gossip/httpcache", "cmd/peer/internal/proxy"},
+	"gossip/internal/wire":    {"gossip/invalidation", "gossip/exchange"},
 }
 
 // TestReplay checks that each fault is found by what the table says.

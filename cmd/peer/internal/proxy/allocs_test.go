@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/summarycache/summarycache/gossip/httpcache"
 	"github.com/summarycache/summarycache/gossip/httpcache/diskstore"
+	"github.com/summarycache/summarycache/gossip/httpcache/engine"
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
@@ -49,7 +49,7 @@ func TestMissAllocations(t *testing.T) {
 			w.WriteHeader(resp.StatusCode)
 			w.Write(make([]byte, 1024))
 		})
-		h, err := New(Config{Config: httpcache.Config{Name: "a"}, Store: diskstore.Options{Dir: t.TempDir(), MaxBytes: 1 << 30}, OriginTransport: answering{tt.fields, 1024}, Locator: tt.locator})
+		h, err := New(Config{Config: engine.Config{Name: "a"}, Store: diskstore.Options{Dir: t.TempDir(), MaxBytes: 1 << 30}, OriginTransport: answering{tt.fields, 1024}, Locator: tt.locator})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -20,8 +20,8 @@ import (
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/conn"
 	"github.com/summarycache/summarycache/cmd/peer/internal/tracing"
-	"github.com/summarycache/summarycache/gossip/httpcache"
 	"github.com/summarycache/summarycache/gossip/httpcache/diskstore"
+	"github.com/summarycache/summarycache/gossip/httpcache/engine"
 	"github.com/summarycache/summarycache/gossip/sibling"
 	"github.com/summarycache/summarycache/sim/cputime"
 )
@@ -55,7 +55,7 @@ func BenchmarkHit(b *testing.B) {
 			w.Write(body)
 		}))
 		target, _ := url.Parse(origin.URL)
-		h, err := New(Config{Settings: Settings{Origin: target}, Config: httpcache.Config{Name: "bench"}, Store: diskstore.Options{Dir: b.TempDir(), MaxBytes: 1 << 30, MemoryBytes: 64 << 20}})
+		h, err := New(Config{Settings: Settings{Origin: target}, Config: engine.Config{Name: "bench"}, Store: diskstore.Options{Dir: b.TempDir(), MaxBytes: 1 << 30, MemoryBytes: 64 << 20}})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -91,7 +91,7 @@ func BenchmarkUnstored(b *testing.B) {
 			w.Write(body)
 		}))
 		target, _ := url.Parse(origin.URL)
-		h, err := New(Config{Settings: Settings{Origin: target}, Config: httpcache.Config{Name: "bench"}, Store: diskstore.Options{Dir: b.TempDir(), MaxBytes: 1 << 30}})
+		h, err := New(Config{Settings: Settings{Origin: target}, Config: engine.Config{Name: "bench"}, Store: diskstore.Options{Dir: b.TempDir(), MaxBytes: 1 << 30}})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -195,7 +195,7 @@ func tracedHit(tb testing.TB) func() {
 }
 
 func serveHit(tb testing.TB, tracer *tracing.Tracer) func() {
-	h, err := New(Config{Config: httpcache.Config{Name: "bench"}, Store: diskstore.Options{Dir: tb.TempDir(), MaxBytes: 1 << 30, MemoryBytes: 64 << 20}, Tracing: tracer, OriginTransport: roundTripper(func(r *http.Request) (*http.Response, error) {
+	h, err := New(Config{Config: engine.Config{Name: "bench"}, Store: diskstore.Options{Dir: tb.TempDir(), MaxBytes: 1 << 30, MemoryBytes: 64 << 20}, Tracing: tracer, OriginTransport: roundTripper(func(r *http.Request) (*http.Response, error) {
 		return &http.Response{StatusCode: 200, ContentLength: 1024, Header: http.Header{"Cache-Control": {"max-age=3600"}, "Etag": {`"a"`},
 			"Content-Type": {"text/plain"}}, Body: io.NopCloser(io.LimitReader(zeroes{}, 1024))}, nil
 	})})
@@ -232,7 +232,7 @@ func BenchmarkMiss(b *testing.B) {
 	for _, size := range []int{1 << 10, 64 << 10} {
 		for _, way := range []string{"stored", "not stored", "sibling"} {
 			b.Run(fmt.Sprintf("size=%dk/%s", size>>10, way), func(b *testing.B) {
-				c := Config{Config: httpcache.Config{Name: "a"}, Store: diskstore.Options{Dir: b.TempDir(), MaxBytes: 1 << 30}}
+				c := Config{Config: engine.Config{Name: "a"}, Store: diskstore.Options{Dir: b.TempDir(), MaxBytes: 1 << 30}}
 				switch way {
 				case "stored":
 					c.OriginTransport = answering{"max-age=600", size}
@@ -240,7 +240,7 @@ func BenchmarkMiss(b *testing.B) {
 					c.OriginTransport = answering{"private", size}
 				case "sibling":
 					c.OriginTransport = answering{"max-age=600", size}
-					holder, err := New(Config{Config: httpcache.Config{Name: "holder"}, Store: diskstore.Options{Dir: b.TempDir(), MaxBytes: 1 << 30, MemoryBytes: 64 << 20}, OriginTransport: c.OriginTransport})
+					holder, err := New(Config{Config: engine.Config{Name: "holder"}, Store: diskstore.Options{Dir: b.TempDir(), MaxBytes: 1 << 30, MemoryBytes: 64 << 20}, OriginTransport: c.OriginTransport})
 					if err != nil {
 						b.Fatal(err)
 					}

@@ -20,8 +20,8 @@ import (
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 
-	"github.com/summarycache/summarycache/gossip/httpcache"
 	"github.com/summarycache/summarycache/gossip/httpcache/diskstore"
+	"github.com/summarycache/summarycache/gossip/httpcache/engine"
 )
 
 // raw2 sends one request by HTTP/2 without TLS: fields as "name: value", and a body if it isn't "".
@@ -241,7 +241,7 @@ func TestResets(t *testing.T) {
 						go resets(conn, c.code)
 					}
 				}()
-				h, err := New(Config{Settings: Settings{Origin: &url.URL{Scheme: "h2c", Host: l.Addr().String()}}, Config: httpcache.Config{Name: "a"}, Store: diskstore.Options{Dir: t.TempDir(), MaxBytes: 1 << 20}})
+				h, err := New(Config{Settings: Settings{Origin: &url.URL{Scheme: "h2c", Host: l.Addr().String()}}, Config: engine.Config{Name: "a"}, Store: diskstore.Options{Dir: t.TempDir(), MaxBytes: 1 << 20}})
 				if err != nil {
 					t.Fatal(err)
 				}

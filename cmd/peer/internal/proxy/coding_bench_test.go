@@ -14,8 +14,8 @@ import (
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/conn"
 	"github.com/summarycache/summarycache/cmd/peer/internal/rules"
-	"github.com/summarycache/summarycache/gossip/httpcache"
 	"github.com/summarycache/summarycache/gossip/httpcache/diskstore"
+	"github.com/summarycache/summarycache/gossip/httpcache/engine"
 	"github.com/summarycache/summarycache/sim/cputime"
 )
 
@@ -35,7 +35,7 @@ func BenchmarkCompress(b *testing.B) {
 	}))
 	defer origin.Close()
 	target, _ := url.Parse(origin.URL)
-	h, err := New(Config{Config: httpcache.Config{Name: "bench"}, Store: diskstore.Options{Dir: b.TempDir(), MaxBytes: 1 << 30, MemoryBytes: 64 << 20}, Settings: Settings{Origin: target, Rules: rules.Set{{Name: "compress", Compress: []string{"zstd", "gzip"}}}}})
+	h, err := New(Config{Config: engine.Config{Name: "bench"}, Store: diskstore.Options{Dir: b.TempDir(), MaxBytes: 1 << 30, MemoryBytes: 64 << 20}, Settings: Settings{Origin: target, Rules: rules.Set{{Name: "compress", Compress: []string{"zstd", "gzip"}}}}})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -7,15 +7,15 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/tracing"
-	"github.com/summarycache/summarycache/gossip/httpcache"
 	"github.com/summarycache/summarycache/gossip/httpcache/diskstore"
+	"github.com/summarycache/summarycache/gossip/httpcache/engine"
 	"github.com/summarycache/summarycache/gossip/invalidation"
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
 // Config configures a [Handler]. Only Name and Store must be set.
 type Config struct {
-	httpcache.Config // New sets Conn, Transport, Siblings, Recode and Invalidates, and both timeouts to 60 s if they are 0
+	engine.Config // New sets Conn, Transport, Siblings, Recode and Invalidates, and both timeouts to 60 s if they are 0
 
 	Settings // those of the beginning
 

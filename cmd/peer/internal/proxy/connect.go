@@ -15,15 +15,15 @@ import (
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/canonical"
 	"github.com/summarycache/summarycache/cmd/peer/internal/conn"
-	"github.com/summarycache/summarycache/gossip/httpcache"
+	"github.com/summarycache/summarycache/gossip/httpcache/engine"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
 // connect tunnels a CONNECT request's bytes to its target and back, unread (RFC 9110
 // section 9.3.6).
-func (h *Handler) connect(w http.ResponseWriter, r *http.Request, v *view) httpcache.Result {
-	refuse := func(status int, detail, text string) httpcache.Result {
-		return h.cache.Refuse(w, r, httpcache.ClientError, status, detail, text)
+func (h *Handler) connect(w http.ResponseWriter, r *http.Request, v *view) engine.Result {
+	refuse := func(status int, detail, text string) engine.Result {
+		return h.cache.Refuse(w, r, engine.ClientError, status, detail, text)
 	}
 	if v.sites != nil {
 		w.Header().Set("Allow", "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")
@@ -51,7 +51,7 @@ func (h *Handler) connect(w http.ResponseWriter, r *http.Request, v *view) httpc
 		if cause := fault(r, err); cause != nil {
 			h.failing.failed(r.Host, cause)
 		}
-		res := h.cache.Refuse(w, r, httpcache.GatewayError, http.StatusBadGateway, "origin-unreachable", r.Host+" cannot be reached")
+		res := h.cache.Refuse(w, r, engine.GatewayError, http.StatusBadGateway, "origin-unreachable", r.Host+" cannot be reached")
 		res.Err = err
 		return res
 	}
@@ -64,17 +64,17 @@ func (h *Handler) connect(w http.ResponseWriter, r *http.Request, v *view) httpc
 
 // tunnel takes over the client's connection, writes head to it, and then copies bytes both ways
 // between it and the target. It closes both.
-func (h *Handler) tunnel(w http.ResponseWriter, r *http.Request, status int, head []byte, target io.ReadWriteCloser) httpcache.Result {
+func (h *Handler) tunnel(w http.ResponseWriter, r *http.Request, status int, head []byte, target io.ReadWriteCloser) engine.Result {
 	hijacked, buf, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		target.Close()
-		return h.cache.Refuse(w, r, httpcache.ClientError, http.StatusHTTPVersionNotSupported, "no-tunnels", "tunnels work over HTTP/1.1 only")
+		return h.cache.Refuse(w, r, engine.ClientError, http.StatusHTTPVersionNotSupported, "no-tunnels", "tunnels work over HTTP/1.1 only")
 	}
 	client := conn.Patient(hijacked, time.Duration(h.sendTimeout.Load())) // after Hijack, the server's limit no longer applies
 	closeBoth := func() { client.Close(); target.Close() }
 	defer closeBoth()
 	defer context.AfterFunc(h.closed, closeBoth)()
-	res := httpcache.Result{Status: status, Outcome: httpcache.Bypass}
+	res := engine.Result{Status: status, Outcome: engine.Bypass}
 	h.counters.tunnels.Add(1)
 	if _, res.Err = client.Write(head); res.Err != nil {
 		return res

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/summarycache/summarycache/gossip/httpcache"
+	"github.com/summarycache/summarycache/gossip/httpcache/engine"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
@@ -15,7 +15,7 @@ import (
 type Event struct {
 	requestTarget string   // in the request line
 	target        *url.URL // its absolute URL; nil if the request was refused before that was known
-	httpcache.Result
+	engine.Result
 	Sibling  bool          // the request came from a sibling (only-if-cached, by way of another cache)
 	Refused  bool          // it named a sibling that did not send it
 	Closed   bool          // it came from a Squid and was answered by closing the connection
@@ -118,7 +118,7 @@ func (l *latencies) counts() []uint64 {
 // counters are those that the Handler itself keeps; others are kept by the cache and by the
 // client for siblings.
 type counters struct {
-	outcomes                        [httpcache.Outcomes]atomic.Uint64
+	outcomes                        [engine.Outcomes]atomic.Uint64
 	broken, stale, tunnels          atomic.Uint64
 	served, notServed, refused      atomic.Uint64
 	bytesToClients, bytesToSiblings atomic.Uint64
@@ -133,9 +133,9 @@ func (c *counters) count(e *Event) {
 	if e.Stale {
 		c.stale.Add(1)
 	}
-	if !e.Sibling && e.Outcome >= httpcache.LocalHit && e.Outcome <= httpcache.Collapsed {
+	if !e.Sibling && e.Outcome >= engine.LocalHit && e.Outcome <= engine.Collapsed {
 		c.latency.observe(e.Duration)
-		if e.Outcome == httpcache.OriginFetch {
+		if e.Outcome == engine.OriginFetch {
 			c.originLatency.observe(e.Duration)
 		}
 	}
@@ -144,7 +144,7 @@ func (c *counters) count(e *Event) {
 		c.refused.Add(1)
 	case !e.Sibling:
 		c.bytesToClients.Add(uint64(e.Bytes))
-	case e.Outcome == httpcache.LocalHit && !e.Closed:
+	case e.Outcome == engine.LocalHit && !e.Closed:
 		c.served.Add(1)
 		c.bytesToSiblings.Add(uint64(e.Bytes))
 	default:
@@ -157,16 +157,16 @@ func (h *Handler) Counters() Counts {
 	c, k := &h.counters, &h.cache.Counters
 	n := Counts{
 		NotStored:           make(map[string]uint64, rfc9111.Obstacles),
-		LocalHits:           c.outcomes[httpcache.LocalHit].Load(),
-		Revalidations:       c.outcomes[httpcache.Revalidated].Load(),
-		SiblingHits:         c.outcomes[httpcache.SiblingHit].Load(),
-		OriginFetches:       c.outcomes[httpcache.OriginFetch].Load(),
-		Collapsed:           c.outcomes[httpcache.Collapsed].Load(),
-		Bypassed:            c.outcomes[httpcache.Bypass].Load(),
-		NotCached:           c.outcomes[httpcache.NotCached].Load(),
-		ClientErrors:        c.outcomes[httpcache.ClientError].Load(),
-		GatewayErrors:       c.outcomes[httpcache.GatewayError].Load(),
-		ClientsGone:         c.outcomes[httpcache.ClientGone].Load(),
+		LocalHits:           c.outcomes[engine.LocalHit].Load(),
+		Revalidations:       c.outcomes[engine.Revalidated].Load(),
+		SiblingHits:         c.outcomes[engine.SiblingHit].Load(),
+		OriginFetches:       c.outcomes[engine.OriginFetch].Load(),
+		Collapsed:           c.outcomes[engine.Collapsed].Load(),
+		Bypassed:            c.outcomes[engine.Bypass].Load(),
+		NotCached:           c.outcomes[engine.NotCached].Load(),
+		ClientErrors:        c.outcomes[engine.ClientError].Load(),
+		GatewayErrors:       c.outcomes[engine.GatewayError].Load(),
+		ClientsGone:         c.outcomes[engine.ClientGone].Load(),
 		BrokenBodies:        c.broken.Load(),
 		StaleServed:         c.stale.Load(),
 		Stored:              k.Stored.Load(),

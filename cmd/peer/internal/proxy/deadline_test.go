@@ -14,8 +14,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/summarycache/summarycache/gossip/httpcache"
 	"github.com/summarycache/summarycache/gossip/httpcache/diskstore"
+	"github.com/summarycache/summarycache/gossip/httpcache/engine"
 )
 
 // Each wait for an origin ends at its deadline, and not before.
@@ -40,7 +40,7 @@ func TestOriginDeadlines(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				cfg := Config{Config: httpcache.Config{Name: "a"}, Store: diskstore.Options{Dir: t.TempDir(), MaxBytes: 1 << 20}, Dial: c.dial}
+				cfg := Config{Config: engine.Config{Name: "a"}, Store: diskstore.Options{Dir: t.TempDir(), MaxBytes: 1 << 20}, Dial: c.dial}
 				cfg.Origin, _ = url.Parse("http://origin.example")
 				if c.tune != nil {
 					c.tune(&cfg)
@@ -93,7 +93,7 @@ func TestSilentOriginIsPassedOver(t *testing.T) {
 			u, _ := url.Parse(o)
 			site.Origins = append(site.Origins, u)
 		}
-		h, err := New(Config{Config: httpcache.Config{Name: "a"}, Store: diskstore.Options{Dir: t.TempDir(), MaxBytes: 1 << 20}, Dial: dial, Settings: Settings{Sites: []Site{site}, FirstByteTimeout: 9 * time.Second}})
+		h, err := New(Config{Config: engine.Config{Name: "a"}, Store: diskstore.Options{Dir: t.TempDir(), MaxBytes: 1 << 20}, Dial: dial, Settings: Settings{Sites: []Site{site}, FirstByteTimeout: 9 * time.Second}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -115,7 +115,7 @@ func TestStuckUpload(t *testing.T) {
 			<-r.Context().Done()
 			return nil, context.Cause(r.Context())
 		})
-		h, err := New(Config{Config: httpcache.Config{Name: "a", Tuning: httpcache.Tuning{SendTimeout: 8 * time.Second}}, Store: diskstore.Options{Dir: t.TempDir(), MaxBytes: 1 << 20}, OriginTransport: took, Settings: Settings{Origin: &url.URL{Scheme: "http", Host: "origin.example"}}})
+		h, err := New(Config{Config: engine.Config{Name: "a", Tuning: engine.Tuning{SendTimeout: 8 * time.Second}}, Store: diskstore.Options{Dir: t.TempDir(), MaxBytes: 1 << 20}, OriginTransport: took, Settings: Settings{Origin: &url.URL{Scheme: "http", Host: "origin.example"}}})
 		if err != nil {
 			t.Fatal(err)
 		}

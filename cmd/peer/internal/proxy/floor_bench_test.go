@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/conn"
-	"github.com/summarycache/summarycache/gossip/httpcache"
 	"github.com/summarycache/summarycache/gossip/httpcache/diskstore"
+	"github.com/summarycache/summarycache/gossip/httpcache/engine"
 )
 
 // BenchmarkMissOverNetHTTP measures a miss of 1 KiB with real connections, client and origin
@@ -60,7 +60,7 @@ func BenchmarkMissOverNetHTTP(b *testing.B) {
 		library := &httputil.ReverseProxy{Transport: bounded,
 			Rewrite:        func(r *httputil.ProxyRequest) { r.SetURL(target); maps.Copy(r.Out.Header, asks) },
 			ModifyResponse: func(r *http.Response) error { maps.Copy(r.Header, says); return nil }}
-		h, err := New(Config{Settings: Settings{Origin: target}, Config: httpcache.Config{Name: "a"}, Store: diskstore.Options{Dir: b.TempDir(), MaxBytes: 1 << 30}})
+		h, err := New(Config{Settings: Settings{Origin: target}, Config: engine.Config{Name: "a"}, Store: diskstore.Options{Dir: b.TempDir(), MaxBytes: 1 << 30}})
 		if err != nil {
 			b.Fatal(err)
 		}

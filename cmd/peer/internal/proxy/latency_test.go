@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/summarycache/summarycache/gossip/httpcache"
+	"github.com/summarycache/summarycache/gossip/httpcache/engine"
 )
 
 func TestLatencies(t *testing.T) {
@@ -16,10 +16,10 @@ func TestLatencies(t *testing.T) {
 		{time.Millisecond, 4}, {time.Second, 13}, {4 * time.Minute, 21}, {time.Hour, 21},
 	} {
 		var c counters
-		c.count(&Event{Result: httpcache.Result{Outcome: httpcache.LocalHit}, Duration: tt.took})
-		c.count(&Event{Result: httpcache.Result{Outcome: httpcache.OriginFetch}, Duration: tt.took})
-		c.count(&Event{Result: httpcache.Result{Outcome: httpcache.Bypass}, Duration: tt.took})
-		c.count(&Event{Result: httpcache.Result{Outcome: httpcache.LocalHit}, Duration: tt.took, Sibling: true})
+		c.count(&Event{Result: engine.Result{Outcome: engine.LocalHit}, Duration: tt.took})
+		c.count(&Event{Result: engine.Result{Outcome: engine.OriginFetch}, Duration: tt.took})
+		c.count(&Event{Result: engine.Result{Outcome: engine.Bypass}, Duration: tt.took})
+		c.count(&Event{Result: engine.Result{Outcome: engine.LocalHit}, Duration: tt.took, Sibling: true})
 		if all, origin := c.latency.counts(), c.originLatency.counts(); all[tt.class] != 2 || origin[tt.class] != 1 {
 			t.Errorf("%v: %v, %v, want 2 and 1 in class %d", tt.took, all, origin, tt.class)
 		}

@@ -17,7 +17,7 @@ import (
 )
 
 // startLibrary starts a proxy that is an [httpcache.Member] in place of a peer, over that store.
-func (w *world) startLibrary(name string, open func(bodies.Hooks) (httpcache.Store, error)) (stop func()) {
+func (w *world) startLibrary(name string, open func(bodies.Hooks) (bodies.Store, error)) (stop func()) {
 	origin := &http.Transport{DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 		return w.net.dial(ctx, network, addr)
 	},

@@ -10,7 +10,7 @@ import (
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/canonical"
 	"github.com/summarycache/summarycache/cmd/peer/internal/rules"
-	"github.com/summarycache/summarycache/gossip/httpcache"
+	"github.com/summarycache/summarycache/gossip/httpcache/engine"
 	"github.com/summarycache/summarycache/gossip/invalidation"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 	"github.com/summarycache/summarycache/gossip/sibling"
@@ -37,7 +37,7 @@ func (v *view) targetOf(u *url.URL, kind invalidation.Kind) invalidation.Target 
 		r, _ := v.Rules.Request(&http.Request{Method: http.MethodGet, URL: u}, netip.Addr{}, true, nil)
 		u = r.URL
 	}
-	t := httpcache.TargetOf(rfc9111.CanonicalURL(u))
+	t := engine.TargetOf(rfc9111.CanonicalURL(u))
 	t.Kind = kind
 	return t
 }
@@ -131,11 +131,11 @@ func (h *Handler) invalidates(method string, target *url.URL, status int, header
 
 // Explain returns what this peer would do with a request for a URL, and which rules decide that.
 // At a reverse proxy for one origin the URL may be a path. Nothing is changed.
-func (h *Handler) Explain(method, rawURL string, header http.Header) (httpcache.Explanation, []rules.Decision, error) {
+func (h *Handler) Explain(method, rawURL string, header http.Header) (engine.Explanation, []rules.Decision, error) {
 	v := h.view.Load()
 	u, err := v.parse(rawURL)
 	if err != nil {
-		return httpcache.Explanation{}, nil, err
+		return engine.Explanation{}, nil, err
 	}
 	header, _ = v.fields.Clean(header, method, false, false)
 	var decisions []rules.Decision
@@ -149,7 +149,7 @@ func (h *Handler) Explain(method, rawURL string, header http.Header) (httpcache.
 		e.Stored[i].Rule = rules.DecidedBy(e.Stored[i].Header)
 	}
 	if effect.Bypass {
-		e.Verdict, e.Reason, e.Identities = httpcache.WouldPass, "rule", nil
+		e.Verdict, e.Reason, e.Identities = engine.WouldPass, "rule", nil
 	}
 	return e, decisions, nil
 }

@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/summarycache/summarycache/gossip/httpcache"
+	"github.com/summarycache/summarycache/gossip/httpcache/engine"
 	"github.com/summarycache/summarycache/gossip/invalidation"
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
@@ -153,7 +153,7 @@ type ofURL struct {
 }
 
 func (o ofURL) Concerning(identity string) ([]invalidation.ID, bool) {
-	if httpcache.TargetOf(o.url).Matches(identity) {
+	if engine.TargetOf(o.url).Matches(identity) {
 		return []invalidation.ID{o.id}, true
 	}
 	return nil, true
@@ -166,7 +166,7 @@ func TestInvalidationOfBothSchemes(t *testing.T) {
 	h.view.Store(&view{bySchemes: true})
 	c := bothSchemes{ofURL{url: "http://a.test/x", id: one}, h}
 	for url, want := range map[string]int{"http://a.test/x": 1, "https://a.test/x": 1, "https://a.test/y": 0, "http://b.test/x": 0} {
-		if ids, ok := c.Concerning(httpcache.TargetOf(url).Name); len(ids) != want || !ok {
+		if ids, ok := c.Concerning(engine.TargetOf(url).Name); len(ids) != want || !ok {
 			t.Errorf("Concerning(%q) = %v, %v, want %d", url, ids, ok, want)
 		}
 	}
@@ -191,18 +191,18 @@ func TestExplain(t *testing.T) {
 		for _, c := range []struct {
 			name, peer, method, url string
 			header                  http.Header
-			verdict                 httpcache.Verdict
+			verdict                 engine.Verdict
 			reason                  string
 			stored, asked           bool
 		}{
-			{"fresh", "a", "GET", base + "/x", nil, httpcache.WouldHit, "", true, false},
-			{"elsewhere", "b", "GET", base + "/x", gzip, httpcache.WouldFetch, "uri-miss", false, true},
-			{"reload", "a", "GET", base + "/x", http.Header{"Cache-Control": {"no-cache"}}, httpcache.WouldValidate, "request", true, false},
-			{"credentials", "b", "GET", base + "/x", http.Header{"Authorization": {"x"}}, httpcache.WouldFetch, "uri-miss", false, false},
-			{"only if cached", "b", "GET", base + "/x", http.Header{"Cache-Control": {"only-if-cached"}}, httpcache.WouldRefuse, "uri-miss", false, false},
-			{"method", "a", "POST", base + "/x", nil, httpcache.WouldPass, "method", true, false},
-			{"HEAD of nothing", "b", "HEAD", base + "/x", nil, httpcache.WouldPass, "uri-miss", false, false},
-			{"condition", "a", "GET", base + "/x", http.Header{"If-Match": {"x"}}, httpcache.WouldPass, "bypass", true, false},
+			{"fresh", "a", "GET", base + "/x", nil, engine.WouldHit, "", true, false},
+			{"elsewhere", "b", "GET", base + "/x", gzip, engine.WouldFetch, "uri-miss", false, true},
+			{"reload", "a", "GET", base + "/x", http.Header{"Cache-Control": {"no-cache"}}, engine.WouldValidate, "request", true, false},
+			{"credentials", "b", "GET", base + "/x", http.Header{"Authorization": {"x"}}, engine.WouldFetch, "uri-miss", false, false},
+			{"only if cached", "b", "GET", base + "/x", http.Header{"Cache-Control": {"only-if-cached"}}, engine.WouldRefuse, "uri-miss", false, false},
+			{"method", "a", "POST", base + "/x", nil, engine.WouldPass, "method", true, false},
+			{"HEAD of nothing", "b", "HEAD", base + "/x", nil, engine.WouldPass, "uri-miss", false, false},
+			{"condition", "a", "GET", base + "/x", http.Header{"If-Match": {"x"}}, engine.WouldPass, "bypass", true, false},
 		} {
 			e, _, err := w.peers[c.peer].Explain(c.method, c.url, c.header)
 			if err != nil || e.Verdict != c.verdict || e.Reason != c.reason || len(e.Stored) > 0 != c.stored || len(e.Identities) > 0 != c.asked {
@@ -214,7 +214,7 @@ func TestExplain(t *testing.T) {
 			t.Errorf("stored: %+v", s)
 		}
 		time.Sleep(time.Minute)
-		if e, _, _ := w.peers["a"].Explain("GET", base+"/swr", nil); e.Verdict != httpcache.WouldHitStale || e.Stored[0].Listed {
+		if e, _, _ := w.peers["a"].Explain("GET", base+"/swr", nil); e.Verdict != engine.WouldHitStale || e.Stored[0].Listed {
 			t.Errorf("stale while revalidate: %+v", e)
 		}
 		if _, _, err := w.peers["a"].Explain("GET", "/x", nil); err == nil || !strings.Contains(err.Error(), "not an absolute URL") {

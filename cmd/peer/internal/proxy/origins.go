@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/summarycache/summarycache/gossip/httpcache"
+	"github.com/summarycache/summarycache/gossip/httpcache/engine"
 )
 
 // Failing is an origin whose last request got no answer.
@@ -71,7 +71,7 @@ func (o *origins) RoundTrip(r *http.Request) (*http.Response, error) {
 		resp, err = nil, errSwitched
 	}
 	if err != nil {
-		err = httpcache.Blame(r, err)
+		err = engine.Blame(r, err)
 	}
 	if err == nil {
 		o.answered(r.URL.Host)
@@ -82,9 +82,9 @@ func (o *origins) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // fault returns the error for which the origin is responsible. It is nil if the client is (see
-// [httpcache.Blame]), or if the request was cancelled because nobody waits for the answer any more.
+// [engine.Blame]), or if the request was cancelled because nobody waits for the answer any more.
 func fault(r *http.Request, err error) error {
-	if httpcache.IsClients(err) {
+	if engine.IsClients(err) {
 		return nil
 	}
 	cause := context.Cause(r.Context())

@@ -16,8 +16,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/summarycache/summarycache/gossip/httpcache"
 	"github.com/summarycache/summarycache/gossip/httpcache/diskstore"
+	"github.com/summarycache/summarycache/gossip/httpcache/engine"
 )
 
 // An untrusted certificate of an origin is reported as such: to the client, in the log and in the
@@ -28,7 +28,7 @@ func TestUntrustedCertificate(t *testing.T) {
 	server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	defer server.Close()
 	base, _ := url.Parse(server.URL)
-	h, err := New(Config{Settings: Settings{Origin: base}, Config: httpcache.Config{Name: "a", Logger: slog.New(slog.NewTextHandler(&log, nil))}, Store: diskstore.Options{Dir: t.TempDir(), MaxBytes: 1 << 20}})
+	h, err := New(Config{Settings: Settings{Origin: base}, Config: engine.Config{Name: "a", Logger: slog.New(slog.NewTextHandler(&log, nil))}, Store: diskstore.Options{Dir: t.TempDir(), MaxBytes: 1 << 20}})
 	if err != nil {
 		t.Fatal(err)
 	}

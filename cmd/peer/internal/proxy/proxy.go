@@ -15,9 +15,9 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/coding"
 	"github.com/summarycache/summarycache/cmd/peer/internal/conn"
 	"github.com/summarycache/summarycache/cmd/peer/internal/tracing"
-	"github.com/summarycache/summarycache/gossip/httpcache"
 	"github.com/summarycache/summarycache/gossip/httpcache/bodies"
 	"github.com/summarycache/summarycache/gossip/httpcache/diskstore"
+	"github.com/summarycache/summarycache/gossip/httpcache/engine"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
@@ -26,7 +26,7 @@ import (
 // concurrent use.
 type Handler struct {
 	cfg      Config
-	cache    *httpcache.Cache
+	cache    *engine.Cache
 	store    *diskstore.Store
 	siblings *sibling.Client // nil = none
 	failing  failings
@@ -72,7 +72,7 @@ func New(c Config) (_ *Handler, err error) {
 		own.Cluster = bothSchemes{own.Cluster, h}
 	}
 	h.Configure(c.Settings)
-	if h.cache, err = httpcache.New(own); err != nil {
+	if h.cache, err = engine.New(own); err != nil {
 		h.stop()
 		return nil, err
 	}
@@ -80,7 +80,7 @@ func New(c Config) (_ *Handler, err error) {
 }
 
 // openStore opens the store for the cache.
-func (h *Handler) openStore(hooks bodies.Hooks) (httpcache.Store, error) {
+func (h *Handler) openStore(hooks bodies.Hooks) (bodies.Store, error) {
 	o := h.cfg.Store
 	o.Hooks, o.Logger = hooks, cmp.Or(o.Logger, h.cfg.Logger)
 	var err error
@@ -89,7 +89,7 @@ func (h *Handler) openStore(hooks bodies.Hooks) (httpcache.Store, error) {
 }
 
 // connOf is [conn.Of], for the cache. It is nil if a rule must see what is sent: see dress.
-func (h *Handler) connOf(ctx context.Context) httpcache.Conn {
+func (h *Handler) connOf(ctx context.Context) engine.Conn {
 	if h.view.Load().delivers && ctx.Value(dressing{}) != nil {
 		return nil
 	}
@@ -130,9 +130,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case lookup && fromSquid(r.Header) && conn.AtOnce(w): // a disk that hangs must not keep it waiting
 	case lookup && !h.admits(r):
 		e.Sibling, e.Refused = true, true
-		e.Result = h.cache.Refuse(w, r, httpcache.ClientError, http.StatusForbidden, "not-a-sibling", "the request names a sibling that did not send it")
+		e.Result = h.cache.Refuse(w, r, engine.ClientError, http.StatusForbidden, "not-a-sibling", "the request names a sibling that did not send it")
 	case !lookup && v.AllowClient != nil && !v.AllowClient(r.RemoteAddr):
-		e.Result = h.cache.Refuse(w, r, httpcache.ClientError, http.StatusForbidden, "not-a-client", "the address of this client is not among those of --proxy-client")
+		e.Result = h.cache.Refuse(w, r, engine.ClientError, http.StatusForbidden, "not-a-client", "the address of this client is not among those of --proxy-client")
 	case lookup && fromSquid(r.Header):
 		e.Result = h.answerSquid(w, r, v, &e)
 	default:
@@ -150,7 +150,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		e.Client, e.Trace = v.client(e.Request), span.Trace(e.Request)
 		h.cfg.Observe(e)
 	}
-	if e.Broken || e.Closed || e.Outcome == httpcache.ClientGone {
+	if e.Broken || e.Closed || e.Outcome == engine.ClientGone {
 		panic(http.ErrAbortHandler) // closes the connection, which shows the client that the answer is incomplete or missing
 	}
 }
@@ -166,7 +166,7 @@ func (h *Handler) admits(r *http.Request) bool {
 }
 
 // serve answers a request, or refuses it. It sets what e says of the request.
-func (h *Handler) serve(w http.ResponseWriter, r *http.Request, v *view, e *Event) httpcache.Result {
+func (h *Handler) serve(w http.ResponseWriter, r *http.Request, v *view, e *Event) engine.Result {
 	if r.Method == http.MethodConnect {
 		e.requestTarget = r.Host
 		return h.connect(w, r, v)
@@ -176,14 +176,14 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, v *view, e *Even
 			if status == http.StatusMethodNotAllowed {
 				w.Header().Set("Allow", "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")
 			}
-			return h.cache.Refuse(w, r, httpcache.ClientError, status, "purge", why)
+			return h.cache.Refuse(w, r, engine.ClientError, status, "purge", why)
 		}
 	}
 	webSocket := v.sites != nil && isWebSocket(r)
 	received := r
 	asked, no := v.canonical(w, r)
 	if no != nil {
-		return h.cache.Refuse(w, r, httpcache.ClientError, no.status, no.detail, no.text)
+		return h.cache.Refuse(w, r, engine.ClientError, no.status, no.detail, no.text)
 	}
 	if r.Method == methodPurge && h.cfg.Purge != nil {
 		e.target = asked.URL
@@ -192,7 +192,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, v *view, e *Even
 	lookup := sibling.IsLookup(r)
 	r, effect := v.Rules.Request(asked, v.ruledClient(r), lookup, nil)
 	if (effect.Deliver || effect.Rate != nil) && conn.AtOnce(w) {
-		return httpcache.Result{}
+		return engine.Result{}
 	}
 	if effect.Deliver {
 		w, r = v.dress(w, r, asked)
@@ -200,7 +200,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, v *view, e *Even
 	e.target = r.URL
 	e.Sibling = lookup && r.Header["Via"] != nil
 	if !lookup && slices.Contains(rfc9111.Via(r.Header), h.cfg.Name) {
-		return h.cache.Refuse(w, r, httpcache.GatewayError, http.StatusLoopDetected, "loop", "the request has come through this cache before")
+		return h.cache.Refuse(w, r, engine.GatewayError, http.StatusLoopDetected, "loop", "the request has come through this cache before")
 	}
 	if res, yes := h.limited(w, received, v, effect.Rate); yes {
 		return res
@@ -209,7 +209,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, v *view, e *Even
 		return h.instead(w, received, asked, effect, lookup)
 	}
 	if r, no = bodyLimit(w, r, effect.MaxBody); no != nil {
-		return h.cache.Refuse(w, r, httpcache.ClientError, no.status, no.detail, no.text)
+		return h.cache.Refuse(w, r, engine.ClientError, no.status, no.detail, no.text)
 	}
 	if webSocket && !lookup {
 		return h.upgrade(w, r)

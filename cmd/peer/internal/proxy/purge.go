@@ -8,7 +8,7 @@ import (
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/conn"
 	"github.com/summarycache/summarycache/cmd/peer/internal/table"
-	"github.com/summarycache/summarycache/gossip/httpcache"
+	"github.com/summarycache/summarycache/gossip/httpcache/engine"
 	"github.com/summarycache/summarycache/gossip/invalidation"
 )
 
@@ -43,19 +43,19 @@ func (v *view) mayPurge(r *http.Request) (status int, why string) {
 
 // purge carries out a PURGE of the tags in Surrogate-Key, Cache-Tag or xkey or, if there are none,
 // of the URL.
-func (h *Handler) purge(w http.ResponseWriter, r *http.Request, v *view) httpcache.Result {
+func (h *Handler) purge(w http.ResponseWriter, r *http.Request, v *view) engine.Result {
 	soft := r.Header.Get(softPurge) == "1"
 	var targets []invalidation.Target
-	for _, tag := range httpcache.Tags(r.Header) {
+	for _, tag := range engine.Tags(r.Header) {
 		targets = append(targets, invalidation.Target{Kind: invalidation.Tag, Name: tag, Soft: soft})
 	}
 	switch {
 	case len(targets) > MaxPurgeTags:
-		return h.cache.Refuse(w, r, httpcache.ClientError, http.StatusBadRequest, "tags", fmt.Sprintf("more than %d tags at once", MaxPurgeTags))
+		return h.cache.Refuse(w, r, engine.ClientError, http.StatusBadRequest, "tags", fmt.Sprintf("more than %d tags at once", MaxPurgeTags))
 	case len(targets) == 0:
 		kind, known := map[string]invalidation.Kind{"": invalidation.Identity, "exact": invalidation.Identity, "pattern": invalidation.Pattern}[strings.ToLower(r.Header.Get(purgeMethod))]
 		if !known || kind == invalidation.Pattern && strings.Contains(r.URL.Host, "*") {
-			return h.cache.Refuse(w, r, httpcache.ClientError, http.StatusBadRequest, "method", purgeMethod+" is exact or pattern, where * stands for any characters of a path and query")
+			return h.cache.Refuse(w, r, engine.ClientError, http.StatusBadRequest, "method", purgeMethod+" is exact or pattern, where * stands for any characters of a path and query")
 		}
 		t := v.targetOf(r.URL, kind)
 		t.Soft = soft
@@ -66,7 +66,7 @@ func (h *Handler) purge(w http.ResponseWriter, r *http.Request, v *view) httpcac
 	if len(late) > 0 {
 		status, text = http.StatusAccepted, "in progress, not yet done at: "+strings.Join(late, ", ")
 	}
-	return h.cache.Refuse(w, r, httpcache.Bypass, status, "purge", text)
+	return h.cache.Refuse(w, r, engine.Bypass, status, "purge", text)
 }
 
 // MaxPurgeTags is how many tags a purge may name.

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/rules"
-	"github.com/summarycache/summarycache/gossip/httpcache"
+	"github.com/summarycache/summarycache/gossip/httpcache/engine"
 )
 
 const (
@@ -75,7 +75,7 @@ func (l *rates) take(rule *rules.Rule, client string, now time.Time) time.Durati
 }
 
 // limited answers a request that exceeds the rate of a rule; ok is false if it doesn't.
-func (h *Handler) limited(w http.ResponseWriter, r *http.Request, v *view, rule *rules.Rule) (res httpcache.Result, ok bool) {
+func (h *Handler) limited(w http.ResponseWriter, r *http.Request, v *view, rule *rules.Rule) (res engine.Result, ok bool) {
 	if rule == nil {
 		return res, false
 	}
@@ -84,7 +84,7 @@ func (h *Handler) limited(w http.ResponseWriter, r *http.Request, v *view, rule 
 		return res, false
 	}
 	w.Header()["Retry-After"] = []string{strconv.Itoa(int((wait + time.Second - 1) / time.Second))}
-	return h.cache.Refuse(w, r, httpcache.ClientError, http.StatusTooManyRequests, "rate", "too many requests from this address"), true
+	return h.cache.Refuse(w, r, engine.ClientError, http.StatusTooManyRequests, "rate", "too many requests from this address"), true
 }
 
 // bodyLimit returns r such that its body has at most so many bytes, 0 = any number; no says that it is

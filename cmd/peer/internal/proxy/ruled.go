@@ -10,7 +10,7 @@ import (
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/coding"
 	"github.com/summarycache/summarycache/cmd/peer/internal/rules"
-	"github.com/summarycache/summarycache/gossip/httpcache"
+	"github.com/summarycache/summarycache/gossip/httpcache/engine"
 )
 
 // ruled applies the rules to the responses of origins.
@@ -53,7 +53,7 @@ func (h *Handler) recode(r *http.Request, header http.Header) func(*http.Respons
 }
 
 // instead answers a request that a rule denies or redirects. received is the request as the client sent it.
-func (h *Handler) instead(w http.ResponseWriter, received, r *http.Request, e rules.Effect, lookup bool) httpcache.Result {
+func (h *Handler) instead(w http.ResponseWriter, received, r *http.Request, e rules.Effect, lookup bool) engine.Result {
 	switch {
 	case e.Deny == nil:
 		v := h.view.Load()
@@ -63,11 +63,11 @@ func (h *Handler) instead(w http.ResponseWriter, received, r *http.Request, e ru
 		}
 		status, to := e.Redirect.Location(r.URL, v.hostname(received, r), prefix)
 		w.Header()["Location"] = []string{to}
-		return h.cache.Refuse(w, r, httpcache.Bypass, status, "redirect", "see "+to)
+		return h.cache.Refuse(w, r, engine.Bypass, status, "redirect", "see "+to)
 	case lookup: // the sibling's own rules allow it
-		return h.cache.Refuse(w, r, httpcache.NotCached, http.StatusGatewayTimeout, "denied", "a rule denies this request here")
+		return h.cache.Refuse(w, r, engine.NotCached, http.StatusGatewayTimeout, "denied", "a rule denies this request here")
 	}
-	return h.cache.Refuse(w, r, httpcache.ClientError, http.StatusForbidden, "denied", "a rule denies this request")
+	return h.cache.Refuse(w, r, engine.ClientError, http.StatusForbidden, "denied", "a rule denies this request")
 }
 
 // hostname returns the host that the client of a request used, without its port.

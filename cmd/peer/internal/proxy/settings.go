@@ -12,7 +12,7 @@ import (
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/canonical"
 	"github.com/summarycache/summarycache/cmd/peer/internal/rules"
-	"github.com/summarycache/summarycache/gossip/httpcache"
+	"github.com/summarycache/summarycache/gossip/httpcache/engine"
 )
 
 // Settings are the part of a [Config] that [Handler.Configure] can change while requests are under way.
@@ -84,7 +84,7 @@ func (h *Handler) Configure(s Settings) {
 }
 
 // Tune changes the settings of the cache that can change.
-func (h *Handler) Tune(t httpcache.Tuning) {
+func (h *Handler) Tune(t engine.Tuning) {
 	h.sendTimeout.Store(int64(t.SendTimeout))
 	h.cache.Tune(t)
 }

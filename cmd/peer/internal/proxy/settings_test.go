@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/rules"
-	"github.com/summarycache/summarycache/gossip/httpcache"
 	"github.com/summarycache/summarycache/gossip/httpcache/diskstore"
+	"github.com/summarycache/summarycache/gossip/httpcache/engine"
 )
 
 // A reloadable is a Handler before whose origins a test can wait.
@@ -24,7 +24,7 @@ type reloadable struct {
 }
 
 func newReloadable(t *testing.T, s Settings) *reloadable {
-	h, err := New(Config{Settings: s, Config: httpcache.Config{Name: "a"}, Store: diskstore.Options{Dir: t.TempDir(), MaxBytes: 1 << 20}})
+	h, err := New(Config{Settings: s, Config: engine.Config{Name: "a"}, Store: diskstore.Options{Dir: t.TempDir(), MaxBytes: 1 << 20}})
 	if err != nil {
 		t.Fatal(err)
 	}

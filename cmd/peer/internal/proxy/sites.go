@@ -12,7 +12,7 @@ import (
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/canonical"
 	"github.com/summarycache/summarycache/cmd/peer/internal/planted"
-	"github.com/summarycache/summarycache/gossip/httpcache"
+	"github.com/summarycache/summarycache/gossip/httpcache/engine"
 )
 
 // A Site is what a reverse proxy serves under some hosts and a path. Responses are stored under
@@ -42,7 +42,7 @@ type Site struct {
 	// TLS is for https origins; nil = the system's authorities, and no client certificate.
 	TLS                              *tls.Config
 	ConnectTimeout, FirstByteTimeout time.Duration // 0 = those of [Config]
-	// SliceFrom is the length in bytes from which objects are kept in slices. 0 = [httpcache.DefaultLarge];
+	// SliceFrom is the length in bytes from which objects are kept in slices. 0 = [engine.DefaultLarge];
 	// negative = none is.
 	SliceFrom int64
 
@@ -102,7 +102,7 @@ func (h *Handler) sliceFrom(r *http.Request) int64 {
 	if site := h.view.Load().siteOf(r.URL); site != nil && site.SliceFrom != 0 {
 		return max(0, site.SliceFrom)
 	}
-	return httpcache.DefaultLarge
+	return engine.DefaultLarge
 }
 
 // under puts the path of u below that of an origin.

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/summarycache/summarycache/gossip/httpcache"
+	"github.com/summarycache/summarycache/gossip/httpcache/engine"
 )
 
 // fromSquid reports whether the cache that sent a request is a Squid, by the comment of its member
@@ -27,7 +27,7 @@ func fromSquid(h http.Header) bool {
 // connection. A Squid would pass any other answer of ours on to its client, or would not store
 // what it fetches instead. When the connection is closed it goes to the origin at once. It is
 // also closed if the answer does not begin in time, since a Squid waits for a quarter of an hour.
-func (h *Handler) answerSquid(w http.ResponseWriter, r *http.Request, v *view, e *Event) httpcache.Result {
+func (h *Handler) answerSquid(w http.ResponseWriter, r *http.Request, v *view, e *Event) engine.Result {
 	a := &squidAnswer{ResponseWriter: w}
 	clock := time.AfterFunc(h.cfg.SiblingTimeout, a.giveUp)
 	res := h.serve(a, r, v, e)
@@ -65,7 +65,7 @@ func (a *squidAnswer) giveUp() {
 	}
 }
 
-// Refused implements [httpcache.Refusable].
+// Refused implements [engine.Refusable].
 func (a *squidAnswer) Refused() { a.state.CompareAndSwap(0, closed) }
 
 func (a *squidAnswer) WriteHeader(status int) {

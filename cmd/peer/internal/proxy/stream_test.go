@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/summarycache/summarycache/gossip/httpcache"
 	"github.com/summarycache/summarycache/gossip/httpcache/diskstore"
+	"github.com/summarycache/summarycache/gossip/httpcache/engine"
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
@@ -56,7 +56,7 @@ func TestBigBody(t *testing.T) {
 	var servers []*httptest.Server
 	var handlers []*Handler
 	for i, name := range []string{"a", "b"} {
-		h, err := New(Config{Settings: Settings{Origin: target}, Config: httpcache.Config{Name: name}, Store: diskstore.Options{Dir: t.TempDir(), MaxBytes: 2 << 30, MemoryBytes: 8 << 20},
+		h, err := New(Config{Settings: Settings{Origin: target}, Config: engine.Config{Name: name}, Store: diskstore.Options{Dir: t.TempDir(), MaxBytes: 2 << 30, MemoryBytes: 8 << 20},
 			Locator: locators[i], SiblingTimeout: time.Minute}) // a busy machine is not what is tested
 		if err != nil {
 			t.Fatal(err)
@@ -112,7 +112,7 @@ func TestBodyFasterThanItsClient(t *testing.T) {
 	const size = 64 << 20
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	target, _ := url.Parse("http://origin.test")
-	h, err := New(Config{Settings: Settings{Origin: target}, Config: httpcache.Config{Name: "a"}, Store: diskstore.Options{Dir: t.TempDir(), MaxBytes: 2 << 30, MemoryBytes: 8 << 20}, OriginTransport: instant{size}})
+	h, err := New(Config{Settings: Settings{Origin: target}, Config: engine.Config{Name: "a"}, Store: diskstore.Options{Dir: t.TempDir(), MaxBytes: 2 << 30, MemoryBytes: 8 << 20}, OriginTransport: instant{size}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/summarycache/summarycache/gossip/httpcache"
+	"github.com/summarycache/summarycache/gossip/httpcache/engine"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
@@ -24,7 +24,7 @@ func isWebSocket(r *http.Request) bool {
 
 // upgrade passes r on to the origin with its upgrade. If the origin agrees, it becomes a tunnel.
 // r's header is our own copy.
-func (h *Handler) upgrade(w http.ResponseWriter, r *http.Request) httpcache.Result {
+func (h *Handler) upgrade(w http.ResponseWriter, r *http.Request) engine.Result {
 	out := r.Clone(r.Context())
 	out.RequestURI = ""
 	out.Header.Set("Connection", "Upgrade")
@@ -47,7 +47,7 @@ func (h *Handler) upgrade(w http.ResponseWriter, r *http.Request) httpcache.Resu
 	h.mark(resp)
 	maps.Copy(w.Header(), resp.Header)
 	w.WriteHeader(resp.StatusCode)
-	res := httpcache.Result{Status: resp.StatusCode, Outcome: httpcache.Bypass}
+	res := engine.Result{Status: resp.StatusCode, Outcome: engine.Bypass}
 	res.Bytes, res.Err = io.Copy(w, resp.Body)
 	res.Broken = res.Err != nil
 	return res

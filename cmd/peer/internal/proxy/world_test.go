@@ -16,8 +16,8 @@ import (
 	"testing"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/conn"
-	"github.com/summarycache/summarycache/gossip/httpcache"
 	"github.com/summarycache/summarycache/gossip/httpcache/diskstore"
+	"github.com/summarycache/summarycache/gossip/httpcache/engine"
 	"github.com/summarycache/summarycache/gossip/invalidation"
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
@@ -183,7 +183,7 @@ func (w *world) serve(addr string, h http.Handler) *http.Server {
 
 func (w *world) start(name, dir string) *Handler {
 	c := Config{
-		Config: httpcache.Config{Name: name}, Store: diskstore.Options{Dir: dir, MaxBytes: 64 << 20, MemoryBytes: 4 << 20},
+		Config: engine.Config{Name: name}, Store: diskstore.Options{Dir: dir, MaxBytes: 64 << 20, MemoryBytes: 4 << 20},
 		Locator: locator{w, name},
 		Health:  &sibling.Health{},
 		Dial:    w.net.dial,

@@ -1,0 +1,201 @@
+package engine
+
+import (
+	"context"
+	"maps"
+	"net/http"
+	"sync/atomic"
+
+	"github.com/summarycache/summarycache/gossip/httpcache/bodies"
+	"github.com/summarycache/summarycache/gossip/internal/planted"
+	"github.com/summarycache/summarycache/gossip/rfc9111"
+)
+
+// newFetch registers a fetch under key. If there is one already, it makes the caller a follower of
+// that and returns it, and joined is true.
+func (c *Cache) newFetch(r *request, key string, stored *found) (f *fetch, joined bool) {
+	if key != "" {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if other := c.fetches[key]; other != nil {
+			if planted.Fault != "follower-uncounted" {
+				other.waiters.join(true)
+			}
+			if c.cfg.Coalescer != nil {
+				c.cfg.Coalescer.Joined()
+			}
+			return other, true
+		}
+	}
+	f = &fetch{key: key, r: *r, stored: stored, began: c.now(), ctx: detached{c.stopped, r.Context()}}
+	if _, wanted := c.cfg.Source(r.Context()); wanted {
+		f.ctx.stopped, f.unwanted = context.WithCancel(c.stopped)
+	}
+	f.waiters.join(false)
+	if key != "" {
+		c.fetches[key] = f
+	}
+	return f, false
+}
+
+// waiters counts the requests that wait for a fetch, or for its body.
+type waiters struct {
+	n         atomic.Int64                  // all
+	followers atomic.Int64                  // without the leader
+	body      atomic.Pointer[bodies.Stream] // held while there are any
+	ended     atomic.Pointer[found]         // removed when there are none: after a validation it must not be stored any longer
+}
+
+func (w *waiters) join(follower bool) {
+	if follower {
+		w.followers.Add(1)
+	}
+	w.n.Add(1)
+}
+
+func (c *Cache) leave(f *fetch, follower bool) {
+	if follower {
+		f.waiters.followers.Add(-1)
+	}
+	f.waiters.n.Add(-1)
+	if f.unwanted != nil && !f.delivered() && c.abandon(f) {
+		f.unwanted()
+	}
+	c.deserted(f)
+}
+
+// deserted frees what is kept for the waiters of a fetch, if there are none. It is called when
+// either changes.
+func (c *Cache) deserted(f *fetch) {
+	w := &f.waiters
+	if w.n.Load() > 0 {
+		return
+	}
+	if body := w.body.Load(); body != nil {
+		body.Release()
+	}
+	if f := w.ended.Load(); f != nil {
+		c.store.DeleteObject(f.obj)
+	}
+}
+
+// abandon forgets the fetch if no request waits for it, and reports whether it did.
+// A request that waits may not read the body yet.
+func (c *Cache) abandon(f *fetch) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if f.waiters.n.Load() > 0 {
+		return false
+	}
+	c.forgetLocked(f)
+	return true
+}
+
+// forget ends the joining of a fetch: the next request for its URL leads another.
+func (c *Cache) forget(f *fetch) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.forgetLocked(f)
+}
+
+func (c *Cache) forgetLocked(f *fetch) {
+	if c.fetches[f.key] == f {
+		delete(c.fetches, f.key)
+	}
+}
+
+// invalidateFetches marks the fetches that match as invalidated: their responses may be older than
+// the invalidation. So they are not stored, and new requests do not join them. The result
+// passed to matches is nil if there is none yet.
+func (c *Cache) invalidateFetches(matches func(*fetch, *result) bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, f := range c.fetches {
+		var got *result
+		if f.delivered() {
+			got = f.result
+		}
+		if matches(f, got) {
+			f.invalidated.Store(true)
+			c.forgetLocked(f)
+		}
+	}
+	for _, f := range c.arriving { // some of these fetches are not in c.fetches any more
+		if matches(f, &f.outcome) {
+			f.invalidated.Store(true)
+		}
+	}
+}
+
+// invalidateTag invalidates the fetches whose response has a tag. It forgets those without an answer
+// yet: their tags are checked when it arrives.
+func (c *Cache) invalidateTag(tag string) {
+	var unknown []*fetch
+	c.invalidateFetches(func(f *fetch, got *result) bool {
+		if got == nil {
+			unknown = append(unknown, f)
+			return false
+		}
+		return got.entry != nil && hasTag(got.entry.Header, tag)
+	})
+	for _, f := range unknown {
+		c.forget(f)
+	}
+}
+
+// outdated reports whether the URL, or a tag of its response, was invalidated after the fetch
+// began. The tombstones show that even for fetches that can't be joined, which are not in
+// c.fetches. A fetch that began at the same moment counts as later.
+func (c *Cache) outdated(f *fetch, resp *rfc9111.Response) bool {
+	if planted.Fault == "late-private-commit" {
+		return f.invalidated.Load()
+	}
+	began := f.began.ago(-1)
+	return f.invalidated.Load() || c.invalidated.has(f.r.url, resp.Header, began) || c.purged.has(f.r.url, resp.Header, began)
+}
+
+// lead runs a fetch in the background of its leader's request.
+func (c *Cache) lead(f *fetch) { c.background.Go(func() { c.run(f) }) }
+
+// asNobody returns r as a request of the cache itself, which outlives r and accepts any whole
+// response.
+func asNobody(r *request) *request {
+	clone := r.Clone(context.WithoutCancel(r.Context()))
+	clone.Method, clone.Header = http.MethodGet, withoutConditions(r.Header)
+	return &request{Request: clone, plain: r.plain, url: r.url, cc: rfc9111.RequestDirectives(nil), now: r.now, slice: r.slice}
+}
+
+// fetchUnasked fetches a response that no client waits for: it validates a stale copy that was
+// already served (RFC 5861), or fetches an object of which a client wanted a part. While
+// [maxUnasked] of these are under way it does nothing; a later request tries again.
+func (c *Cache) fetchUnasked(r *request, key string, stored *found) {
+	select {
+	case c.unasked <- struct{}{}:
+	default:
+		return
+	}
+	f, joined := c.newFetch(asNobody(r), key, stored)
+	c.leave(f, joined)
+	if joined {
+		<-c.unasked
+		return
+	}
+	f.leave()
+	c.Background.Add(1)
+	c.background.Go(func() {
+		defer func() { <-c.unasked }()
+		c.run(f)
+	})
+}
+
+// conditional are the request fields that a fetch must not pass on, since it wants the whole
+// response.
+var conditional = []string{"If-None-Match", "If-Modified-Since", "If-Range", "Range"}
+
+func withoutConditions(h http.Header) http.Header {
+	h = maps.Clone(h)
+	for _, name := range conditional {
+		delete(h, name)
+	}
+	return h
+}

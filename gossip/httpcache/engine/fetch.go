@@ -1,0 +1,222 @@
+package engine
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"sync/atomic"
+
+	"github.com/summarycache/summarycache/gossip/httpcache/bodies"
+	"github.com/summarycache/summarycache/gossip/internal/planted"
+	"github.com/summarycache/summarycache/gossip/rfc9111"
+)
+
+// A fetch gets one response for its leader, the request that began it, and its followers,
+// the requests that joined it. It continues when they leave, so that the response can be stored. The
+// package comment draws its states.
+type fetch struct {
+	key    string  // in Cache.fetches; "" = private, it can't be joined
+	r      request // the leader's
+	stored *found  // a stale copy to be validated; nil = none
+	origin bool    // no sibling is asked: one had a representation that the origin has replaced
+	began  moment  // before the first request to a source
+	state  fetchState
+
+	waiters waiters
+	interim interims // 1xx responses, for the leader
+	part    bool     // the range that the client wants is requested
+	first   *answer  // the origin's answer to a request for the whole, cut to its first slice; nil = none
+	stale   bool     // a sibling's stale response is accepted, since the origin is down
+	result  *result  // nil = none yet; set once, with mu held
+
+	replaces bodies.Object // removed when an answer handed to the leader alone is complete; nil = none
+
+	// The memory of the first of each.
+	ctx      detached
+	unwanted context.CancelFunc // ends ctx when no request waits for a result; nil = it lasts
+	sources  sources
+	outcome  result
+	entry    entry  // of the result
+	handed   answer // of the result
+	body     body
+
+	arriving   string // identity in Cache.arriving, "" = not there; guarded by Cache.mu
+	advertised bool   // the arriving body is; guarded by Cache.mu
+
+	mu        sync.Mutex
+	done      chan struct{} // closed when there is a result; nil until somebody waits for that
+	leftAlone bool          // the leader left before there was a result
+
+	invalidated atomic.Bool // the URL or a tag was: the response must not be stored
+}
+
+// A result is the result of a fetch.
+type result struct {
+	err    error   // no source answered
+	answer *answer // for the leader alone, which closes it
+
+	// If neither is set, an answer for all requests that select it.
+	id        string   // its identity
+	fields    []string // by which it varies
+	entry     *entry
+	body      *body          // being received
+	into      *bodies.Stream // receives body
+	length    int64          // of the body; -1 = unknown
+	obj       *found         // in the store, in place of body: validated, or stale in place of an error
+	confirmed bool
+	alone     bool     // the header is for the leader alone
+	derived   *derived // from another response; nil = it is not
+	stale     bool
+	storing   bool
+	obstacle  rfc9111.Obstacle // why the origin's answer or 304 is not stored; 0 = it is, or a write prevents it
+
+	fwdStatus                       int
+	peer                            string   // the sibling that answered
+	via                             []string // its Cache-Status
+	asked, falseHits, siblingErrors int
+}
+
+// run takes a fetch through its states: each kind of answer has its step (steps.go, receive.go). The loop ends: each
+// round delivers a result, uses up a sibling, or gives up the copy that was to be validated; and the origin's answer
+// to a request without conditions is a result.
+func (c *Cache) run(f *fetch) {
+	if f.unwanted != nil {
+		defer f.unwanted()
+	}
+	src := c.sources(f)
+	for slice := f.r.slice; f.result == nil; {
+		f.r.slice = slice // an unusable answer may have been a whole one
+		switch a, err := c.next(f, src); {
+		case err != nil:
+			c.noAnswer(f, src, err)
+		case a.status == http.StatusNotModified && f.stored != nil:
+			c.confirm(f, src, a)
+		case a.sibling == nil && c.staleInstead(f, src, a.status):
+			a.close()
+		case c.tooLarge(f, a):
+			c.beginSlices(f, a)
+		case c.misfit(f, a):
+			c.skip(f, src, a)
+		case c.betterInPart(f, a):
+			a.close()
+			c.deliver(f, &result{err: errPart}, fetchFailed)
+		case c.mayStore(f, a):
+			c.receive(f, src, a)
+		default:
+			c.handOver(f, src, a)
+		}
+	}
+	c.forget(f)
+	c.deserted(f)
+}
+
+// next returns the next answer: that with which another fetch has begun, if no sibling is to be asked, or one
+// to a request.
+func (c *Cache) next(f *fetch, src *sources) (*answer, error) {
+	if a := f.first; a != nil {
+		f.first = nil
+		if src.siblings == nil || src.siblings.Left() == 0 {
+			return a, nil
+		}
+		a.close()
+	}
+	return src.next(&f.ctx, c.conditions(f))
+}
+
+// fail ends a fetch without an answer.
+func (c *Cache) fail(f *fetch, res *result, err error) {
+	c.forget(f) // so that the next request begins another fetch
+	res.err = err
+	c.deliver(f, res, fetchFailed)
+}
+
+// conditions returns the fields of a request for less than the whole response; nil = for the whole.
+func (c *Cache) conditions(f *fetch) (h http.Header) {
+	switch {
+	case f.stored != nil && !f.stored.entry.overdue(c.now()):
+		h = f.stored.entry.Conditions()
+	case f.stored == nil && f.part:
+		return ofPart(f.r.Header)
+	}
+	if f.r.slice > 0 {
+		h = ofSlice(f.r.slice, h)
+	}
+	return h
+}
+
+// deliver sets the result and wakes the requests that wait for it.
+func (c *Cache) deliver(f *fetch, res *result, to fetchState) {
+	c.become(f, to)
+	f.mu.Lock()
+	f.result = res
+	if f.done != nil {
+		close(f.done)
+	}
+	if f.unwanted != nil && res.err != nil {
+		f.unwanted()
+	}
+	orphan := f.leftAlone && res.answer != nil
+	f.mu.Unlock()
+	if orphan {
+		res.answer.close()
+	}
+}
+
+// delivered reports whether there is a result.
+func (f *fetch) delivered() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.result != nil
+}
+
+// ready returns a channel that is closed when there is a result.
+func (f *fetch) ready() <-chan struct{} {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.done == nil {
+		f.done = make(chan struct{})
+		if f.result != nil {
+			close(f.done)
+		}
+	}
+	return f.done
+}
+
+// leave is called when the leader does not wait any longer.
+func (f *fetch) leave() {
+	f.mu.Lock()
+	f.leftAlone = true
+	res := f.result
+	f.mu.Unlock()
+	if res != nil && res.answer != nil {
+		res.answer.close()
+	}
+}
+
+// newResult makes a result in the fetch's memory, where it replaces an earlier one that was not
+// delivered. It has the counts of the siblings asked.
+func newResult(src *sources) *result {
+	res := &src.f.outcome
+	*res = result{}
+	if in := src.siblings; in != nil {
+		res.asked, res.falseHits, res.siblingErrors = in.Asked, in.FalseHits, in.Errors
+	}
+	return res
+}
+
+// from notes the source of an answer.
+func (r *result) from(a *answer) {
+	r.peer, r.via = a.peer()
+	r.derived = a.derived
+}
+
+// selects reports whether the result answers the follower's request r: it is the right
+// variant, and fresh enough for r.
+func (c *Cache) selects(res *result, r *request) bool {
+	if res.entry == nil || planted.Fault != "any-variant" && r.identity(res.fields) != res.id && (r.slice == 0 || r.whole().identity(res.fields) != res.id) {
+		return false
+	}
+	now := c.now()
+	v, _ := res.entry.Reuse(&r.cc, res.entry.age(now))
+	return v == rfc9111.ServeFresh || res.stale && res.entry.StaleOnError(&r.cc, 0, res.entry.age(now))
+}

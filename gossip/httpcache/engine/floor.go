@@ -1,0 +1,84 @@
+package engine
+
+import (
+	"context"
+	"io"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/summarycache/summarycache/gossip/internal/planted"
+)
+
+// A source that brings fewer bytes a second makes too little progress. Another source is then looked
+// for, and the first to reach the next byte continues the body. Only what several clients wait for,
+// or what a sibling sends, has such a floor: for a single client, the origin has no better source.
+const (
+	siblingFloor = 128 << 10 // of a sibling's body: two blocks, since a block is checked before any of it counts
+	sharedFloor  = 500       // of the origin's body, also if it comes through a sibling that is receiving it: as Apache's MinRate
+)
+
+// An allowance is how long a source may still be waited for. Waiting uses it up, bytes renew it.
+type allowance struct {
+	left, most time.Duration
+	rate       int // bytes that renew a second; 0 = any byte renews all of it
+}
+
+func allow(most time.Duration, rate int) allowance { return allowance{most, most, rate} }
+
+// charge notes that n bytes arrived after a wait.
+func (a *allowance) charge(wait time.Duration, n int) {
+	if a.rate > 0 {
+		a.left = min(a.most, a.left-wait+time.Duration(n)*time.Second/time.Duration(a.rate))
+	}
+}
+
+// allowance returns how long an answer may be waited for until another source is looked for.
+func (a *answer) allowance() allowance {
+	switch {
+	case a.arriving():
+		return allow(arrivingStall, sharedFloor)
+	case planted.Fault != "crawling-sibling" && a.sibling != nil:
+		return allow(siblingStall, siblingFloor)
+	}
+	return allow(stallTime, sharedFloor)
+}
+
+// forever is the limit of what has none.
+const forever = time.Duration(math.MaxInt64)
+
+// betweenBytes returns how long the body of an answer that is passed on may pause. What the client
+// may wait for without end may pause until the client leaves, as a tunnel may.
+func (c *Cache) betweenBytes(a *answer) time.Duration {
+	of, _, _ := strings.Cut(strings.ToLower(a.header.Get("Content-Type")), ";")
+	if of == "text/event-stream" || of == "application/grpc" || strings.HasPrefix(of, "application/grpc+") {
+		return forever
+	}
+	return c.tuning.Load().BetweenBytesTimeout
+}
+
+// A pausing body may be waited for as long as its allowance says, and no longer.
+type pausing struct {
+	io.Reader
+	clock *time.Timer
+	may   allowance // most = 0: without limit
+}
+
+// newPausing returns a body that calls cancel with the cause when it was waited for too long.
+func newPausing(r io.Reader, may allowance, cancel context.CancelCauseFunc, cause error) *pausing {
+	clock := time.AfterFunc(may.most, func() { cancel(cause) })
+	clock.Stop()
+	return &pausing{r, clock, may}
+}
+
+func (p *pausing) Read(b []byte) (int, error) {
+	if p.may.most == 0 {
+		return p.Reader.Read(b)
+	}
+	start := time.Now()
+	p.clock.Reset(p.may.left)
+	n, err := p.Reader.Read(b)
+	p.clock.Stop()
+	p.may.charge(time.Since(start), n)
+	return n, err
+}

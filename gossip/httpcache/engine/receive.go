@@ -1,0 +1,172 @@
+package engine
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"runtime"
+
+	"github.com/summarycache/summarycache/gossip/httpcache/bodies"
+	"github.com/summarycache/summarycache/gossip/internal/planted"
+	"github.com/summarycache/summarycache/gossip/rfc9111"
+)
+
+// receive stores a response and delivers it. It delivers the origin's response at once, and a
+// sibling's if it has a strong validator, so that another source can continue it. Any other
+// response of a sibling is delivered when it is complete or long enough; if the sibling fails
+// before that, nothing is delivered.
+func (c *Cache) receive(f *fetch, src *sources, a *answer) {
+	w, err := c.store.Create(f.r.identity(rfc9111.VaryFields(a.header)), a.bodyLength())
+	if err != nil {
+		if f.r.slice > 0 {
+			c.unsliced.add(f.r.url, c.now(), unslicedTime)
+		}
+		c.handOver(f, src, a)
+		return
+	}
+	c.become(f, fetchReceives)
+	res := c.receiving(f, src, a, w)
+	w.Hold() // until all waiting requests have the body
+	f.waiters.body.Store(w)
+	c.deserted(f)
+	if a.sibling == nil || res.body.repr.StrongValidator() != "" {
+		c.share(f, res)
+	}
+	if err := c.pump(f, res); err == nil {
+		c.complete(f, res)
+	} else {
+		c.brokeOff(f, src, a, res, err)
+	}
+}
+
+// receiving returns the result of a fetch whose body is received into w.
+func (c *Cache) receiving(f *fetch, src *sources, a *answer, w *bodies.Stream) *result {
+	body := c.newBody(f, a, w)
+	f.entry = newEntry(a.response(), a.received, c.via)
+	e := &f.entry
+	e.given = a.given
+	if f.r.slice > 0 {
+		e.of.first, _, e.of.size = a.span()
+	}
+	res := newResult(src)
+	res.fields = rfc9111.VaryFields(a.header)
+	res.id, res.entry, res.body, res.into, res.length = f.r.identity(res.fields), e, body, w, a.bodyLength()
+	res.storing, res.fwdStatus, res.stale = true, a.status, f.stale
+	res.from(a)
+	c.noteReuse(f, e)
+	return res
+}
+
+// noteReuse keeps requests from waiting for each other if the response must be validated for
+// each of them.
+func (c *Cache) noteReuse(f *fetch, e *entry) {
+	if now := c.now(); e.Control.NoCache || e.freshFor(now) <= 0 {
+		c.hitForMiss.add(f.r.url, now, hitForMissTime)
+	}
+}
+
+// share delivers a body that is arriving, to siblings as well, unless that is done.
+func (c *Cache) share(f *fetch, res *result) {
+	if f.result == nil {
+		c.arrives(f)
+		c.deliver(f, res, fetchDelivers)
+	}
+}
+
+const (
+	unattendedRest = 16 << 20 // a body that no request waits for is only received if no more bytes than this are missing
+	deliverSize    = 64 << 10 // bytes of a sibling's body that must arrive before any is delivered
+)
+
+// pump copies a body into the store.
+func (c *Cache) pump(f *fetch, res *result) error {
+	buf := c.buffer()
+	defer c.spare(buf)
+	b, w := res.body, res.into
+	for total := int64(0); ; {
+		into := w.Free()
+		if len(into) == 0 {
+			into = buf
+		}
+		n, err := b.Read(into)
+		total += int64(n)
+		if werr := w.Write(c.stopped, into[:n]); werr != nil {
+			return werr
+		}
+		switch {
+		case err == io.EOF:
+			return w.End(nil)
+		case err != nil:
+			return err
+		case total >= deliverSize:
+			c.share(f, res)
+		}
+		if total > unattendedRest && (b.repr.length < 0 || b.repr.length-total > unattendedRest) && c.abandon(f) {
+			return errUnattended
+		}
+	}
+}
+
+// complete ends a fetch whose body has arrived: it is delivered, and then stored.
+func (c *Cache) complete(f *fetch, res *result) {
+	res.body.end(io.EOF)
+	c.share(f, res)
+	runtime.Gosched() // so that the clients get the rest before the disk is written to
+	c.commit(f, res)
+	c.arrived(f)
+	c.forget(f)
+}
+
+// brokeOff ends a body that no source can finish. If nothing of it was delivered, the next source is asked for the
+// whole.
+func (c *Cache) brokeOff(f *fetch, src *sources, a *answer, res *result, err error) {
+	w := res.into
+	res.body.end(err) // first, so that a client that learns of it and asks again gets another fetch
+	w.End(err)
+	w.Abort()
+	c.arrived(f)
+	if f.result == nil {
+		w.Release()
+		src.siblings.Broken(a.sibling)
+		c.become(f, fetchAsks)
+		return
+	}
+	c.become(f, fetchCut)
+	if !errors.Is(err, bodies.ErrNoFollower) && f.waiters.n.Load() > 0 && w.Len() > 0 {
+		c.BodiesCut.Add(1)
+		c.log.Info("no source could finish a body", "url", f.r.url, "error", err)
+	}
+	c.forget(f)
+}
+
+// commit stores a received body with its entry, unless its URL was invalidated meanwhile.
+func (c *Cache) commit(f *fetch, res *result) {
+	c.hints.Learn(f.r.url, res.fields)
+	e := res.entry
+	if given := res.body.given(); e.given == nil && given != nil { // a sibling continued the origin's body
+		mixed := newEntry(e.Response, e.received, c.via)
+		mixed.of, mixed.given = e.of, given
+		e = &mixed
+	}
+	text := c.texts.Get().(*bytes.Buffer)
+	defer c.texts.Put(text)
+	m := c.metaOf(res, e, text)
+	m.Copied = res.peer != ""
+	m.Wanted = func() bool { return planted.Fault == "late-commit" || !c.outdated(f, res.entry.Response) }
+	obj, err := res.into.Commit(m)
+	if err != nil {
+		c.become(f, fetchUnstored)
+		if !errors.Is(err, bodies.ErrUnwanted) {
+			c.log.Warn("cannot store a response", "url", f.r.url, "error", err)
+		}
+		return
+	}
+	c.become(f, fetchStored)
+	c.Stored.Add(1)
+	if res.derived == nil { // otherwise the plain response is compared
+		c.compareSome(f, obj, e)
+	}
+	if f.stored != nil && f.stored.obj.Key() != res.id {
+		c.store.DeleteObject(f.stored.obj) // its successor varies by other fields
+	}
+}

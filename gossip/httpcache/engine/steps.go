@@ -1,0 +1,138 @@
+package engine
+
+import (
+	"bytes"
+	"net/http"
+
+	"github.com/summarycache/summarycache/gossip/internal/planted"
+	"github.com/summarycache/summarycache/gossip/rfc9111"
+)
+
+// What a fetch does with an answer that is not stored, or with none. See [Cache.run].
+
+// noAnswer ends a fetch that no source answers: with a stale copy, or with the error.
+func (c *Cache) noAnswer(f *fetch, src *sources, err error) {
+	if IsClients(err) || !c.staleInstead(f, src, 0) {
+		c.fail(f, newResult(src), err)
+	}
+}
+
+// confirm takes a 304: it delivers the stored response, or gives it up if the 304 confirms another one. Then the
+// whole response is requested.
+func (c *Cache) confirm(f *fetch, src *sources, a *answer) {
+	a.close()
+	if f.stored.entry.ConfirmedBy(a.header) {
+		c.deliver(f, c.confirmed(f, src, a), fetchConfirmed)
+	} else {
+		f.stored = nil
+	}
+}
+
+// beginSlices ends a fetch whose answer shows that the object is to be kept in slices. The next fetch, that of the
+// first slice, begins with this answer.
+func (c *Cache) beginSlices(f *fetch, a *answer) {
+	if f.stored != nil {
+		c.store.DeleteObject(f.stored.obj)
+	}
+	c.large.add(f.r.url, c.now(), largeTime)
+	c.fail(f, &result{answer: firstSlice(a)}, errSliced)
+}
+
+// skip drops an answer that is not the slice that was requested. After a sibling's, the next source is asked; after
+// the origin's, the object is not fetched in slices.
+func (c *Cache) skip(f *fetch, src *sources, a *answer) {
+	a.close()
+	if a.sibling == nil {
+		c.fail(f, newResult(src), errUnsliced)
+	}
+}
+
+// staleInstead delivers a stale copy in place of the origin's answer, if that is missing (status 0)
+// or an error: the stored copy or, without one, a sibling's. It reports whether there is one, or whether
+// the fetch has ended since a sibling has slices.
+func (c *Cache) staleInstead(f *fetch, src *sources, status int) bool {
+	if f.stored == nil && (status == 0 || status >= http.StatusInternalServerError) && c.sliceElsewhere(f) {
+		c.fail(f, newResult(src), errSliced)
+		return true
+	}
+	if f.stored == nil || !c.standsIn(f, status) {
+		return c.takeStale(f, src, status)
+	}
+	res := newResult(src)
+	res.obj, res.entry, res.id = f.stored, f.stored.entry, f.stored.obj.Key()
+	_, res.fields = rfc9111.SplitIdentity(res.id)
+	res.stale, res.fwdStatus = true, status
+	c.forget(f)
+	c.deliver(f, res, fetchStale)
+	return true
+}
+
+// confirmed returns the result of a successful validation: the stored response with an updated
+// header. Like an answer, a 304 may be for the leader alone. Then the stored response stays as it was
+// if others may still validate it, and is otherwise removed once the leader has its body.
+func (c *Cache) confirmed(f *fetch, src *sources, a *answer) *result {
+	old := f.stored
+	e := c.freshened(old.entry, a)
+	res := newResult(src)
+	res.entry, res.id, res.confirmed, res.fwdStatus = e, old.obj.Key(), true, a.status
+	_, res.fields = rfc9111.SplitIdentity(res.id)
+	res.from(a)
+	res.obj = &found{obj: old.obj, entry: e}
+	c.noteReuse(f, e)
+	if why := f.r.unshared(old.entry, e); why != 0 {
+		if !f.r.cc.NoStore {
+			c.hitForMiss.add(f.r.url, c.now(), hitForMissTime)
+		}
+		if why == rfc9111.VaryObstacle || why != rfc9111.CookieObstacle && !e.Storable(nil, false) {
+			f.waiters.ended.Store(old)
+		}
+		res.obstacle, res.alone = why, true
+		return res
+	}
+	if c.outdated(f, old.entry.Response) || c.outdated(f, e.Response) {
+		return res
+	}
+	if obj, err := c.store.Update(old.obj, c.metaOf(res, e, new(bytes.Buffer))); err == nil {
+		res.obj.obj, res.storing = obj, true
+	}
+	return res
+}
+
+// mayStore reports whether a whole response may be stored, and can ever be reused. What an origin
+// answers to a range is nothing to other clients, unless it is the whole, or the slice that was requested.
+func (c *Cache) mayStore(f *fetch, a *answer) bool {
+	return (f.r.slice == 0 || a.status == http.StatusPartialContent || planted.Fault == "error-to-slice-stored") && (!f.part || a.status == http.StatusOK || planted.Fault == "part-stored" || planted.Fault == "error-to-range-stored") && (a.derived == nil || a.derived.recoded) && !c.outdated(f, a.response()) && f.r.obstacle(a.response()) == 0
+}
+
+// handOver delivers an answer that can't be shared to the leader alone. Another source can continue
+// it if there is a strong validator. Without one, a part, or a response that might be stored at
+// another time, can be continued if comparing shows that the bytes are the same.
+func (c *Cache) handOver(f *fetch, src *sources, a *answer) {
+	switch {
+	case f.r.slice > 0 && a.status == http.StatusPartialContent && !f.r.cc.NoStore: // the client may want less, or more; finish wants it
+		a.close()
+		c.fail(f, newResult(src), errUnsliced)
+		return
+	case a.status == http.StatusPartialContent:
+	case (f.part || f.r.slice > 0) && a.status != http.StatusOK: // it says nothing of the whole
+	case !f.r.cc.NoStore && a.derived == nil: // otherwise other requests may still share theirs
+		c.hitForMiss.add(f.r.url, c.now(), hitForMissTime)
+	}
+	if f.stored != nil && a.status < 500 && a.sibling == nil && !f.r.cc.NoStore {
+		if f.replaces = f.stored.obj; noBody(a.status) {
+			c.store.DeleteObject(f.replaces) // before the client can send another request
+		}
+	}
+	res := newResult(src)
+	res.fwdStatus, res.stale = a.status, f.stale
+	res.from(a)
+	if a.sibling == nil && a.status != http.StatusPartialContent {
+		if res.obstacle = f.r.obstacle(a.response()); res.obstacle != 0 {
+			c.NotStored[res.obstacle].Add(1)
+		}
+	}
+	f.handed = *a
+	f.handed.body, f.handed.cancel = c.newBody(f, a, nil), func(error) {}
+	res.answer = &f.handed
+	c.deliver(f, res, fetchHandedOver)
+}
