@@ -18,7 +18,8 @@ const (
 	Head Method = 4
 )
 
-// KeyOf returns the key of the response to a canonical URL (see [CanonicalURL]). mark is its
+// KeyOf returns the key of the response to a URL: absolute, scheme and host in lower case, without user and
+// default port, "/" for an empty path, and the rest as the client has sent it. mark is its
 // [VaryMark], or "" if the response does not vary. Squid also uses "" for the marker by which
 // it remembers that responses to the URL vary, so the key with mark "" may match because of any
 // variant. MD5 is no protection: an attacker can choose URLs that fill a digest.
@@ -68,36 +69,4 @@ func escape(b *strings.Builder, s string) {
 			b.WriteByte(c)
 		}
 	}
-}
-
-// CanonicalURL returns an absolute http or https URL in the form of a Squid's keys: scheme and
-// host in lower case, without user and default port, "/" for an empty path. Everything else is
-// unchanged, byte for byte. ok is false if no scheme or no host is found.
-func CanonicalURL(url string) (canonical string, ok bool) {
-	scheme, rest, found := strings.Cut(url, "://")
-	scheme = strings.ToLower(scheme)
-	if !found || scheme == "" {
-		return "", false
-	}
-	host, path := rest, ""
-	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
-		host, path = rest[:i], rest[i:]
-	}
-	if i := strings.LastIndexByte(host, '@'); i >= 0 {
-		host = host[i+1:]
-	}
-	host = strings.ToLower(host)
-	switch scheme {
-	case "http":
-		host = strings.TrimSuffix(host, ":80")
-	case "https":
-		host = strings.TrimSuffix(host, ":443")
-	}
-	if host == "" {
-		return "", false
-	}
-	if !strings.HasPrefix(path, "/") {
-		path = "/" + path
-	}
-	return scheme + "://" + host + path, true
 }
