@@ -442,3 +442,9 @@ func (o *other) random() {
 		}
 	}
 }
+
+// appendSpans appends the encoding in pieces of span positions each.
+func (f *Filter) appendSpans(dst []byte, span uint64) []byte {
+	bodies, longest := f.inSpans(span)
+	return f.appendBodies(dst, span, bodies, longest)
+}

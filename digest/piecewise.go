@@ -82,12 +82,6 @@ func (f *Filter) appendBodies(dst []byte, span uint64, bodies [][]byte, longest 
 	return seal(dst, start)
 }
 
-// appendSpans appends the encoding in pieces of span positions each.
-func (f *Filter) appendSpans(dst []byte, span uint64) []byte {
-	bodies, longest := f.inSpans(span)
-	return f.appendBodies(dst, span, bodies, longest)
-}
-
 // pieceCheck is the checksum of piece i of the filter with that state, so that a piece of another
 // filter is noticed, and one in the wrong place.
 func pieceCheck(state, i uint64, b []byte) uint32 {

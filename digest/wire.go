@@ -51,32 +51,18 @@ func (r *reader) take(field string, n int) []byte {
 	return r.b[at:r.off]
 }
 
-func (r *reader) u8(field string) uint8 {
-	b := r.take(field, 1)
-	if b == nil {
-		return 0
-	}
-	r.annotate("%d", b[0])
-	return b[0]
-}
+func (r *reader) u8(field string) uint8   { return uint8(r.fixed(field, 1, "%d")) }
+func (r *reader) u32(field string) uint32 { return uint32(r.fixed(field, 4, "%#08x")) }
+func (r *reader) u64(field string) uint64 { return r.fixed(field, 8, "%#016x") }
 
-func (r *reader) u32(field string) uint32 {
-	b := r.take(field, 4)
-	if b == nil {
+// fixed reads an integer of n bytes, which [Dump] prints in that format.
+func (r *reader) fixed(field string, n int, format string) uint64 {
+	var whole [8]byte
+	if copy(whole[:], r.take(field, n)) == 0 {
 		return 0
 	}
-	v := binary.LittleEndian.Uint32(b)
-	r.annotate("%#08x", v)
-	return v
-}
-
-func (r *reader) u64(field string) uint64 {
-	b := r.take(field, 8)
-	if b == nil {
-		return 0
-	}
-	v := binary.LittleEndian.Uint64(b)
-	r.annotate("%#016x", v)
+	v := binary.LittleEndian.Uint64(whole[:])
+	r.annotate(format, v)
 	return v
 }
 
