@@ -82,7 +82,7 @@ func runResults(job *lab.Job) error {
 		c.write(&text, part)
 		parts[i], left = text.String(), left[1:]
 		// Write after each chapter: a run that is killed is continued by the names of those that are missing.
-		if err := lab.WriteFile(path, []byte(head+strings.Join(parts, ""))); err != nil {
+		if err := os.WriteFile(path, []byte(head+strings.Join(parts, "")), 0o644); err != nil {
 			return err
 		}
 		rows := 0

@@ -1,5 +1,5 @@
 // Package workload reads request traces and generates synthetic ones, for the
-// simulator, peer demo and peer replay.
+// simulator and peer demo.
 //
 // A trace is text, plain or gzip, one request per line, in one of three formats:
 //
