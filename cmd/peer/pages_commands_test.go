@@ -173,6 +173,9 @@ func wrongSettings(t *testing.T, args []string) string {
 	if i := slices.Index(args, "--secret-file"); i >= 0 {
 		args[i+1] = write(t, "secret", "0123456789abcdef")
 	}
+	if i := slices.Index(args, "--store"); i >= 0 { // whatever this machine has there
+		args[i+1] = filepath.Join(t.TempDir(), filepath.Base(args[i+1]))
+	}
 	if code, _, stderr := call(t, args...); code != 0 {
 		return stderr
 	}
