@@ -17,7 +17,8 @@ import (
 // vectors are the examples of messages that FORMAT.md, CODERS.md and PROTOCOL.md refer to, beside the files in testdata/frozen.
 var vectors = []string{
 	"arith/testdata/sets.json", "digest/testdata/vectors.json", "gossip/exchange/testdata/vectors.json",
-	"gossip/httpcache/engine/testdata/statements.json", "gossip/internal/guard/testdata/probes.json",
+	"gossip/httpcache/engine/testdata/statements.json", "gossip/internal/guard/testdata/membership.json",
+	"gossip/internal/guard/testdata/probes.json",
 	"gossip/internal/secrets/testdata/packets.json", "gossip/invalidation/testdata/vectors.json", "gossip/rfc9111/testdata/identities.json",
 	"gossip/testdata/vectors.json",
 }
