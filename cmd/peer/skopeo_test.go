@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
@@ -16,7 +17,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -60,19 +60,18 @@ func newRegistry(t *testing.T, sizes ...int) *registry {
 	return r
 }
 
-// pull has skopeo copy the image through what listens at addr, and checks the layers.
-func (r *registry) pull(t *testing.T, skopeo, addr string) {
-	t.Helper()
-	to := filepath.Join(t.TempDir(), "image")
+// pull has skopeo copy the image through what listens at addr into a directory, and checks the layers.
+func (r *registry) pull(skopeo, addr, to string) error {
 	if out, err := exec.Command(skopeo, "--insecure-policy", "copy", "--src-tls-verify=false", "docker://"+addr+"/image:latest", "dir:"+to).CombinedOutput(); err != nil {
-		t.Fatalf("skopeo: %v\n%s", err, out)
+		return fmt.Errorf("skopeo: %w\n%s", err, out)
 	}
 	for digest, layer := range r.layers {
 		got, err := os.ReadFile(filepath.Join(to, strings.TrimPrefix(digest, "sha256:")))
 		if err != nil || !bytes.Equal(got, layer) {
-			t.Fatalf("layer %s has other bytes: %d, %v", digest, len(got), err)
+			return fmt.Errorf("layer %s has other bytes: %d, %w", digest, len(got), err)
 		}
 	}
+	return nil
 }
 
 func (r *registry) ServeHTTP(w http.ResponseWriter, q *http.Request) {
@@ -120,58 +119,84 @@ func TestSkopeo(t *testing.T) {
 	a := spawn(t, local(t, "a", "--origin", from.URL)...)
 	b := spawn(t, local(t, "b", "--origin", from.URL, "--join", a.gossip)...)
 	c := spawn(t, local(t, "c", "--origin", from.URL, "--join", a.gossip)...)
-	pull := func(through string, p *process, most int64) {
+	pull := func(through string, p *process, most int64, meanwhile func()) {
 		t.Helper()
-		before := from.sent.Load()
-		from.pull(t, skopeo, through)
+		before, pulled, to := from.sent.Load(), make(chan error, 1), t.TempDir()
+		go func() { pulled <- from.pull(skopeo, through, to) }()
+		meanwhile()
+		if err := <-pulled; err != nil {
+			t.Fatal(err)
+		}
 		sent := from.sent.Load() - before
 		if sent > most {
 			t.Errorf("the registry sent %d bytes for a pull through %s, want %d at most", sent, p.name, most)
 		}
 		t.Logf("layers of %d bytes: %d from the registry for a pull through %s", size, sent, p.name)
 	}
-	pull(a.listen, a, size+4<<20) // some were on their way when the first answers were cut to a slice
-	pull(a.listen, a, 1<<20)
+	pull(a.listen, a, size+4<<20, func() {}) // some were on their way when the first answers were cut to a slice
+	pull(a.listen, a, 1<<20, func() {})
 	eventually(t, time.Minute, "b knows what a holds", func() bool { m, _ := b.member("a"); return m.Current && m.Keys >= slices })
-	pull(b.listen, b, 4<<20)
+	pull(b.listen, b, 4<<20, func() {})
 	eventually(t, time.Minute, "c knows what a and b hold", func() bool {
 		first, _ := c.member("a")
 		second, _ := c.member("b")
 		return first.Current && first.Keys >= slices && second.Current && second.Keys >= slices
 	})
-	slow := newSlow(t, c.listen, size/3, a.kill)
-	pull(slow.Listener.Addr().String(), c, 4<<20)
-	first, _ := c.member("a")
-	second, _ := c.member("b")
-	if first.Bytes < 2<<20 || second.Bytes < size/4 {
-		t.Errorf("a, which was killed, sent %d bytes to c, and b %d: want a part from each", first.Bytes, second.Bytes)
+	const early = size / 5
+	slow, more := newPausing(t, c.listen, early)
+	victim, other := a, b
+	pull(slow.Listener.Addr().String(), c, 4<<20, func() {
+		eventually(t, time.Minute, "one has sent two slices", func() bool {
+			if m, _ := c.member(victim.name); m.Bytes < 2<<20 {
+				victim, other = other, victim
+				return false
+			}
+			return true
+		})
+		victim.kill()
+		close(more)
+	})
+	first, _ := c.member(victim.name)
+	second, _ := c.member(other.name)
+	if second.Bytes < size/4 {
+		t.Errorf("%s, which was killed, sent %d bytes to c, and %s %d: want a part from each", victim.name, first.Bytes, other.name, second.Bytes)
 	}
 	if n := c.status().Traffic.BodiesCut; n > 0 {
 		t.Errorf("%d bodies were cut", n)
 	}
-	t.Logf("a sent %d bytes to c before it was killed, and b %d", first.Bytes, second.Bytes)
+	t.Logf("%s sent %d bytes to c before it was killed, and %s %d", victim.name, first.Bytes, other.name, second.Bytes)
 }
 
-// newSlow returns a proxy that passes on eight megabytes a second, and calls then once when so many bytes have passed.
-func newSlow(t *testing.T, to string, after int64, then func()) *httptest.Server {
+// newPausing returns a proxy that passes on so many bytes of bodies, and the others after more is closed.
+func newPausing(t *testing.T, to string, early int64) (proxy *httptest.Server, more chan struct{}) {
 	var passed atomic.Int64
-	var once sync.Once
-	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: to})
-	proxy.ModifyResponse = func(r *http.Response) error {
-		body := r.Body
+	more = make(chan struct{})
+	through := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: to})
+	through.Transport = &http.Transport{DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+		c, err := new(net.Dialer).DialContext(ctx, network, addr)
+		if err == nil {
+			c.(*net.TCPConn).SetReadBuffer(64 << 10) // loopback would take megabytes
+		}
+		return c, err
+	}}
+	through.ModifyResponse = func(r *http.Response) error {
+		body, ctx := r.Body, r.Request.Context()
 		r.Body = readCloser{readFunc(func(p []byte) (int, error) {
 			n, err := body.Read(p[:min(len(p), 32<<10)])
-			time.Sleep(time.Duration(n) * time.Second / (8 << 20))
-			if passed.Add(int64(n)) > after {
-				once.Do(then)
+			if passed.Add(int64(n)) > early {
+				select {
+				case <-more:
+				case <-ctx.Done():
+				case <-t.Context().Done():
+				}
 			}
 			return n, err
 		}), body}
 		return nil
 	}
-	s := httptest.NewServer(proxy)
-	t.Cleanup(s.Close)
-	return s
+	proxy = httptest.NewServer(through)
+	t.Cleanup(proxy.Close)
+	return proxy, more
 }
 
 type readFunc func([]byte) (int, error)
