@@ -16,7 +16,7 @@ import (
 // the system may drop pages of a file from memory at any time, and what is then read again
 // from the disk may differ. See trust for blocks that the kernel sends.
 type blocks struct {
-	store *Store // has the buffers
+	store *store // has the buffers
 	f     io.ReaderAt
 	body  int64
 	sums  []uint64
@@ -64,7 +64,7 @@ func (b *blocks) park() {
 
 // A span reads a body on disk, or a part of one. Its methods are those of conn.Spans.
 type span struct {
-	obj    *Object
+	obj    *object
 	blocks blocks
 	off    int64 // of the next byte
 	end    int64
@@ -153,11 +153,11 @@ func (s *span) WriteTo(w io.Writer) (done int64, err error) {
 	}
 }
 
-// dropCorrupt removes a corrupt object, or the Object with a newer description of the same body. It
+// dropCorrupt removes a corrupt object, or the object with a newer description of the same body. It
 // returns cause as an error that wraps ErrCorrupt.
-func (s *Store) dropCorrupt(o *Object, cause error) error {
+func (s *store) dropCorrupt(o *object, cause error) error {
 	cause = fmt.Errorf("%w: %w", bodies.ErrCorrupt, cause)
-	same := func(cur *Object) bool { return cur == o || !o.is(objSmall) && !cur.is(objSmall) && cur.file == o.file }
+	same := func(cur *object) bool { return cur == o || !o.is(objSmall) && !cur.is(objSmall) && cur.file == o.file }
 	if planted.Fault != "bad-object-stays" && s.removeIf(o.key, same) {
 		s.corrupt.Add(1)
 		s.log.Warn("an object is corrupt; removed it", "key", o.key, "error", cause)

@@ -12,17 +12,17 @@ const copiesShare = 32
 
 // copies are the objects of which another cache has a copy ([bodies.Meta.Copied]). When the
 // store is full and they take more than their share, they are evicted before other objects, the
-// oldest first. But one that [Store.Get] has found stays for another round (second chance): it
+// oldest first. But one that [bodies.Store.Get] has found stays for another round (second chance): it
 // only gets a mark, so a hit takes no lock.
 type copies struct {
 	mu     sync.Mutex
-	order  list.List    // of *Object, the latest first
+	order  list.List    // of *object, the latest first
 	grains int64        // that the copies take
 	held   atomic.Int64 // grains that all objects take
 }
 
 // enter counts the room that an object takes and, if it is a copy, adds it to the order.
-func (c *copies) enter(o *Object) {
+func (c *copies) enter(o *object) {
 	c.held.Add(int64(o.grains))
 	if !o.is(objCopied) {
 		return
@@ -33,7 +33,7 @@ func (c *copies) enter(o *Object) {
 	o.turn = c.order.PushFront(o)
 }
 
-func (c *copies) leave(o *Object) {
+func (c *copies) leave(o *object) {
 	c.held.Add(-int64(o.grains))
 	if !o.is(objCopied) {
 		return
@@ -46,7 +46,7 @@ func (c *copies) leave(o *Object) {
 
 // next returns the next copy to evict, but not the object that is coming. It returns nil if all
 // objects take no more than most grains, or the copies no more than their share.
-func (c *copies) next(most int64, coming *Object) *Object {
+func (c *copies) next(most int64, coming *object) *object {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.held.Load() <= most || c.grains <= most/copiesShare {
@@ -54,7 +54,7 @@ func (c *copies) next(most int64, coming *Object) *Object {
 	}
 	for range c.order.Len() {
 		e := c.order.Back()
-		if o := e.Value.(*Object); o != coming && !o.clear(objFound) {
+		if o := e.Value.(*object); o != coming && !o.clear(objFound) {
 			return o
 		}
 		c.order.MoveToFront(e)
@@ -65,7 +65,7 @@ func (c *copies) next(most int64, coming *Object) *Object {
 // spare evicts copies while all objects, including the one that is coming (nil = none), take
 // more than the store's room and copies more than their share. The index then evicts other
 // objects. The loop ends: each round but the last removes a copy.
-func (s *Store) spare(coming *Object) {
+func (s *store) spare(coming *object) {
 	for {
 		o := s.copies.next(s.most.Load(), coming)
 		if o == nil || !s.removeObject(o) { // it may be on its way into the index or out of it

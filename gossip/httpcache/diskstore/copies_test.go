@@ -40,7 +40,7 @@ func TestCopiesLeaveFirst(t *testing.T) {
 			}
 			if old, _ := s.peek("copy 1"); !old.Copied() {
 				t.Error("a copy is none")
-			} else if now, err := s.Update(old, bodies.Meta{}); err != nil || !now.(*Object).Copied() {
+			} else if now, err := s.Update(old, bodies.Meta{}); err != nil || !now.(*object).Copied() {
 				t.Errorf("a copy described anew = %+v, %v", now, err)
 			}
 			for i := range 64 { // 8 fit, and for 56 copies leave: all but their share, 4

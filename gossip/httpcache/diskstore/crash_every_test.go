@@ -157,7 +157,7 @@ func crashAt(t *testing.T, seed uint64, at int) bool {
 	return stopped
 }
 
-func verify(t *testing.T, s *diskstore.Store, held map[string]int, unknown string) {
+func verify(t *testing.T, s diskstore.Store, held map[string]int, unknown string) {
 	for key, n := range held {
 		if _, ok := s.Peek(key); !ok && key != unknown {
 			t.Errorf("%q, number %d, was acknowledged and is gone", key, n)

@@ -154,7 +154,7 @@ func TestOpenRefuses(t *testing.T) {
 		{"small", Options{Dir: file, MaxBytes: 1000}, "less than 1 MiB"},
 	}
 	for _, tt := range tests {
-		s, err := Open(tt.o)
+		s, err := openStore(tt.o)
 		if err == nil {
 			s.Close()
 			t.Errorf("%s: opened", tt.name)
@@ -162,7 +162,7 @@ func TestOpenRefuses(t *testing.T) {
 			t.Errorf("%s: %v; want %q", tt.name, err, tt.want)
 		}
 	}
-	if _, err := Open(Options{Dir: held, MaxBytes: 1 << 30}); !errors.Is(err, ErrLocked) {
+	if _, err := openStore(Options{Dir: held, MaxBytes: 1 << 30}); !errors.Is(err, ErrLocked) {
 		t.Errorf("a held directory: %v, want ErrLocked", err)
 	}
 }

@@ -16,7 +16,7 @@ import (
 
 // fill stores n bytes of objects of that size, each when the store has evicted what it had to for the
 // one before, and returns how many were stored.
-func fill(t *testing.T, s *diskstore.Store, name string, n, size int) (stored int) {
+func fill(t *testing.T, s diskstore.Store, name string, n, size int) (stored int) {
 	t.Helper()
 	b := bytes.Repeat([]byte(name[:1]), size)
 	for i := range n / size {
@@ -38,7 +38,7 @@ func fill(t *testing.T, s *diskstore.Store, name string, n, size int) (stored in
 
 // wantFull: objects take at least four fifths of the room, which is what the disk has, and each
 // can be read.
-func wantFull(t *testing.T, s *diskstore.Store, disk int64) {
+func wantFull(t *testing.T, s diskstore.Store, disk int64) {
 	t.Helper()
 	synctest.Wait()
 	st := s.Stats()

@@ -55,7 +55,7 @@
 // A full store first evicts copies ([bodies.Meta.Copied]), as long as they take more than a 32nd of the
 // store: another cache of the cluster has such an object, so losing it costs a request to that
 // cache and not to the origin. Then it evicts the objects that are requested least, as the index
-// (W-TinyLFU) estimates. Copies that [Store.Get] finds stay longer than others. A store with
+// (W-TinyLFU) estimates. Copies that [bodies.Store.Get] finds stay longer than others. A store with
 // free room keeps all copies. The mark of a copy survives a restart.
 //
 // # Crashes
@@ -72,13 +72,13 @@
 //     held, and after that the first one as removed.
 //   - The entry of a new description is not held until the description is in memory, and nothing
 //     has replaced or removed the object meanwhile. Then it is marked as held, and the old one as
-//     removed. [Store.Update] waits for that.
+//     removed. [bodies.Store.Update] waits for that.
 //   - The files of a segment are removed after the marks of the objects moved out of it.
 //
 // While the store is open, memory decides: turnover ignores the marks. So a killed
-// process loses no object for which [bodies.Stream.Commit] or [Store.Update] returned, and leaves no
-// partial object that looks complete. No object comes back for which [Store.Delete] or
-// [Store.DeleteObject] returned. An evicted object is removed from the disk moments later, or
+// process loses no object for which [bodies.Stream.Commit] or [bodies.Store.Update] returned, and leaves no
+// partial object that looks complete. No object comes back for which [bodies.Store.Delete] or
+// [bodies.Store.DeleteObject] returned. An evicted object is removed from the disk moments later, or
 // before one of these calls returns. [Open] deletes the temporary files, and reads the footers of
 // the other files and the entries of the segments, but no bodies.
 //

@@ -12,7 +12,7 @@ import (
 // TestListedAfterHook: an iteration that begins after the hook was called for an object
 // yields it, even if it was not in the index yet.
 func TestListedAfterHook(t *testing.T) {
-	var s *Store
+	var s *store
 	for _, update := range []bool{false, true} {
 		var keys chan []string
 		iterate := func(key string) {
@@ -37,7 +37,7 @@ func TestListedAfterHook(t *testing.T) {
 		}
 		told := func(string) {}
 		s = open(t, Options{Hooks: bodies.Hooks{Listed: func(key string) { told(key) }}})
-		var o *Object
+		var o *object
 		if update { // it was not listed before
 			o = put(t, s, "k", []byte("body"), bodies.Meta{})
 		}

@@ -12,7 +12,7 @@ import (
 // no more objects than the store.
 type expiries struct {
 	epoch  time.Time // when the store was opened, with a monotonic reading
-	unlist func(*Object)
+	unlist func(*object)
 	work   sync.Mutex // held while objects are unlisted
 	closed bool       // guarded by work
 
@@ -21,14 +21,14 @@ type expiries struct {
 	timer *time.Timer // for the first of queue
 }
 
-func newExpiries(unlist func(*Object)) *expiries {
+func newExpiries(unlist func(*object)) *expiries {
 	e := &expiries{epoch: time.Now(), unlist: unlist}
 	e.timer = time.AfterFunc(time.Hour, e.run)
 	return e
 }
 
 // add queues o to be unlisted after some time.
-func (e *expiries) add(o *Object, after time.Duration) {
+func (e *expiries) add(o *object, after time.Duration) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.queue = append(e.queue, expiry{time.Since(e.epoch) + after, o})
@@ -39,7 +39,7 @@ func (e *expiries) add(o *Object, after time.Duration) {
 	}
 }
 
-func (e *expiries) remove(o *Object) {
+func (e *expiries) remove(o *object) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if o.place >= 0 {
@@ -61,7 +61,7 @@ func (e *expiries) run() {
 }
 
 // due removes and returns the first object if it is due; otherwise it sets the timer.
-func (e *expiries) due() *Object {
+func (e *expiries) due() *object {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if len(e.queue) == 0 {
@@ -87,7 +87,7 @@ func (e *expiries) close() {
 // An expiry is an object and the time when it stops being listed.
 type expiry struct {
 	due time.Duration // since expiries.epoch
-	o   *Object
+	o   *object
 }
 
 // expiryQueue implements heap.Interface. An object's place is its index, -1 if it is not queued.

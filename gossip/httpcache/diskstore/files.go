@@ -20,7 +20,7 @@ type openFile struct {
 }
 
 // openShared opens a file, with one reference, for the caller.
-func (s *Store) openShared(path string) (*openFile, error) {
+func (s *store) openShared(path string) (*openFile, error) {
 	f, err := s.opt.FS.Open(path)
 	if err != nil {
 		return nil, err

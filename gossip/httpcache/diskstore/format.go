@@ -195,7 +195,7 @@ func readTail(f File, from int64, buf []byte) (t tail, err error) {
 }
 
 // readTailOf reads the tail of o's file. Any error wraps errBroken.
-func readTailOf(f File, o *Object) (tail, error) {
+func readTailOf(f File, o *object) (tail, error) {
 	t, err := readTail(f, o.file.body, nil)
 	switch {
 	case err != nil && !errors.Is(err, errBroken):

@@ -68,7 +68,7 @@ func TestFrozen(t *testing.T) {
 			m := newMirror()
 			o := Options{Dir: mine, MaxBytes: 64 << 20, Hooks: m.hooks()}
 			if version, old := refused[filepath.Base(dir)]; old {
-				_, err := Open(o)
+				_, err := openStore(o)
 				if want := fmt.Sprintf("version '%s' of a format that this program does not read", version); err == nil || !strings.Contains(err.Error(), want) || strings.Count(err.Error(), mine) != 1 {
 					t.Errorf("Open = %v, want an error that names one file and %s", err, want)
 				}

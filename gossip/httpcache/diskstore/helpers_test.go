@@ -47,7 +47,7 @@ func (m *mirror) count(key string) int {
 }
 
 // check compares the mirror with the store. No call may be under way.
-func (m *mirror) check(t *testing.T, s *Store) {
+func (m *mirror) check(t *testing.T, s *store) {
 	t.Helper()
 	s.index.CleanUp()
 	m.mu.Lock()
@@ -79,7 +79,7 @@ func (m *mirror) check(t *testing.T, s *Store) {
 	}
 }
 
-func open(t testing.TB, o Options) *Store {
+func open(t testing.TB, o Options) *store {
 	t.Helper()
 	if o.Dir == "" {
 		o.Dir = t.TempDir()
@@ -87,7 +87,7 @@ func open(t testing.TB, o Options) *Store {
 	if o.MaxBytes == 0 {
 		o.MaxBytes = 64 << 20
 	}
-	s, err := Open(o)
+	s, err := openStore(o)
 	if err != nil {
 		t.Fatalf("Open: %v", err)
 	}
@@ -121,7 +121,7 @@ func body(seed uint64, n int) []byte {
 	return b
 }
 
-func put(t testing.TB, s *Store, key string, b []byte, m bodies.Meta) *Object {
+func put(t testing.TB, s *store, key string, b []byte, m bodies.Meta) *object {
 	t.Helper()
 	w, err := s.Create(key, int64(len(b)))
 	if err != nil {
@@ -134,10 +134,10 @@ func put(t testing.TB, s *Store, key string, b []byte, m bodies.Meta) *Object {
 	if err != nil {
 		t.Fatalf("Commit(%q): %v", key, err)
 	}
-	return o.(*Object)
+	return o.(*object)
 }
 
-func read(s *Store, key string) (data, b []byte, err error) {
+func read(s *store, key string) (data, b []byte, err error) {
 	o, ok := s.Get(key)
 	if !ok {
 		return nil, nil, bodies.ErrGone

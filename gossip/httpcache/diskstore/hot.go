@@ -135,14 +135,14 @@ func (h *hotSet) grant(bytes int64) {
 	h.memory.Give(granted - bytes)
 }
 
-func (h *hotSet) get(o *Object) (*hotObject, bool) {
+func (h *hotSet) get(o *object) (*hotObject, bool) {
 	if h == nil {
 		return nil, false
 	}
 	return h.cache.GetIfPresent(o.seq)
 }
 
-func (h *hotSet) put(o *Object, v *hotObject) {
+func (h *hotSet) put(o *object, v *hotObject) {
 	if h == nil {
 		return
 	}
@@ -159,7 +159,7 @@ func (h *hotSet) put(o *Object, v *hotObject) {
 }
 
 // drop forgets an object that is marked as having left the store.
-func (h *hotSet) drop(o *Object) {
+func (h *hotSet) drop(o *object) {
 	if h != nil {
 		h.cache.Invalidate(o.seq)
 	}

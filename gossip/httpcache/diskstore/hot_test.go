@@ -12,7 +12,7 @@ import (
 // an object that is loaded twice within a while, and one that is loaded once evicts no other.
 func TestHotTakesWhatComesAgain(t *testing.T) {
 	s := open(t, Options{MemoryBytes: 256 << 10})
-	load := func(name string) *Object {
+	load := func(name string) *object {
 		t.Helper()
 		o, ok := s.peek(name)
 		if !ok {
@@ -25,7 +25,7 @@ func TestHotTakesWhatComesAgain(t *testing.T) {
 		v.Close()
 		return o
 	}
-	kept := func(o *Object) bool { _, ok := s.hot.get(o); return ok }
+	kept := func(o *object) bool { _, ok := s.hot.get(o); return ok }
 
 	if first := load("first"); !kept(first) {
 		t.Fatal("not kept, with room for it")

@@ -29,7 +29,7 @@ type labels struct {
 
 	sweeping sync.Mutex   // held by sweep, which frees numbers
 	mu       sync.RWMutex // may be taken with that of a part
-	objects  []*Object    // by their numbers; nil = the number is free
+	objects  []*object    // by their numbers; nil = the number is free
 	free     []uint32     // numbers
 }
 
@@ -56,7 +56,7 @@ func (l *labels) place(hash uint64) (*labelPart, uint32) {
 
 // enter adds o under its labels, before it can be found by its key. It reports whether there is memory
 // for them: if not, nothing is added.
-func (l *labels) enter(o *Object, under []uint64) bool {
+func (l *labels) enter(o *object, under []uint64) bool {
 	if len(under) == 0 {
 		return true
 	}
@@ -85,7 +85,7 @@ func (l *labels) enter(o *Object, under []uint64) bool {
 }
 
 // number gives o a number.
-func (l *labels) number(o *Object) (n uint32) {
+func (l *labels) number(o *object) (n uint32) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if last := len(l.free) - 1; last >= 0 {
@@ -124,7 +124,7 @@ func (l *labels) merge(p *labelPart) {
 }
 
 // leave is called when o, which has left the index, is not to be found any more.
-func (l *labels) leave(o *Object) {
+func (l *labels) leave(o *object) {
 	if !o.is(objLabelled) {
 		return
 	}
@@ -164,7 +164,7 @@ func (l *labels) sweep() {
 }
 
 // find returns the objects with a label.
-func (l *labels) find(hash uint64) (all []*Object) {
+func (l *labels) find(hash uint64) (all []*object) {
 	p, rest := l.place(hash)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -191,7 +191,7 @@ func (l *labels) find(hash uint64) (all []*Object) {
 }
 
 // labelsOf returns the labels in a description, each once.
-func (s *Store) labelsOf(data []byte) (hashes []uint64) {
+func (s *store) labelsOf(data []byte) (hashes []uint64) {
 	for _, label := range s.opt.Hooks.Labels(data) {
 		hashes = append(hashes, xxhash.Sum64String(label))
 	}
@@ -200,8 +200,8 @@ func (s *Store) labelsOf(data []byte) (hashes []uint64) {
 }
 
 // Labelled returns the objects that have a label, in no order. One that is being stored
-// may be among them before [Store.Get] finds it.
-func (s *Store) Labelled(name string) iter.Seq[bodies.Object] {
+// may be among them before [bodies.Store.Get] finds it.
+func (s *store) Labelled(name string) iter.Seq[bodies.Object] {
 	return func(yield func(bodies.Object) bool) {
 		for _, o := range s.labels.find(xxhash.Sum64String(name)) {
 			if !yield(o) {

@@ -17,7 +17,7 @@ import (
 // byWords has the words of a description as labels.
 func byWords(data []byte) []string { return strings.Fields(string(data)) }
 
-func putLabelled(s *Store, key string, labels ...string) (*Object, error) {
+func putLabelled(s *store, key string, labels ...string) (*object, error) {
 	w, err := s.Create(key, 1)
 	if err != nil {
 		return nil, err
@@ -26,7 +26,7 @@ func putLabelled(s *Store, key string, labels ...string) (*Object, error) {
 		return nil, err
 	}
 	o, err := w.Commit(bodies.Meta{Data: []byte(strings.Join(labels, " "))})
-	committed, _ := o.(*Object)
+	committed, _ := o.(*object)
 	return committed, err
 }
 

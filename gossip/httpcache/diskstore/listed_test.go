@@ -12,7 +12,7 @@ import (
 func TestUnlistsOnTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMirror()
-		s, err := Open(Options{Dir: t.TempDir(), MaxBytes: 1 << 20, Hooks: m.hooks()})
+		s, err := openStore(Options{Dir: t.TempDir(), MaxBytes: 1 << 20, Hooks: m.hooks()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -56,11 +56,11 @@ func TestListed(t *testing.T) {
 	s := open(t, Options{Dir: dir, MaxBytes: 1 << 20})
 	put(t, s, "listed", body(1, 10), bodies.Meta{ListUntil: until, Generated: since})
 	put(t, s, "not listed", body(2, 10), bodies.Meta{Generated: since})
-	check := func(s *Store) {
+	check := func(s *store) {
 		t.Helper()
 		n := 0
 		for listed := range s.Listed() {
-			o := listed.(*Object)
+			o := listed.(*object)
 			if n++; o.Key() != "listed" || !o.ListUntil().Equal(until) || !o.Generated().Equal(since) {
 				t.Errorf("%s, until %v, generated %v", o.Key(), o.ListUntil(), o.Generated())
 			}
@@ -91,7 +91,7 @@ func TestClockJumps(t *testing.T) {
 			now := func() time.Time { return time.Now().Add(ahead).Round(0) }
 			m := newMirror()
 			dir := t.TempDir()
-			s, err := Open(Options{Dir: dir, MaxBytes: 1 << 20, Hooks: at(m.hooks(), now)})
+			s, err := openStore(Options{Dir: dir, MaxBytes: 1 << 20, Hooks: at(m.hooks(), now)})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -121,7 +121,7 @@ func TestClockJumps(t *testing.T) {
 
 			ahead = 0 // a clock that was ahead is put right
 			m = newMirror()
-			s, err = Open(Options{Dir: dir, MaxBytes: 1 << 20, Hooks: at(m.hooks(), now)})
+			s, err = openStore(Options{Dir: dir, MaxBytes: 1 << 20, Hooks: at(m.hooks(), now)})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -25,7 +25,7 @@ var manyMeta = bodies.Meta{Data: body(1, 300), ListUntil: time.Now().Add(time.Ho
 func manyKey(i int) string { return fmt.Sprintf("GET http://www.example.com/object/%07d", i) }
 
 // fill puts objects of 1 KiB.
-func fill(b *testing.B, s *Store, n int) {
+func fill(b *testing.B, s *store, n int) {
 	b.Helper()
 	one := body(2, 1<<10)
 	for i := range n {
@@ -91,7 +91,7 @@ func BenchmarkReload(b *testing.B) {
 	}
 	runtime.GC()
 	for b.Loop() {
-		s, err := Open(Options{Dir: dir, MaxBytes: 8 << 30})
+		s, err := openStore(Options{Dir: dir, MaxBytes: 8 << 30})
 		if err != nil {
 			b.Fatal(err)
 		}

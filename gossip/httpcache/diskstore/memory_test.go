@@ -9,7 +9,7 @@ import (
 )
 
 // view loads an object, as a hit does.
-func look(t *testing.T, s *Store, key string) {
+func look(t *testing.T, s *store, key string) {
 	t.Helper()
 	o, ok := s.Get(key)
 	if !ok {

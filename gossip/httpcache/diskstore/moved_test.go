@@ -59,7 +59,7 @@ func TestOtherFormat(t *testing.T) {
 				check(t, os.WriteFile(name, b, 0o600))
 			}
 		}
-		s, err := Open(Options{Dir: dir, MaxBytes: 64 << 20})
+		s, err := openStore(Options{Dir: dir, MaxBytes: 64 << 20})
 		if tt.refused {
 			if err == nil || errors.Is(err, errBroken) || !strings.Contains(err.Error(), filepath.Join(dir, "objects", "segments")) || !strings.Contains(err.Error(), "of a format that this program does not read") {
 				t.Errorf("%s of another version: %v", tt.files, err)

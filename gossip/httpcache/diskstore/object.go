@@ -14,9 +14,8 @@ import (
 	"github.com/summarycache/summarycache/gossip/internal/planted"
 )
 
-// An Object is one object of a store. It is immutable; a new description of the same body
-// ([Store.Update]) is a new Object.
-type Object struct {
+// An object is one object of a store. It is immutable; a new description of the same body (Update) is a new object.
+type object struct {
 	// There may be millions. 80 bytes are a size class of the allocator.
 	key       string
 	file      *file // a small object's is that of its segment, which turnover may change; guarded by segments.mu
@@ -35,29 +34,29 @@ type Object struct {
 const (
 	objSmall     = 1 << iota // it is in a segment
 	objCopied                // another cache has a copy
-	objLabelled              // it is in Store.labels
+	objLabelled              // it is in store.labels
 	objListed                // it is listed now
 	objLeft                  // it left the index, or has not entered it
 	objFound                 // Get has found it since it was stored, or since eviction last spared it; only for copies
 	objDiscarded             // its record is garbage
 )
 
-func (o *Object) is(bit uint32) bool { return o.state.Load()&bit != 0 }
+func (o *object) is(bit uint32) bool { return o.state.Load()&bit != 0 }
 
 // set sets a bit and reports whether it was clear.
-func (o *Object) set(bit uint32) bool { return o.state.Or(bit)&bit == 0 }
+func (o *object) set(bit uint32) bool { return o.state.Or(bit)&bit == 0 }
 
 // clear clears a bit and reports whether it was set.
-func (o *Object) clear(bit uint32) bool { return o.state.And(^bit)&bit != 0 }
+func (o *object) clear(bit uint32) bool { return o.state.And(^bit)&bit != 0 }
 
 // bytes returns the room that the object takes on disk, in whole grains.
-func (o *Object) bytes() int64 { return int64(o.grains) * grain }
+func (o *object) bytes() int64 { return int64(o.grains) * grain }
 
 // Key returns the key under which the object is stored.
-func (o *Object) Key() string { return o.key }
+func (o *object) Key() string { return o.key }
 
 // Size returns the length of the body in bytes.
-func (o *Object) Size() int64 {
+func (o *object) Size() int64 {
 	if o.is(objSmall) {
 		return int64(o.size)
 	}
@@ -65,13 +64,13 @@ func (o *Object) Size() int64 {
 }
 
 // Listed reports whether the object is listed now.
-func (o *Object) Listed() bool { return o.is(objListed) }
+func (o *object) Listed() bool { return o.is(objListed) }
 
 // ListUntil returns when the object stops being listed.
-func (o *Object) ListUntil() time.Time { return instant(o.listUntil) }
+func (o *object) ListUntil() time.Time { return instant(o.listUntil) }
 
 // Generated returns when the content was generated, in whole seconds; zero = unknown.
-func (o *Object) Generated() time.Time {
+func (o *object) Generated() time.Time {
 	if o.generated == 0 {
 		return time.Time{}
 	}
@@ -79,7 +78,7 @@ func (o *Object) Generated() time.Time {
 }
 
 // Copied reports whether another cache has a copy ([bodies.Meta.Copied]).
-func (o *Object) Copied() bool { return o.is(objCopied) }
+func (o *object) Copied() bool { return o.is(objCopied) }
 
 // A file holds a body, and is shared by the successive Objects that describe it. It is unlinked
 // when the last of them has left the index. The small objects of a segment share the segment's.
@@ -91,7 +90,7 @@ type file struct {
 	tail sync.RWMutex // guards the part of the file after the body
 }
 
-func (s *Store) unref(f *file) {
+func (s *store) unref(f *file) {
 	if f.drop() {
 		s.files.drop(f)
 		s.trash.remove(s.path(f.id))
@@ -105,20 +104,20 @@ func newFile(id uint64, body int64) *file {
 	return f
 }
 
-// newObject makes an Object that takes over one reference to f, a file of size bytes.
-func newObject(key string, f *file, seq uint64, size int64, st stamp) *Object {
+// newObject makes an object that takes over one reference to f, a file of size bytes.
+func newObject(key string, f *file, seq uint64, size int64, st stamp) *object {
 	size = (size + unit - 1) / unit * unit
-	return stamped(&Object{key: key, file: f, seq: seq, grains: uint32(size / grain)}, st)
+	return stamped(&object{key: key, file: f, seq: seq, grains: uint32(size / grain)}, st)
 }
 
-// newSmall makes a small Object. size is that of its record and entry together.
-func newSmall(key string, seq uint64, size int64, body uint32, st stamp) *Object {
-	o := stamped(&Object{key: key, seq: seq, grains: uint32(rounded(size) / grain), size: body}, st)
+// newSmall makes a small object. size is that of its record and entry together.
+func newSmall(key string, seq uint64, size int64, body uint32, st stamp) *object {
+	o := stamped(&object{key: key, seq: seq, grains: uint32(rounded(size) / grain), size: body}, st)
 	o.set(objSmall)
 	return o
 }
 
-func stamped(o *Object, st stamp) *Object {
+func stamped(o *object, st stamp) *object {
 	o.listUntil, o.generated, o.place = st.listUntil, seconds(st.generated), -1
 	if st.copied {
 		o.set(objCopied)
@@ -140,7 +139,7 @@ func seconds(nanos int64) uint32 {
 // insert puts o into the index if may agrees and there is memory for its labels, and reports whether
 // it did. may gets the object that is there under the key, nil if there is none. The hooks are called
 // before o can be found.
-func (s *Store) insert(o *Object, labels []uint64, may func(cur *Object) bool) (done bool) {
+func (s *store) insert(o *object, labels []uint64, may func(cur *object) bool) (done bool) {
 	s.entering.RLock()
 	defer s.entering.RUnlock()
 	if !s.labels.enter(o, labels) {
@@ -151,7 +150,7 @@ func (s *Store) insert(o *Object, labels []uint64, may func(cur *Object) bool) (
 	if o.is(objSmall) || o.file.n.Load() == 1 { // a new description of a file takes no more room
 		s.spare(o)
 	}
-	s.index.Compute(s.hash(o.key), func(cur *Object, _ bool) (*Object, otter.ComputeOp) {
+	s.index.Compute(s.hash(o.key), func(cur *object, _ bool) (*object, otter.ComputeOp) {
 		if done = may(cur); done {
 			return o, otter.WriteOp
 		}
@@ -166,8 +165,8 @@ func (s *Store) insert(o *Object, labels []uint64, may func(cur *Object) bool) (
 // swap puts o into the index if old is still there, and reports whether it did. The entry of a
 // small o is marked as held only then, and before old's is marked as removed: a start must not
 // find o if old was replaced or removed meanwhile, and must find one of the two if not.
-func (s *Store) swap(old, o *Object, labels []uint64) bool {
-	done := s.insert(o, labels, func(cur *Object) bool {
+func (s *store) swap(old, o *object, labels []uint64) bool {
+	done := s.insert(o, labels, func(cur *object) bool {
 		if cur == old && o.is(objSmall) {
 			s.segments.hold(o)
 		}
@@ -178,7 +177,7 @@ func (s *Store) swap(old, o *Object, labels []uint64) bool {
 }
 
 // dropped is called by the index, with a lock held, when an object leaves it.
-func (s *Store) dropped(e otter.DeletionEvent[uint64, *Object]) {
+func (s *store) dropped(e otter.DeletionEvent[uint64, *object]) {
 	if e.Cause == otter.CauseOverflow {
 		s.evictions.Add(1)
 	}
@@ -189,7 +188,7 @@ func (s *Store) dropped(e otter.DeletionEvent[uint64, *Object]) {
 const maxListed = 100 * 365 * 24 * time.Hour
 
 // enter calls the hooks for o, which can't be found yet, and queues its unlisting.
-func (s *Store) enter(o *Object) {
+func (s *store) enter(o *object) {
 	s.charge(o)
 	s.opt.Hooks.Stored(o.key)
 	s.copies.enter(o)
@@ -204,7 +203,7 @@ func (s *Store) enter(o *Object) {
 }
 
 // leave undoes enter, and frees the object's room on disk. It is called once.
-func (s *Store) leave(o *Object) {
+func (s *store) leave(o *object) {
 	o.set(objLeft)
 	s.discharge(o)
 	s.copies.leave(o)
@@ -219,7 +218,7 @@ func (s *Store) leave(o *Object) {
 }
 
 // discard frees the room on disk of an object that is not in the index.
-func (s *Store) discard(o *Object) {
+func (s *store) discard(o *object) {
 	if o.is(objSmall) {
 		s.segments.discard(o)
 	} else {
@@ -228,18 +227,18 @@ func (s *Store) discard(o *Object) {
 }
 
 // unlist ends o's listing, unless it has ended already.
-func (s *Store) unlist(o *Object) {
+func (s *store) unlist(o *object) {
 	if o.clear(objListed) {
 		s.listed.Add(-1)
 		s.opt.Hooks.Unlisted(o.key)
 	}
 }
 
-// Update replaces the description of o's body and returns the new Object. This one is marked as a
+// Update replaces the description of o's body and returns the new object. This one is marked as a
 // copy if o is. Update returns [bodies.ErrGone] if o is no longer in the store. After any other error o
 // is removed; [bodies.ErrTooLarge] means that the description and the body don't fit into a segment.
-func (s *Store) Update(old bodies.Object, m bodies.Meta) (bodies.Object, error) {
-	o := old.(*Object)
+func (s *store) Update(old bodies.Object, m bodies.Meta) (bodies.Object, error) {
+	o := old.(*object)
 	if len(m.Data) > maxData {
 		return nil, bodies.ErrTooLarge
 	}
@@ -275,8 +274,8 @@ func (s *Store) Update(old bodies.Object, m bodies.Meta) (bodies.Object, error) 
 }
 
 // describe writes a new description of o's body into its file or, if o is small, into a new record
-// together with the body. For pinned see [Store.put].
-func (s *Store) describe(o *Object, data []byte, st stamp) (fresh *Object, pinned *segment, err error) {
+// together with the body. For pinned see [store.put].
+func (s *store) describe(o *object, data []byte, st stamp) (fresh *object, pinned *segment, err error) {
 	if o.is(objSmall) {
 		return s.describeSmall(o, data, st)
 	}
@@ -293,7 +292,7 @@ func (s *Store) describe(o *Object, data []byte, st stamp) (fresh *Object, pinne
 
 // rewriteTail overwrites the part of o's file that follows the body, in place. A crash
 // meanwhile costs the object but causes no wrong answer: the file then has no valid footer.
-func (s *Store) rewriteTail(o *Object, data []byte, st stamp) (size int64, err error) {
+func (s *store) rewriteTail(o *object, data []byte, st stamp) (size int64, err error) {
 	f := o.file
 	f.tail.Lock()
 	defer f.tail.Unlock()

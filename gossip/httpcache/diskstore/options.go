@@ -33,11 +33,7 @@ type Options struct {
 // Open opens a store with these options and the hooks of a cache.
 func (o Options) Open(h bodies.Hooks) (bodies.Store, error) {
 	o.Hooks = h
-	s, err := Open(o)
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
+	return Open(o)
 }
 
 // A Beat gets the beginning and the end of each unit of work. It is safe for concurrent use.

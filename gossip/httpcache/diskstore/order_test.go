@@ -13,7 +13,7 @@ import (
 )
 
 // killed opens a copy of a store's directory as it is now.
-func killed(t *testing.T, s *Store) *Store {
+func killed(t *testing.T, s *store) *store {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "store")
 	check(t, os.CopyFS(dir, os.DirFS(s.opt.Dir)))
@@ -84,14 +84,14 @@ func (f hookedFile) WriteAt(p []byte, off int64) (int, error) {
 func TestUpdateReplaced(t *testing.T) {
 	old, want := body(1, 1000), body(2, 1000)
 	var (
-		s         *Store
+		s         *store
 		armed     bool
 		begun     atomic.Bool
 		described = make(chan struct{})
 		committed = make(chan struct{})
 		updated   = make(chan error)
 		asked     int
-		starts    []*Store
+		starts    []*store
 	)
 	disk := hooked{system{}, func(name string) {
 		if armed && strings.HasSuffix(name, ".data") && begun.CompareAndSwap(false, true) {

@@ -21,7 +21,7 @@ type found struct {
 // reload fills the index from the files. The oldest are inserted first, so that a store that has
 // less room now keeps the youngest. Of several objects with one key, it keeps the one committed
 // last, by its number: a clock may have been set back.
-func (s *Store) reload() error {
+func (s *store) reload() error {
 	all, err := s.scan()
 	if err != nil {
 		return err
@@ -35,14 +35,14 @@ func (s *Store) reload() error {
 
 // restore inserts an object found on disk into the index, unless a later object with its key
 // is there.
-func (s *Store) restore(o *Object, written int64, labels []uint64) {
+func (s *store) restore(o *object, written int64, labels []uint64) {
 	raise(&s.lastID, o.seq)
 	if written > s.opened { // the clock was set back since: how long to list it is unknown
 		o.listUntil = 0
 	} else {
 		raise(&s.newest, written)
 	}
-	s.insert(o, labels, func(cur *Object) bool {
+	s.insert(o, labels, func(cur *object) bool {
 		if cur == nil {
 			s.reloaded.Add(1)
 			return true
@@ -67,7 +67,7 @@ func raise[T int64 | uint64, N interface {
 
 // scan reads the tails of all files, several shards at a time, and removes files without a valid
 // one. It ignores files whose names are not those of objects.
-func (s *Store) scan() (all []found, err error) {
+func (s *store) scan() (all []found, err error) {
 	names, err := s.opt.FS.ReadDir(filepath.Join(s.opt.Dir, "objects"))
 	if err != nil {
 		return nil, err
@@ -108,7 +108,7 @@ func inParallel[T any](goroutines int, items []T, do func(item T, buf []byte) er
 	return cmp.Or(errs...)
 }
 
-func (s *Store) scanShard(shard int, buf []byte) ([]found, error) {
+func (s *store) scanShard(shard int, buf []byte) ([]found, error) {
 	dir := s.shardDir(shard)
 	names, err := s.opt.FS.ReadDir(dir)
 	if err != nil {
@@ -138,13 +138,13 @@ func (s *Store) scanShard(shard int, buf []byte) ([]found, error) {
 }
 
 // removeBroken removes a file whose content can't be read.
-func (s *Store) removeBroken(path string, cause error) error {
+func (s *store) removeBroken(path string, cause error) error {
 	s.removed.Add(1)
 	s.log.Warn("removed a broken file", "error", cause, "file", path)
 	return s.opt.FS.Remove(path)
 }
 
-func (s *Store) tailOf(path string, buf []byte) (found, error) {
+func (s *store) tailOf(path string, buf []byte) (found, error) {
 	h, err := s.opt.FS.Open(path)
 	if err != nil {
 		return found{}, err

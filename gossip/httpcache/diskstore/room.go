@@ -36,15 +36,15 @@ type room struct {
 }
 
 // maxObject returns the length of the longest body that the store takes.
-func (s *Store) maxObject() int64 {
+func (s *store) maxObject() int64 {
 	return min(s.bound.Load()/4, 255<<30) // an index weight of 32 bits counts grains
 }
 
 // held returns the bytes on disk of the objects held.
-func (s *Store) held() int64 { return int64(s.index.WeightedSize()) * grain }
+func (s *store) held() int64 { return int64(s.index.WeightedSize()) * grain }
 
 // used returns the bytes of segments and of files, without those being written.
-func (s *Store) used() int64 {
+func (s *store) used() int64 {
 	held := s.copies.held.Load() * grain
 	g := s.segments
 	g.mu.RLock()
@@ -55,7 +55,7 @@ func (s *Store) used() int64 {
 // reserve takes n bytes of the store's room for an object being written, or
 // gives them back if n is negative. The index's maximum changes in steps of 1 MiB, since
 // every change starts a search for objects to evict.
-func (s *Store) reserve(n int64) {
+func (s *store) reserve(n int64) {
 	s.room.Lock()
 	defer s.room.Unlock()
 	s.room.writing += n
@@ -65,7 +65,7 @@ func (s *Store) reserve(n int64) {
 }
 
 // allow notes the total size of the segments, and keeps room for their garbage.
-func (s *Store) allow(segments int64) {
+func (s *store) allow(segments int64) {
 	s.room.Lock()
 	defer s.room.Unlock()
 	s.room.segments = segments
@@ -73,11 +73,11 @@ func (s *Store) allow(segments int64) {
 }
 
 // takenLocked returns the bytes that the index may not fill. s.room is locked.
-func (s *Store) takenLocked() int64 {
+func (s *store) takenLocked() int64 {
 	return s.room.writing + allowance(s.room.segments, s.bound.Load())
 }
 
-func (s *Store) applyLocked() {
+func (s *store) applyLocked() {
 	s.room.applied = s.takenLocked()
 	most := max(s.bound.Load()-s.room.applied, unit) / grain
 	if s.room.scarce > 0 {
@@ -90,7 +90,7 @@ func (s *Store) applyLocked() {
 
 // measure sets the bound to the room that the disk has: what the store uses, and what is free.
 // refused means that the disk has just refused bytes. It reports whether the bound fell.
-func (s *Store) measure(refused bool) (fell bool) {
+func (s *store) measure(refused bool) (fell bool) {
 	s.trash.drain() // what is being removed is neither in use nor free
 	free, err := s.opt.FS.Free(s.opt.Dir)
 	used := s.used() + s.written.Load()
@@ -145,14 +145,14 @@ func (s *Store) measure(refused bool) (fell bool) {
 }
 
 // took notes that the disk took bytes.
-func (s *Store) took() {
+func (s *store) took() {
 	s.room.Lock()
 	s.room.refusals = 0
 	s.room.Unlock()
 }
 
 // failed counts an error of the file system, and makes room if the disk is full.
-func (s *Store) failed(err error) {
+func (s *store) failed(err error) {
 	s.writeError.Add(1)
 	if isFull(err) {
 		s.measure(true)

@@ -19,7 +19,7 @@ const (
 // A part that takes longer, because of the limit of bytes per second, delays the next. Each start
 // begins with a random part, so that a process that is often restarted also reads everything.
 type scrubber struct {
-	store *Store
+	store *store
 	pass  atomic.Int64 // nanoseconds; 0 = nothing is read
 	debt  int64        // bytes read since the last pause
 	stop  chan struct{}
@@ -29,15 +29,15 @@ type scrubber struct {
 	passes, bytes atomic.Uint64
 }
 
-func newScrubber(s *Store, pass time.Duration) *scrubber {
+func newScrubber(s *store, pass time.Duration) *scrubber {
 	c := &scrubber{store: s, stop: make(chan struct{}), other: make(chan struct{}, 1)}
 	c.pass.Store(int64(pass))
 	c.done.Go(c.run)
 	return c
 }
 
-// Scrub changes the time in which the whole store is read; see [Options].
-func (s *Store) Scrub(pass time.Duration) {
+// Scrub implements [Store].
+func (s *store) Scrub(pass time.Duration) {
 	if s.scrub.pass.Swap(int64(pass)) == int64(pass) {
 		return
 	}
@@ -157,7 +157,7 @@ func (c *scrubber) segment(sg *segment) bool {
 
 // files reads the objects of a part that have their own files.
 func (c *scrubber) files(part uint64) bool {
-	var some []*Object
+	var some []*object
 	for o := range c.store.index.Values() {
 		if !o.is(objSmall) && o.file.id%scrubParts == part {
 			some = append(some, o)
@@ -172,7 +172,7 @@ func (c *scrubber) files(part uint64) bool {
 }
 
 // file reads the file of an object.
-func (c *scrubber) file(o *Object) (more bool) {
+func (c *scrubber) file(o *object) (more bool) {
 	s := c.store
 	if s.files.has(o.file.id) {
 		return true // it is used often, and each reader checks it

@@ -12,8 +12,8 @@ import (
 	"github.com/summarycache/summarycache/gossip/httpcache/bodies"
 )
 
-func openForScrub(t *testing.T, pass time.Duration) *Store {
-	s, err := Open(Options{Dir: t.TempDir(), MaxBytes: 256 << 20, Scrub: pass})
+func openForScrub(t *testing.T, pass time.Duration) *store {
+	s, err := openStore(Options{Dir: t.TempDir(), MaxBytes: 256 << 20, Scrub: pass})
 	check(t, err)
 	return s
 }

@@ -12,7 +12,7 @@ import (
 // their bytes. New objects are appended to one of them, the head. The others only lose
 // objects, until turnover removes them.
 type segments struct {
-	store *Store
+	store *store
 
 	appending sync.Mutex // held while an entry is written
 	head      *segment   // nil = the next object begins one
@@ -53,7 +53,7 @@ func segmentSize(bound int64) int64 { return min(max(bound/64, minSegment), maxS
 // maxRecord is the greatest length of a record with its entry; a larger object gets its own file.
 func maxRecord(bound int64) int64 { return segmentSize(bound) / 4 }
 
-func newSegments(s *Store) *segments {
+func newSegments(s *store) *segments {
 	return &segments{store: s, all: make(map[uint64]*segment), wake: make(chan struct{}, 1), stop: make(chan struct{})}
 }
 
@@ -191,14 +191,14 @@ func (g *segments) unpin(sg *segment) {
 }
 
 // settleLocked sets the location of o. g.mu is held.
-func (g *segments) settleLocked(o *Object, sg *segment, at, entryAt int64) {
+func (g *segments) settleLocked(o *object, sg *segment, at, entryAt int64) {
 	o.file, o.at, o.entry = &sg.file, uint32(at/8), uint32(entryAt/8)
 	sg.live += o.bytes()
 	g.live += o.bytes()
 }
 
 // hold marks the entry of an object as held, so that a start finds it.
-func (g *segments) hold(o *Object) {
+func (g *segments) hold(o *object) {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
 	g.store.trash.mark(o.file.seg, int64(o.entry)*8, stateHeld)
@@ -206,7 +206,7 @@ func (g *segments) hold(o *Object) {
 
 // locate returns the segment of a small object, with a reference, and the offset of its record.
 // It returns nil if the segment is gone.
-func (g *segments) locate(o *Object) (sg *segment, at int64) {
+func (g *segments) locate(o *object) (sg *segment, at int64) {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
 	if sg = o.file.seg; !sg.acquire() {
@@ -216,7 +216,7 @@ func (g *segments) locate(o *Object) (sg *segment, at int64) {
 }
 
 // discard removes an object that left the index from its segment.
-func (g *segments) discard(o *Object) {
+func (g *segments) discard(o *object) {
 	g.mu.Lock()
 	sg := o.file.seg
 	o.set(objDiscarded)

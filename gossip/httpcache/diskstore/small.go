@@ -11,7 +11,7 @@ import (
 // put appends an object to a segment; if it is too large for one, the error is [bodies.ErrTooLarge]. The
 // caller unpins the returned segment, pinned, once the object can be found or is given up. A start
 // does not find an object put in the state stateRemoved until it is marked as held.
-func (s *Store) put(key string, body []byte, bodySum uint64, data []byte, labels []uint64, st stamp, state byte) (o *Object, pinned *segment, err error) {
+func (s *store) put(key string, body []byte, bodySum uint64, data []byte, labels []uint64, st stamp, state byte) (o *object, pinned *segment, err error) {
 	size := recordSize(len(data), len(body))
 	whole := size + entrySize(len(labels), len(key))
 	if len(body) > blockSize || len(labels) > maxLabels || whole > maxRecord(s.bound.Load()) {
@@ -36,7 +36,7 @@ func (s *Store) put(key string, body []byte, bodySum uint64, data []byte, labels
 
 // read reads and checks the record of a small object. r points into raw, which only the
 // caller uses. The error is ErrGone if the segment was removed.
-func (g *segments) read(o *Object) (raw []byte, r record, err error) {
+func (g *segments) read(o *object) (raw []byte, r record, err error) {
 	sg, at := g.locate(o)
 	if sg == nil {
 		return nil, r, bodies.ErrGone
@@ -58,9 +58,9 @@ func (g *segments) read(o *Object) (raw []byte, r record, err error) {
 	return raw, r, err
 }
 
-// describeSmall appends a record with a new description and the same body. [Store.swap] marks its
+// describeSmall appends a record with a new description and the same body. [store.swap] marks its
 // entry as held.
-func (s *Store) describeSmall(o *Object, data []byte, st stamp) (*Object, *segment, error) {
+func (s *store) describeSmall(o *object, data []byte, st stamp) (*object, *segment, error) {
 	_, r, err := s.segments.read(o)
 	if err != nil {
 		return nil, nil, err

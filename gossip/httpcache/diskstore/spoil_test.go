@@ -31,7 +31,7 @@ func forget(t *testing.T, path string) {
 }
 
 // bodyOf returns the file that has an object's body, and the body's offset.
-func bodyOf(s *Store, o *Object) (path string, at int64) {
+func bodyOf(s *store, o *object) (path string, at int64) {
 	if !o.is(objSmall) {
 		return s.path(o.file.id), 0
 	}

@@ -27,14 +27,29 @@ const unit = 4 << 10
 const grain = 64
 
 // A Store is a bounded store of objects on disk. It is safe for concurrent use.
-type Store struct {
+type Store interface {
+	bodies.Store
+
+	// Resize changes the bytes that the store may use: Options.MaxBytes. Objects that no longer fit are evicted soon.
+	// Bodies being written are not cut off.
+	Resize(maxBytes int64) error
+	// Scrub changes the time in which the whole store is read: Options.Scrub.
+	Scrub(pass time.Duration)
+	// Newest returns when the newest object that Open found was stored; the zero Time if it found none.
+	Newest() time.Time
+	// Stats returns a snapshot.
+	Stats() Stats
+}
+
+// store is the [Store].
+type store struct {
 	newest   atomic.Int64 // when the newest object that Open found was written, Unix nanoseconds
 	opened   int64        // Unix nanoseconds
 	opt      Options
 	log      *slog.Logger
 	lock     io.Closer
 	seed     maphash.Seed                  // of the index's keys
-	index    *otter.Cache[uint64, *Object] // by the hash of the key: of two keys with the same hash, only the later one is kept
+	index    *otter.Cache[uint64, *object] // by the hash of the key: of two keys with the same hash, only the later one is kept
 	hot      *hotSet                       // nil = none
 	files    *openFiles
 	copies   copies
@@ -66,11 +81,19 @@ type Store struct {
 // Open opens the store in o.Dir, removes the incomplete files of a killed process, and calls
 // Hooks.Stored (and Listed) for every object found. It refuses a directory that is a file, can't be
 // written, is in use by another process ([ErrLocked]) or has files of another version of the format.
-func Open(o Options) (*Store, error) {
+func Open(o Options) (Store, error) {
+	s, err := openStore(o)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func openStore(o Options) (*store, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	s := &Store{opt: o, log: o.Logger, seed: maphash.MakeSeed()}
+	s := &store{opt: o, log: o.Logger, seed: maphash.MakeSeed()}
 	s.buffers.New = func() any { return new([blockSize]byte) }
 	s.records.New = func() any { return new([]byte) }
 	s.views.New = func() any { return new(view) }
@@ -80,9 +103,9 @@ func Open(o Options) (*Store, error) {
 	if err := s.takeDir(); err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}
-	s.index = otter.Must(&otter.Options[uint64, *Object]{
+	s.index = otter.Must(&otter.Options[uint64, *object]{
 		MaximumWeight:    uint64(o.MaxBytes / grain),
-		Weigher:          func(_ uint64, o *Object) uint32 { return o.grains },
+		Weigher:          func(_ uint64, o *object) uint32 { return o.grains },
 		OnAtomicDeletion: s.dropped,
 		Logger:           &otter.NoopLogger{},
 	})
@@ -131,9 +154,8 @@ func (o *Options) check() error {
 	return errors.Join(errs...)
 }
 
-// Resize changes the bytes that the store may use. Objects that no longer fit are evicted
-// soon. Bodies being written are not cut off.
-func (s *Store) Resize(maxBytes int64) error {
+// Resize implements [Store].
+func (s *store) Resize(maxBytes int64) error {
 	o := s.opt
 	o.MaxBytes = maxBytes
 	if err := o.check(); err != nil {
@@ -148,7 +170,7 @@ func (s *Store) Resize(maxBytes int64) error {
 }
 
 // takeDir makes and locks the directory, and removes its temporary files.
-func (s *Store) takeDir() error {
+func (s *store) takeDir() error {
 	dir := s.opt.Dir
 	switch err := s.opt.FS.MkdirAll(dir); {
 	case err != nil && isFile(err, dir):
@@ -173,7 +195,7 @@ func (s *Store) takeDir() error {
 
 // makeDirs makes the directories that are missing, and removes the files of objects that a killed
 // process was writing. Files with other names are somebody else's.
-func (s *Store) makeDirs() error {
+func (s *store) makeDirs() error {
 	tmp := filepath.Join(s.opt.Dir, "tmp")
 	if err := s.opt.FS.MkdirAll(tmp); err != nil {
 		return err
@@ -196,20 +218,20 @@ func (s *Store) makeDirs() error {
 
 const shards = 256 // directories for object files, each made when it is first needed
 
-func (s *Store) shardDir(shard int) string {
+func (s *store) shardDir(shard int) string {
 	return filepath.Join(s.opt.Dir, "objects", fmt.Sprintf("%02x", shard))
 }
 
-func (s *Store) path(id uint64) string {
+func (s *store) path(id uint64) string {
 	return filepath.Join(s.shardDir(int(id%shards)), fmt.Sprintf("%016x", id))
 }
 
-func (s *Store) tmpPath(id uint64) string {
+func (s *store) tmpPath(id uint64) string {
 	return filepath.Join(s.opt.Dir, "tmp", fmt.Sprintf("%016x", id))
 }
 
 // rename moves a complete temporary file to its place.
-func (s *Store) rename(tmp, id uint64) error {
+func (s *store) rename(tmp, id uint64) error {
 	err := s.opt.FS.Rename(s.tmpPath(tmp), s.path(id))
 	if errors.Is(err, fs.ErrNotExist) {
 		if err := s.opt.FS.MkdirAll(s.shardDir(int(id % shards))); err != nil {
@@ -221,7 +243,7 @@ func (s *Store) rename(tmp, id uint64) error {
 }
 
 // Get returns the object under key; finding it counts as a use.
-func (s *Store) Get(key string) (bodies.Object, bool) {
+func (s *store) Get(key string) (bodies.Object, bool) {
 	o, ok := s.index.GetIfPresent(s.hash(key))
 	if !ok || o.key != key {
 		return nil, false
@@ -233,12 +255,12 @@ func (s *Store) Get(key string) (bodies.Object, bool) {
 }
 
 // Peek is like Get, but does not count as a use.
-func (s *Store) Peek(key string) (bodies.Object, bool) {
+func (s *store) Peek(key string) (bodies.Object, bool) {
 	o, ok := s.peek(key)
 	return o, ok
 }
 
-func (s *Store) peek(key string) (*Object, bool) {
+func (s *store) peek(key string) (*object, bool) {
 	e, ok := s.index.GetEntryQuietly(s.hash(key))
 	if !ok || e.Value.key != key {
 		return nil, false
@@ -248,29 +270,29 @@ func (s *Store) peek(key string) (*Object, bool) {
 
 // Delete removes the object under key and reports whether there was one. The next Open will not
 // find it, even if it was evicted a moment ago.
-func (s *Store) Delete(key string) bool {
-	done := s.removeIf(key, func(cur *Object) bool { return cur.key == key })
+func (s *store) Delete(key string) bool {
+	done := s.removeIf(key, func(cur *object) bool { return cur.key == key })
 	s.trash.drain()
 	return done
 }
 
 // DeleteObject removes o if it is still the object under its key, and reports
 // whether it was. The next Open will not find it, even if it was evicted before.
-func (s *Store) DeleteObject(o bodies.Object) bool {
-	done := s.removeObject(o.(*Object))
+func (s *store) DeleteObject(o bodies.Object) bool {
+	done := s.removeObject(o.(*object))
 	s.trash.drain()
 	return done
 }
 
 // removeObject is DeleteObject, but doesn't wait for the disk.
-func (s *Store) removeObject(o *Object) bool {
-	return s.removeIf(o.key, func(cur *Object) bool { return cur == o })
+func (s *store) removeObject(o *object) bool {
+	return s.removeIf(o.key, func(cur *object) bool { return cur == o })
 }
 
 // removeIf removes the object under a key from the index if the condition holds for it, and
 // reports whether it did.
-func (s *Store) removeIf(key string, condition func(cur *Object) bool) (done bool) {
-	s.index.Compute(s.hash(key), func(cur *Object, there bool) (*Object, otter.ComputeOp) { // waits for an insertion under way
+func (s *store) removeIf(key string, condition func(cur *object) bool) (done bool) {
+	s.index.Compute(s.hash(key), func(cur *object, there bool) (*object, otter.ComputeOp) { // waits for an insertion under way
 		if done = there && condition(cur); done {
 			return nil, otter.InvalidateOp
 		}
@@ -280,14 +302,14 @@ func (s *Store) removeIf(key string, condition func(cur *Object) bool) (done boo
 }
 
 // hash returns the index's key for a key.
-func (s *Store) hash(key string) uint64 { return maphash.String(s.seed, key) }
+func (s *store) hash(key string) uint64 { return maphash.String(s.seed, key) }
 
-// Newest returns when the newest object that Open found was stored; the zero Time if it found none.
-func (s *Store) Newest() time.Time { return instant(s.newest.Load()) }
+// Newest implements [Store].
+func (s *store) Newest() time.Time { return instant(s.newest.Load()) }
 
 // Keys iterates over the keys held, in no order. It may miss keys that are stored or removed
 // meanwhile, but none of an object that was wanted ([bodies.Meta.Wanted]) before.
-func (s *Store) Keys() iter.Seq[string] {
+func (s *store) Keys() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		s.entered()
 		for o := range s.index.Values() {
@@ -301,7 +323,7 @@ func (s *Store) Keys() iter.Seq[string] {
 // Listed iterates over the objects that are listed, in no order. It may miss objects that are
 // stored or removed meanwhile, but none for which Hooks.Listed was called before: it waits until
 // these can be found. It does not count as a use.
-func (s *Store) Listed() iter.Seq[bodies.Object] {
+func (s *store) Listed() iter.Seq[bodies.Object] {
 	return func(yield func(bodies.Object) bool) {
 		s.entered()
 		for o := range s.index.Values() {
@@ -313,13 +335,13 @@ func (s *Store) Listed() iter.Seq[bodies.Object] {
 }
 
 // entered waits until every object for which hooks were called can be found.
-func (s *Store) entered() {
+func (s *store) entered() {
 	s.entering.Lock()
 	defer s.entering.Unlock()
 }
 
-// Stats returns a snapshot.
-func (s *Store) Stats() Stats {
+// Stats implements [Store].
+func (s *store) Stats() Stats {
 	s.room.Lock()
 	writing, most, limit := s.room.writing, s.room.max, s.room.limit
 	s.room.Unlock()
@@ -349,7 +371,7 @@ func (s *Store) Stats() Stats {
 // Close waits for commits and removals under way, stops the store and unlocks the
 // directory. No hook is called for the objects, which stay on disk. Open views stay readable,
 // and what was found before can still be opened; nothing else may be used any more.
-func (s *Store) Close() error {
+func (s *store) Close() error {
 	s.committing.Lock()
 	was := s.closed
 	s.closed = true
@@ -365,7 +387,7 @@ func (s *Store) Close() error {
 }
 
 // release stops what Open started: each part before those that it uses.
-func (s *Store) release() {
+func (s *store) release() {
 	s.exp.close()
 	s.index.StopAllGoroutines()
 	s.hot.close()

@@ -49,7 +49,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-func checkSizes(t *testing.T, s *Store) {
+func checkSizes(t *testing.T, s *store) {
 	t.Helper()
 	for i, n := range sizes {
 		data, b, err := read(s, fmt.Sprint(n))
@@ -154,7 +154,7 @@ func TestReserve(t *testing.T) {
 func TestHammer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMirror()
-		s, err := Open(Options{Dir: t.TempDir(), MaxBytes: 1 << 20, MemoryBytes: 256 << 10, Hooks: m.hooks()})
+		s, err := openStore(Options{Dir: t.TempDir(), MaxBytes: 1 << 20, MemoryBytes: 256 << 10, Hooks: m.hooks()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -183,7 +183,7 @@ func TestHammer(t *testing.T) {
 	})
 }
 
-func hammer(t *testing.T, s *Store, r *rand.Rand) {
+func hammer(t *testing.T, s *store, r *rand.Rand) {
 	for i := range 300 {
 		key := fmt.Sprint(r.IntN(150))
 		until := time.Now().Add(time.Duration(r.IntN(20)-2) * time.Millisecond)

@@ -10,7 +10,7 @@ import (
 
 // Turnover keeps the garbage, which is the records of removed small objects, near an eighth
 // of all segments: it moves the objects of the segment that holds the least to the head, and
-// removes the segment's files. The index may use neither the room of the garbage ([Store.allow])
+// removes the segment's files. The index may use neither the room of the garbage ([store.allow])
 // nor that of two segments more. One is for objects that are removed during turnover; if turnover
 // is too slow, the segment that holds the least is dropped with its objects. The other is for
 // moved objects while their old segment still exists. So the sum stays within the store's bound.
@@ -202,7 +202,7 @@ func (g *segments) empty(sg *segment, move bool, buf []byte) {
 }
 
 // holds reports whether the record of o is in a segment, at that offset unless it is -1.
-func (g *segments) holds(sg *segment, o *Object, at int64) bool {
+func (g *segments) holds(sg *segment, o *object, at int64) bool {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
 	return o.is(objSmall) && o.file == &sg.file && (at < 0 || int64(o.at)*8 == at)
@@ -210,7 +210,7 @@ func (g *segments) holds(sg *segment, o *Object, at int64) bool {
 
 // move moves the record of o, whose entry is b, to the head. It returns false if the object must
 // be dropped instead. A crash meanwhile leaves one held entry of the object, or two.
-func (g *segments) move(from *segment, o *Object, b []byte) bool {
+func (g *segments) move(from *segment, o *object, b []byte) bool {
 	raw, r, err := g.read(o)
 	switch {
 	case errors.Is(err, bodies.ErrGone):

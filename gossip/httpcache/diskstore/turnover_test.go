@@ -42,7 +42,7 @@ func TestTurnover(t *testing.T) {
 	version := map[string]uint64{}
 	gone := map[string]bool{} // removed, and not stored again
 	length := func(v uint64) int { return []int{300, 1000, 3000, 9000, 30_000}[v%5] + int(v%97) }
-	right := func(s *Store, key string) error {
+	right := func(s *store, key string) error {
 		o, ok := s.peek(key)
 		if !ok {
 			return nil

@@ -17,8 +17,8 @@ const shortRange = 3 << 10 // ranges up to this length are read and checked befo
 //
 // Its bytes are checked as the package comment says.
 type view struct {
-	store *Store
-	obj   *Object
+	store *store
+	obj   *object
 	hot   *hotObject    // the description and, if it is in memory, the body
 	f     *openFile     // of a large object
 	mem   bodies.Memory // the last result of Source, for a body in memory
@@ -28,8 +28,8 @@ type view struct {
 // Describe reads the description of o. It makes no system call for a hot object. It returns
 // [bodies.ErrGone] if the object left the store meanwhile. If the object differs from what was
 // stored or can't be read, it is removed, and the error wraps [bodies.ErrCorrupt].
-func (s *Store) Describe(obj bodies.Object) (bodies.Described, error) {
-	o := obj.(*Object)
+func (s *store) Describe(obj bodies.Object) (bodies.Described, error) {
+	o := obj.(*object)
 	if h, ok := s.hot.get(o); ok {
 		return h, nil
 	}
@@ -45,8 +45,8 @@ func (s *Store) Describe(obj bodies.Object) (bodies.Described, error) {
 
 // Open opens the body of o. about is the result of Describe, from which a body in memory is taken; nil = none.
 // Errors are those of Describe.
-func (s *Store) Open(obj bodies.Object, about bodies.Described) (bodies.View, error) {
-	o := obj.(*Object)
+func (s *store) Open(obj bodies.Object, about bodies.Described) (bodies.View, error) {
+	o := obj.(*object)
 	hot, _ := about.(*hotObject)
 	v := s.views.Get().(*view)
 	*v = view{store: s, obj: o, hot: hot}

@@ -13,7 +13,7 @@ const reserveStep = 1 << 20 // room that is reserved at a time
 // A writer receives the body of an object. It is the [bodies.Sink] of its stream.
 type writer struct {
 	bodies.Stream
-	store *Store
+	store *store
 	key   string
 	size  int64 // announced; -1 = unknown
 
@@ -26,7 +26,7 @@ type writer struct {
 
 // Create starts an object; size is the length of the body in bytes, -1 if it
 // isn't known. It returns [bodies.ErrTooLarge] for more than the store takes.
-func (s *Store) Create(key string, size int64) (*bodies.Stream, error) {
+func (s *store) Create(key string, size int64) (*bodies.Stream, error) {
 	w, err := s.create(key, size)
 	if err != nil {
 		return nil, err
@@ -34,7 +34,7 @@ func (s *Store) Create(key string, size int64) (*bodies.Stream, error) {
 	return &w.Stream, nil
 }
 
-func (s *Store) create(key string, size int64) (*writer, error) {
+func (s *store) create(key string, size int64) (*writer, error) {
 	if size > s.maxObject() || len(key) > maxKey {
 		return nil, bodies.ErrTooLarge
 	}
@@ -139,7 +139,7 @@ func (w *writer) Put(m bodies.Meta) (bodies.Object, error) {
 	w.giveBack()
 	s.took()
 	err = bodies.ErrNoMemory
-	done := s.insert(o, labels, func(*Object) bool {
+	done := s.insert(o, labels, func(*object) bool {
 		err = bodies.ErrUnwanted
 		return m.Wanted == nil || m.Wanted()
 	})
@@ -153,8 +153,8 @@ func (w *writer) Put(m bodies.Meta) (bodies.Object, error) {
 }
 
 // place writes the complete body to its final place and makes its object. For pinned see
-// [Store.put].
-func (w *writer) place(m bodies.Meta, labels []uint64) (o *Object, pinned *segment, err error) {
+// [store.put].
+func (w *writer) place(m bodies.Meta, labels []uint64) (o *object, pinned *segment, err error) {
 	s := w.store
 	rest, off, sums := w.Complete()
 	st := stampOf(m, s.opt.Hooks.Now().UnixNano())

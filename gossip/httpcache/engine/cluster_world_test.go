@@ -43,7 +43,7 @@ type cluster struct {
 // A peer is one cache, which serves clients and siblings.
 type peer struct {
 	*Cache
-	store    *diskstore.Store
+	store    diskstore.Store
 	siblings *sibling.Client
 	health   *sibling.Health
 	idle     []*http.Transport
@@ -125,7 +125,7 @@ func (w *cluster) start(name, dir string) *peer {
 	if p.Cache, err = New(c.Config); err != nil {
 		w.t.Fatal(err)
 	}
-	p.store, _ = p.Cache.store.(*diskstore.Store)
+	p.store, _ = p.Cache.store.(diskstore.Store)
 	w.peers[name] = p
 	w.serve(w.digests.address(name), p)
 	return p

@@ -3,12 +3,12 @@ package node
 import (
 	"iter"
 	"net/http"
+	"time"
 
 	format "github.com/summarycache/summarycache/digest/squid"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
 	"github.com/summarycache/summarycache/cmd/peer/internal/squid"
-	"github.com/summarycache/summarycache/gossip/httpcache/diskstore"
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
@@ -41,11 +41,18 @@ func (n *Node) own(path string) http.Handler {
 	return nil
 }
 
+// A dated object is one of the store on disk.
+type dated interface {
+	Key() string
+	ListUntil() time.Time // when it stops being listed
+	Generated() time.Time // when its content was, in whole seconds; zero = unknown
+}
+
 // listed yields the stored objects that are advertised to siblings.
 func (n *Node) listed() iter.Seq[squid.Object] {
 	return func(yield func(squid.Object) bool) {
 		for listed := range n.proxy.Store().Listed() {
-			o := listed.(*diskstore.Object)
+			o := listed.(dated)
 			if !yield(squid.Object{Identity: o.Key(), FreshUntil: o.ListUntil(), Generated: o.Generated()}) {
 				return
 			}

@@ -27,7 +27,7 @@ import (
 type Handler struct {
 	cfg      Config
 	cache    *engine.Cache
-	store    *diskstore.Store
+	store    diskstore.Store
 	siblings *sibling.Client // nil = none
 	failing  failings
 	counters counters
@@ -224,7 +224,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, v *view, e *Even
 }
 
 // Store returns the store, for its statistics.
-func (h *Handler) Store() *diskstore.Store { return h.store }
+func (h *Handler) Store() diskstore.Store { return h.store }
 
 // Advertised yields the identity of everything that is advertised to siblings, at
 // least once.

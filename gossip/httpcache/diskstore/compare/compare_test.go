@@ -141,7 +141,7 @@ func blocks(dir string) (n int64) {
 	return n
 }
 
-type ours struct{ *diskstore.Store }
+type ours struct{ diskstore.Store }
 
 func openStore(dir string) (keeper, error) {
 	room := int64(*objects) * objectBytes * 3 / 2 // segments leave as a whole

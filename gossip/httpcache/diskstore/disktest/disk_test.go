@@ -19,7 +19,7 @@ import (
 
 const dir = "/store"
 
-func open(t *testing.T, d *Disk) *diskstore.Store {
+func open(t *testing.T, d *Disk) diskstore.Store {
 	t.Helper()
 	s, err := diskstore.Open(diskstore.Options{Dir: dir, MaxBytes: 8 << 20, FS: d, MemoryBytes: 256 << 10})
 	if err != nil {
@@ -38,7 +38,7 @@ func pattern(key string, v int) []byte {
 }
 
 // put stores a version and reports whether it is stored. A follower gets it in any case.
-func put(t *testing.T, s *diskstore.Store, key string, v int) bool {
+func put(t *testing.T, s diskstore.Store, key string, v int) bool {
 	t.Helper()
 	b := pattern(key, v)
 	w, err := s.Create(key, int64(len(b)))
@@ -62,7 +62,7 @@ func put(t *testing.T, s *diskstore.Store, key string, v int) bool {
 }
 
 // get reads an object and returns its version, -1 for none. A wrong byte fails the test.
-func get(t *testing.T, s *diskstore.Store, key string) int {
+func get(t *testing.T, s diskstore.Store, key string) int {
 	t.Helper()
 	o, ok := s.Get(key)
 	if !ok {
