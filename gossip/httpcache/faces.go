@@ -285,7 +285,15 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Body != nil {
 		r.Body.Close()
 	}
-	q := m.request(r, u, &source{RoundTripper: t.origin, of: r})
+	resp, err := m.receive(m.request(r, u, &source{RoundTripper: t.origin, of: r}))
+	if err == nil {
+		resp.Request = r
+	}
+	return resp, err
+}
+
+// receive returns the answer to q as it arrives.
+func (m *Member) receive(q *http.Request) (*http.Response, error) {
 	to := new(engine.Piped)
 	resp, err := to.Receive(q, func() error {
 		_, err := m.serve(to, q)
@@ -295,6 +303,5 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		engine.Repanic(err)
 		return nil, err
 	}
-	resp.Request = r
 	return resp, nil
 }

@@ -70,17 +70,11 @@ func (m *Member) Open(ctx context.Context, name string, load func(context.Contex
 	if m.made(); load == nil {
 		return nil, errNoLoad
 	}
-	q := m.ask(ctx, name, func(ctx context.Context) (io.ReadCloser, int64, time.Time, error) {
+	resp, err := m.receive(m.ask(ctx, name, func(ctx context.Context) (io.ReadCloser, int64, time.Time, error) {
 		value, expires, err := load(ctx)
 		return value, -1, expires, err
-	})
-	to := new(engine.Piped)
-	resp, err := to.Receive(q, func() error {
-		_, err := m.serve(to, q)
-		return err
-	})
+	}))
 	if err != nil {
-		engine.Repanic(err)
 		return nil, err
 	}
 	return resp.Body, nil
