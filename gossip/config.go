@@ -79,6 +79,7 @@ type Config struct {
 	rejoin time.Duration // between attempts to reach seeds and dead peers again; zero means 12 s
 	detect detection
 	ring   *secrets.Ring // of Secret and AcceptSecrets
+	later  []byte        // ends the metadata, as fields of later programs do; only tests set it
 }
 
 // Advanced has the settings that few programs need.

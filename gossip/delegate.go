@@ -37,7 +37,7 @@ func (d delegate) NodeMeta(limit int) []byte {
 		Light:       d.g.light.Load(),
 		Spare:       d.g.cfg.Digests == Auto,
 	}
-	return m.AppendTo(make([]byte, 0, exchange.MaxMeta))
+	return append(m.AppendTo(make([]byte, 0, exchange.MaxMeta)), d.g.cfg.later...)
 }
 
 // noteFarewell records that a peer is about to leave if b is a farewell from that peer's address. It
