@@ -42,7 +42,7 @@ func (q Question) Reply(asker ID, complete bool, named func(dst []Named, k diges
 			}
 			if n.Peer != asker {
 				rank := wire.Mix(n.Peer.Rank(k) ^ uint64(asker))
-				all = append(all, ranked{HolderOf(n.Peer, i, n.FalsePositives, n.Age), far, rank})
+				all = append(all, ranked{holderOf(n.Peer, i, n.FalsePositives, n.Age), far, rank})
 			}
 		}
 	}

@@ -59,8 +59,8 @@ const (
 	ageStep   = 4 * time.Second
 )
 
-// HolderOf returns the holder of the key at a place in a question, by a digest of that rate of false positives and age.
-func HolderOf(peer ID, key int, falsePositives float64, age time.Duration) Holder {
+// holderOf returns the holder of the key at a place in a question, by a digest of that rate of false positives and age.
+func holderOf(peer ID, key int, falsePositives float64, age time.Duration) Holder {
 	n := min(max(-rateSteps*math.Log2(max(falsePositives, 1e-9)), 0), math.MaxUint8)
 	return Holder{peer, uint8(key), uint8(n), uint8(min(age/ageStep, math.MaxUint8))}
 }
