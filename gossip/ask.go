@@ -148,7 +148,7 @@ func (h *host) ask(ctx context.Context, keys []digest.Key) (got []answered) {
 			return nil
 		case to != nil:
 			if h.transport.write(l.Question.AppendTo(nil), d.byID[to.ID].info.Load().addr) == nil {
-				h.meters.out.packet(Requests, exchange.QuestionBytes(len(keys)))
+				h.meters.out.packet(kindRequests, exchange.QuestionBytes(len(keys)))
 			}
 			continue
 		}

@@ -43,7 +43,7 @@ func TestHundredLightPeers(t *testing.T) {
 		rates := func(i int) (in, out, members int64, held int64) {
 			s := nodes[i].Stats()
 			return (s.In.Digests() - before[i].In.Digests()) / seconds, (s.Out.Digests() - before[i].Out.Digests()) / seconds,
-				(s.In[Membership] - before[i].In[Membership]) / seconds, s.ReplicaBytes + s.IndexBytes
+				(s.In.Membership - before[i].In.Membership) / seconds, s.ReplicaBytes + s.IndexBytes
 		}
 		in, out, members, held := rates(n - 1)
 		fullIn, fullOut, fullMembers, fullHeld := rates(0)

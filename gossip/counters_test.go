@@ -15,9 +15,18 @@ import (
 	"github.com/summarycache/summarycache/gossip/invalidation"
 )
 
+// String names a kind as JSON does.
+func (k kind) String() string {
+	return [...]string{"advert", "delta", "snapshot", "request", "vector", "greeting", "invalidation", "membership", "sealing"}[k]
+}
+
+func kindsOf(t Traffic) byKind {
+	return byKind{t.Adverts, t.Deltas, t.Snapshots, t.Requests, t.Vectors, t.Greetings, t.Invalidations, t.Membership, t.Sealing}
+}
+
 // talk makes three peers on loopback, with real sockets, send messages of all kinds that their counters
 // distinguish. Then it calls look, and returns the counters of just before.
-func talk(t *testing.T, network Network, subnet string, secret []byte, look func()) (before, after Traffic) {
+func talk(t *testing.T, network Network, subnet string, secret []byte, look func()) (before, after byKind) {
 	t.Helper()
 	var nodes []*Node
 	start := func(i, keys int) {
@@ -44,9 +53,9 @@ func talk(t *testing.T, network Network, subnet string, secret []byte, look func
 			t.Fatal(err)
 		}
 	}
-	sum := func() (sum Traffic) {
+	sum := func() (sum byKind) {
 		for _, n := range nodes {
-			for k, b := range n.Stats().Out {
+			for k, b := range kindsOf(n.Stats().Out) {
 				sum[k] += b
 			}
 		}
@@ -74,8 +83,8 @@ func talk(t *testing.T, network Network, subnet string, secret []byte, look func
 			return err
 		}
 		for k, n := range sum() {
-			if TrafficKind(k) != Sealing && n < 500 {
-				return fmt.Errorf("%d bytes of %s in all", n, TrafficKind(k))
+			if kind(k) != kindSealing && n < 500 {
+				return fmt.Errorf("%d bytes of %s in all", n, kind(k))
 			}
 		}
 		return nil
@@ -88,10 +97,10 @@ func talk(t *testing.T, network Network, subnet string, secret []byte, look func
 
 // compareCounters compares the counters of nodes before and after a moment with the bytes seen on the
 // wire at that moment.
-func compareCounters(t *testing.T, before, after, seen Traffic) {
+func compareCounters(t *testing.T, before, after, seen byKind) {
 	t.Helper()
 	for k, n := range seen {
-		compareCounter(t, TrafficKind(k).String(), before[k], after[k], n)
+		compareCounter(t, kind(k).String(), before[k], after[k], n)
 	}
 }
 
@@ -105,7 +114,7 @@ func compareCounter(t *testing.T, what string, before, after, seen int64) {
 
 // TestCountersAgainstSockets compares the counters of nodes with the bytes written to real sockets.
 func TestCountersAgainstSockets(t *testing.T) {
-	var seen Traffic
+	var seen byKind
 	tap := new(wiretap)
 	before, after := talk(t, tappedNetwork{tap, new(systemNetwork)}, "127.0.0", nil, func() { seen, _ = tap.read() })
 	compareCounters(t, before, after, seen)
@@ -164,7 +173,7 @@ func TestFailedSendsAreNotCounted(t *testing.T) {
 		if e, was := after.Exchange, before.Exchange; published == 0 || e.AdvertsSent != was.AdvertsSent || e.CarriedSent != was.CarriedSent || e.CarriedBytesSent != was.CarriedBytesSent {
 			t.Errorf("%d published, and %+v, then %+v: want nothing counted as sent", published, was, e)
 		}
-		if after.Out[Adverts] != before.Out[Adverts] {
+		if after.Out.Adverts != before.Out.Adverts {
 			t.Errorf("%v, then %v: want nothing counted as sent", before.Out, after.Out)
 		}
 	})

@@ -82,7 +82,7 @@ func (d delegate) NotifyConflict(existing, other *memberlist.Node) {
 // probes of newcomers, the hash of this peer's metadata follows: they believe no other peer about
 // these (see [screen.confirmed]).
 func (d delegate) AckPayload() []byte {
-	d.g.meters.out.move(Membership, Vectors, guard.SumBytes)
+	d.g.meters.out.move(kindMembership, kindVectors, guard.SumBytes)
 	b := binary.LittleEndian.AppendUint32(make([]byte, 0, guard.AnswerBytes), d.g.above.sum())
 	if !d.g.transport.screen.WasProbed() {
 		return b
@@ -101,7 +101,7 @@ func (d delegate) NotifyPingComplete(other *memberlist.Node, rtt time.Duration, 
 // compare compares the sum of another peer, if there is one, with this peer's.
 func (g *group) compare(name string, b []byte) {
 	if len(b) >= guard.SumBytes {
-		g.meters.in.move(Membership, Vectors, guard.SumBytes)
+		g.meters.in.move(kindMembership, kindVectors, guard.SumBytes)
 		g.above.compare(name, binary.LittleEndian.Uint32(b))
 	}
 }

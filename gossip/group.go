@@ -155,7 +155,7 @@ func (g *group) leave(wait time.Duration) error {
 // sendRemoval sends a datagram of removals to a member.
 func (g *group) sendRemoval(to string, b []byte) {
 	if m := (*g.members.Load())[to]; m != nil && g.transport.write(b, m.info.Load().addr) == nil {
-		g.meters.out.packet(Invalidations, len(b))
+		g.meters.out.packet(kindInvalidations, len(b))
 	}
 }
 

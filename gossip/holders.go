@@ -13,7 +13,7 @@ import (
 func (h *host) question(b []byte, from netip.AddrPort) {
 	a := &h.asking
 	m := h.directory().at[from]
-	h.meters.in.packet(Requests, len(b))
+	h.meters.in.packet(kindRequests, len(b))
 	if m == nil {
 		return // no member, or none that this peer has to do with
 	}
@@ -28,7 +28,7 @@ func (h *host) question(b []byte, from netip.AddrPort) {
 	if q, err := exchange.DecodeQuestion(b); err == nil {
 		r := h.holders(q, m)
 		if b = r.AppendTo(nil); h.transport.write(b, from) == nil {
-			h.meters.out.packet(Requests, len(b))
+			h.meters.out.packet(kindRequests, len(b))
 		}
 	}
 }

@@ -85,7 +85,7 @@ func TestInvalidateReachesAll(t *testing.T) {
 		for _, n := range c.nodes {
 			s := n.Stats()
 			pushes += s.Invalidations.PushesOut
-			if s.Invalidations.Bad+s.Invalidations.Everything > 0 || s.Out[Invalidations] == 0 {
+			if s.Invalidations.Bad+s.Invalidations.Everything > 0 || s.Out.Invalidations == 0 {
 				t.Errorf("Stats = %+v", s.Invalidations)
 			}
 		}

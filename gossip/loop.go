@@ -161,7 +161,7 @@ func (h *host) datagram(b []byte) {
 		default: // its sender repeats it, or the next sync makes up for it
 		}
 	}
-	h.meters.in.packet(Adverts, len(b))
+	h.meters.in.packet(kindAdverts, len(b))
 }
 
 // knownSum returns the sum of what this peer knows, as far as its loops have come.

@@ -18,7 +18,7 @@ func (g *group) serve(w *conn) {
 		return
 	}
 	w.in.Discard(2)
-	w.meter.in.stream(Greetings, 2)
+	w.meter.in.stream(kindGreetings, 2)
 	peer, err := g.welcome(w)
 	if err != nil {
 		return

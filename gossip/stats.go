@@ -51,10 +51,10 @@ func (n *Node) Stats() Stats {
 	defer n.mu.Unlock()
 	s.Exchange = n.engine.Stats()
 	s.In, s.Out = n.meters.in.traffic(), n.meters.out.traffic()
-	s.In[Adverts] += s.Exchange.AdvertBytesReceived
-	s.In[Deltas] += s.Exchange.CarriedBytesReceived
-	s.Out[Adverts] += s.Exchange.AdvertBytesSent
-	s.Out[Deltas] += s.Exchange.CarriedBytesSent
+	s.In.Adverts += s.Exchange.AdvertBytesReceived
+	s.In.Deltas += s.Exchange.CarriedBytesReceived
+	s.Out.Adverts += s.Exchange.AdvertBytesSent
+	s.Out.Deltas += s.Exchange.CarriedBytesSent
 	for name, m := range *n.members.Load() {
 		r, ok := n.engine.Replica(name)
 		if !ok || !m.up.Load() {

@@ -34,7 +34,7 @@ func TestCountersAgainstTcpdump(t *testing.T) {
 			if secret == nil {
 				compareCounters(t, before, after, c.sort())
 			} else {
-				compareCounter(t, "everything", before.All(), after.All(), c.payload)
+				compareCounter(t, "everything", before.traffic().All(), after.traffic().All(), c.payload)
 			}
 		})
 	}
@@ -193,7 +193,7 @@ func (c *capture) packet(b, end []byte) (last bool, err error) {
 }
 
 // sort returns the bytes of the packets by kind.
-func (c *capture) sort() Traffic {
+func (c *capture) sort() byKind {
 	for _, b := range c.packets {
 		c.tap.packet(b)
 	}

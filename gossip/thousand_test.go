@@ -50,7 +50,7 @@ func TestThousandNodes(t *testing.T) {
 			all := make(map[string][2]int64)
 			for name, n := range c.nodes {
 				s := n.Stats()
-				all[name] = [2]int64{s.In[Membership], s.Out[Membership]}
+				all[name] = [2]int64{s.In.Membership, s.Out.Membership}
 			}
 			return all
 		}
@@ -135,6 +135,6 @@ func TestThousandNodes(t *testing.T) {
 			return nil
 		})
 		s := late.Stats()
-		t.Logf("of which membership, and thus the list: %d B in, %d B out", s.In[Membership], s.Out[Membership])
+		t.Logf("of which membership, and thus the list: %d B in, %d B out", s.In.Membership, s.Out.Membership)
 	})
 }

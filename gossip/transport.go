@@ -56,7 +56,7 @@ func newTransport(g *group, packets net.PacketConn) *transport {
 		Memory: g.cfg.Limits.StreamMemory, Members: known{g}, Admit: t.admit, Refused: g.refuse, Doubt: g.doubt, Suspected: g.check,
 		Probe: func(b []byte, to netip.AddrPort) {
 			if t.write(b, to) == nil {
-				g.meters.out.packet(Membership, len(b))
+				g.meters.out.packet(kindMembership, len(b))
 			}
 		},
 	})
@@ -84,13 +84,13 @@ func (t *transport) readPackets() {
 		opened, in := t.open(buf[:n], guard.AddrPortOf(from)), &t.g.meters.in
 		if opened == nil {
 			t.strange.Add(1)
-			in.packet(Membership, n) // the most likely kind
+			in.packet(kindMembership, n) // the most likely kind
 			continue
 		}
-		in.packet(Sealing, n-len(opened))
+		in.packet(kindSealing, n-len(opened))
 		switch kindOf(opened) {
 		case ofInvalidation:
-			in.packet(Invalidations, len(opened))
+			in.packet(kindInvalidations, len(opened))
 			t.g.above.removal(opened)
 		case ofExchange:
 			if exchange.IsQuestion(opened) || exchange.IsReply(opened) {
@@ -98,10 +98,10 @@ func (t *transport) readPackets() {
 			} else if noteFarewell(*t.g.members.Load(), opened, guard.AddrPortOf(from)) {
 				t.g.above.datagram(opened)
 			} else {
-				in.packet(Adverts, len(opened))
+				in.packet(kindAdverts, len(opened))
 			}
 		case ofMembership, ofProbe:
-			in.packet(Membership, len(opened))
+			in.packet(kindMembership, len(opened))
 			if screened, err := t.screen.Packet(opened); err == nil {
 				if kindOf(opened) == ofProbe {
 					if sum := t.life.Hear(opened, guard.AddrPortOf(from), now); sum != nil {
@@ -175,7 +175,7 @@ func (t *transport) WriteTo(b []byte, addr string) (time.Time, error) {
 		return time.Now(), nil
 	}
 	if err = t.write(b, to); err == nil {
-		t.g.meters.out.packet(Membership, len(b))
+		t.g.meters.out.packet(kindMembership, len(b))
 	}
 	return time.Now(), err
 }
@@ -193,7 +193,7 @@ func (t *transport) short(b []byte, to netip.AddrPort) (short []byte, spared boo
 		return nil, true
 	default:
 		if short = t.life.Probes(short, to, t.g.above.sum(), now); short[0] != guard.ShortPing {
-			t.g.meters.out.move(Membership, Vectors, guard.SumBytes)
+			t.g.meters.out.move(kindMembership, kindVectors, guard.SumBytes)
 		}
 	}
 	return short, false
@@ -204,7 +204,7 @@ func (t *transport) write(b []byte, to netip.AddrPort) error {
 	sealed := t.g.ring.Load().Seal(b)
 	_, err := t.packets.WriteTo(sealed, net.UDPAddrFromAddrPort(to))
 	if err == nil {
-		t.g.meters.out.packet(Sealing, len(sealed)-len(b))
+		t.g.meters.out.packet(kindSealing, len(sealed)-len(b))
 	}
 	return err
 }

@@ -115,7 +115,7 @@ func (c *lru) use(object int) (gone int) {
 
 // A wireRun is the result of a workload.
 type wireRun struct {
-	traffic Traffic // by the wiretap
+	traffic byKind // by the wiretap
 	headers int64
 	seconds float64
 	origin  int // fetches
@@ -132,7 +132,7 @@ func (r wireRun) ofICP(bytes int64) float64 {
 
 // withHeaders returns all bytes, the headers of IP, UDP and TCP included, as a share of those of ICP.
 func (r wireRun) withHeaders() float64 {
-	return float64(r.traffic.All()+r.headers) / ((icpBytes + icpHeaders) * float64(r.origin+r.remote))
+	return float64(r.traffic.traffic().All()+r.headers) / ((icpBytes + icpHeaders) * float64(r.origin+r.remote))
 }
 
 // run makes two peers answer the workload. Answers of the origin and of siblings arrive at once.
@@ -182,7 +182,7 @@ func (wl wireWorkload) run(t *testing.T) (r wireRun) {
 			r.traffic[k] = counted // the wiretap sees nothing
 		}
 		if wl.secret == nil {
-			compareCounter(t, TrafficKind(k).String(), counted, counted, r.traffic[k])
+			compareCounter(t, kind(k).String(), counted, counted, r.traffic[k])
 		}
 	}
 	return r
@@ -229,9 +229,9 @@ func (c *cluster) tapped(tap *wiretap, n int, secret []byte) (nodes []*Node) {
 }
 
 // counted returns the sum of all nodes' counters of bytes sent.
-func (c *cluster) counted() (sum Traffic) {
+func (c *cluster) counted() (sum byKind) {
 	for _, n := range c.nodes {
-		for k, b := range n.Stats().Out {
+		for k, b := range kindsOf(n.Stats().Out) {
 			sum[k] += b
 		}
 	}
@@ -246,8 +246,8 @@ func TestBytesOnTheWire(t *testing.T) {
 	web := tracedRequests(t, "../sim/systems/testdata/cache2k-web07.ptrace.gz")
 	var out strings.Builder
 	fmt.Fprintf(&out, "| workload | requests/s | ")
-	for k := range TrafficKinds {
-		fmt.Fprintf(&out, "%s | ", TrafficKind(k))
+	for k := range kinds {
+		fmt.Fprintf(&out, "%s | ", kind(k))
 	}
 	fmt.Fprintln(&out, "digests of ICP's | all of ICP's | with headers | origin fetches over the floor % |")
 	for _, tc := range []struct {
@@ -273,7 +273,7 @@ func TestBytesOnTheWire(t *testing.T) {
 		}
 		synctest.Test(t, func(t *testing.T) {
 			r := tc.run(t)
-			digests, all := r.ofICP(r.traffic.Digests()), r.ofICP(r.traffic.All())
+			digests, all := r.ofICP(r.traffic.traffic().Digests()), r.ofICP(r.traffic.traffic().All())
 			fmt.Fprintf(&out, "| %s | %g | ", tc.name, tc.rate)
 			for _, n := range r.traffic {
 				fmt.Fprintf(&out, "%d | ", n)
@@ -309,12 +309,12 @@ func TestIdleBytes(t *testing.T) {
 			before, headers := tap.read()
 			time.Sleep(minutes * time.Minute)
 			after, more := tap.read()
-			var each Traffic // both ways
+			var each byKind // both ways
 			seconds := minutes * 60.0
 			for k := range each {
 				each[k] = int64(2 * float64(after[k]-before[k]) / seconds / float64(peers))
 			}
-			all := each.All() + int64(2*float64(more-headers)/seconds/float64(peers))
+			all := each.traffic().All() + int64(2*float64(more-headers)/seconds/float64(peers))
 			t.Logf("%d idle peers: %d B/s a peer with headers, in and out; without: %v", peers, all, each)
 			most := int64(120)
 			if peers == 2 {

@@ -15,7 +15,7 @@ import (
 // use the nodes' own counters.
 type wiretap struct {
 	mu      sync.Mutex
-	traffic Traffic
+	traffic byKind
 	headers int64 // of IP, UDP and TCP, as far as they can be told from the calls
 	packets int64
 	streams int64
@@ -31,7 +31,7 @@ const (
 	memberMagic = firstMemberlist
 )
 
-func (w *wiretap) read() (Traffic, int64) {
+func (w *wiretap) read() (byKind, int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.traffic, w.headers
@@ -81,7 +81,7 @@ func (c tappedPackets) WriteTo(b []byte, to net.Addr) (int, error) {
 func (w *wiretap) packet(b []byte) {
 	switch kindOf(b) {
 	case ofInvalidation:
-		w.traffic[Invalidations] += int64(len(b))
+		w.traffic[kindInvalidations] += int64(len(b))
 		return
 	case ofExchange:
 		w.datagram(b)
@@ -91,8 +91,8 @@ func (w *wiretap) packet(b []byte) {
 	if kindOf(b) == ofProbe && (b[0]&0xf&^guard.WithToken == guard.MsgAck && len(b) > guard.ShortHead || b[0] == guard.ShortPing|guard.WithToken) || bytes.Contains(b, []byte("\xa7Payload\xa4")) || bytes.Contains(b, []byte("\xa7Payload\xac")) { // of an answer to a probe
 		sum = guard.SumBytes
 	}
-	w.traffic[Vectors] += int64(sum)
-	w.traffic[Membership] += int64(len(b) - sum)
+	w.traffic[kindVectors] += int64(sum)
+	w.traffic[kindMembership] += int64(len(b) - sum)
 }
 
 func (w *wiretap) datagram(b []byte) {
@@ -100,8 +100,8 @@ func (w *wiretap) datagram(b []byte) {
 	if s, err := exchange.DecodeStep(b); err == nil {
 		change = len(s.Change)
 	}
-	w.traffic[Deltas] += int64(change)
-	w.traffic[Adverts] += int64(len(b) - change)
+	w.traffic[kindDeltas] += int64(change)
+	w.traffic[kindAdverts] += int64(len(b) - change)
 }
 
 // A tappedStream is the client's end of a stream.
@@ -161,7 +161,7 @@ func (w *wiretap) stream(f *flow, way *frames, b []byte) {
 	segments := (len(b) + tcpSegment - 1) / tcpSegment
 	w.headers += int64((segments + 1) * tcpHeaders) // and one that confirms
 	if f.members {
-		w.traffic[Membership] += int64(len(b))
+		w.traffic[kindMembership] += int64(len(b))
 		return
 	}
 	for len(b) > 0 {
@@ -184,11 +184,11 @@ func (w *wiretap) stream(f *flow, way *frames, b []byte) {
 	}
 }
 
-var frameKinds = map[exchange.FrameType]TrafficKind{
-	0:                   Greetings,
-	exchange.FrameHello: Greetings, exchange.FrameWelcome: Greetings, exchange.FrameRefuse: Greetings,
-	exchange.FrameGet: Requests, exchange.FrameSame: Requests, exchange.FrameBusy: Requests, exchange.FrameUnknown: Requests,
-	exchange.FrameDelta: Deltas, exchange.FrameSnapshot: Snapshots,
-	exchange.FrameSync: Vectors, exchange.FrameVector: Vectors,
-	exchange.FrameRecall: Invalidations, exchange.FrameLogs: Invalidations,
+var frameKinds = map[exchange.FrameType]kind{
+	0:                   kindGreetings,
+	exchange.FrameHello: kindGreetings, exchange.FrameWelcome: kindGreetings, exchange.FrameRefuse: kindGreetings,
+	exchange.FrameGet: kindRequests, exchange.FrameSame: kindRequests, exchange.FrameBusy: kindRequests, exchange.FrameUnknown: kindRequests,
+	exchange.FrameDelta: kindDeltas, exchange.FrameSnapshot: kindSnapshots,
+	exchange.FrameSync: kindVectors, exchange.FrameVector: kindVectors,
+	exchange.FrameRecall: kindInvalidations, exchange.FrameLogs: kindInvalidations,
 }

@@ -66,10 +66,7 @@ func TestLightProcesses(t *testing.T) {
 	after, to := last.status(), c.peers[0].status()
 	rate := func(from, to admin.Status, of func(admin.Exchange) gossip.Traffic) (all, membership float64) {
 		seconds := to.Now.Sub(from.Now).Seconds()
-		for k, n := range of(to.Exchange) {
-			all += float64(n-of(from.Exchange)[k]) / seconds
-		}
-		return all, float64(of(to.Exchange)[gossip.Membership]-of(from.Exchange)[gossip.Membership]) / seconds
+		return float64(of(to.Exchange).All()-of(from.Exchange).All()) / seconds, float64(of(to.Exchange).Membership-of(from.Exchange).Membership) / seconds
 	}
 	in := func(e admin.Exchange) gossip.Traffic { return e.Received }
 	out := func(e admin.Exchange) gossip.Traffic { return e.Sent }

@@ -108,7 +108,7 @@ var layers = []struct {
 	{dir: "cmd/peer/internal/mutation"},
 	{dir: "cmd/peer/internal/simulation"},
 	{dir: "cmd/peer/internal/demo", imports: "net cmd/peer/internal/admin cmd/peer/internal/config cmd/peer/internal/node " +
-		"cmd/peer/internal/origin cmd/peer/internal/replay cmd/peer/internal/table sim/workload gossip gossip/exchange gossip/httpcache/engine gossip/rfc9111"},
+		"cmd/peer/internal/origin cmd/peer/internal/replay cmd/peer/internal/table sim/workload gossip/exchange gossip/httpcache/engine gossip/rfc9111"},
 	{dir: "cmd/peer", imports: "net digest digest/index github.com/alecthomas/kong github.com/alecthomas/mango-kong github.com/jotaen/kong-completion cmd/peer/internal/admin gossip/httpcache/budget cmd/peer/internal/config " +
 		"cmd/peer/internal/demo cmd/peer/internal/node cmd/peer/internal/sd gossip/httpcache/diskstore cmd/peer/internal/table " +
 		"sim/workload"},

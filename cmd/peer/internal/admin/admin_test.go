@@ -38,7 +38,7 @@ func example() Status {
 			NotStored: map[string]uint64{"no-store": 0, "private": 20, "no-lifetime": 300},
 		},
 		Digest:   Digest{Keys: 1234, Planned: 32768, FalsePositiveRate: 0.00042, Epoch: 17, Sequence: 5, MemoryBytes: 4096},
-		Exchange: Exchange{Stats: exchange.Stats{AdvertsSent: 11, DeltasReceived: 12, Repairs: 1}, Sent: gossip.Traffic{gossip.Adverts: 600}, Received: gossip.Traffic{gossip.Deltas: 3000}},
+		Exchange: Exchange{Stats: exchange.Stats{AdvertsSent: 11, DeltasReceived: 12, Repairs: 1}, Sent: gossip.Traffic{Adverts: 600}, Received: gossip.Traffic{Deltas: 3000}},
 		Memory:   Memory{Limit: 256 << 20, Budget: 152 << 20, Accounts: []budget.Usage{{Name: "connections", Held: 2 << 20, Peak: 3 << 20, Reserve: 57 << 20}, {Name: "requests", Held: 30 << 20, Peak: 40 << 20, Reserve: 9 << 20, Refused: 7}}},
 		Siblings: Siblings{ZoneBytes: map[string]int64{"eu-1": 4096}},
 		Members: []Member{

@@ -4,8 +4,6 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	"github.com/summarycache/summarycache/gossip"
 )
 
 // HistoryStep is the time between two samples of a [History] in the last hour. Of the 23 hours
@@ -46,8 +44,8 @@ func SampleOf(s Status) Sample {
 	t, e := s.Traffic, s.Exchange
 	return Sample{
 		At: s.Now, Figures: figuresOf(t), FromSiblings: t.BytesFromSiblings, ToSiblings: t.BytesToSiblings,
-		Adverts: e.Sent[gossip.Adverts] + e.Received[gossip.Adverts], Deltas: e.Sent[gossip.Deltas] + e.Received[gossip.Deltas],
-		Snapshots: e.Sent[gossip.Snapshots] + e.Received[gossip.Snapshots], Vectors: e.Sent[gossip.Vectors] + e.Received[gossip.Vectors], Inserts: s.Store.Inserts,
+		Adverts: e.Sent.Adverts + e.Received.Adverts, Deltas: e.Sent.Deltas + e.Received.Deltas,
+		Snapshots: e.Sent.Snapshots + e.Received.Snapshots, Vectors: e.Sent.Vectors + e.Received.Vectors, Inserts: s.Store.Inserts,
 		Evictions: s.Store.Evictions, Latency: t.Latency, OriginLatency: t.OriginLatency,
 	}
 }

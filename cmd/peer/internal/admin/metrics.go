@@ -40,16 +40,13 @@ func each[N number](by map[string]N) values {
 
 // ofDigests returns the bytes that keep digests up to date, by kind.
 func ofDigests(t gossip.Traffic) values {
-	v := each(t.ByKind())
-	for _, other := range []gossip.TrafficKind{gossip.Invalidations, gossip.Membership, gossip.Sealing} {
-		delete(v, other.String())
-	}
-	return v
+	return each(map[string]int64{"advert": t.Adverts, "delta": t.Deltas, "snapshot": t.Snapshots, "request": t.Requests,
+		"vector": t.Vectors, "greeting": t.Greetings})
 }
 
-func bothWays(k gossip.TrafficKind) func(Status) values {
+func bothWays(of func(gossip.Traffic) int64) func(Status) values {
 	return func(s Status) values {
-		return values{"sent": float64(s.Exchange.Sent[k]), "received": float64(s.Exchange.Received[k])}
+		return values{"sent": float64(of(s.Exchange.Sent)), "received": float64(of(s.Exchange.Received))}
 	}
 }
 
@@ -217,9 +214,9 @@ var families = []family{
 		return each(map[string]int64{"snapshot": e.SnapshotsReceived, "delta": e.DeltasReceived, "advert": e.AdvertsReceived})
 	}},
 	{"peer_digest_received_bytes_total", "kind", "Bytes of messages about digests received, by kind as in peer_digest_sent_bytes_total.", func(s Status) values { return ofDigests(s.Exchange.Received) }},
-	{"peer_membership_bytes_total", "way", "Bytes of failure detection and member lists: sent, received.", bothWays(gossip.Membership)},
+	{"peer_membership_bytes_total", "way", "Bytes of failure detection and member lists: sent, received.", bothWays(func(t gossip.Traffic) int64 { return t.Membership })},
 	{"peer_joins_refused_total", "", "Attempts of this peer to join that another one refused, as for --max-members, a taken name or another secret.", func(s Status) values { return one(s.Exchange.JoinsRefused) }},
-	{"peer_sealing_bytes_total", "way", "Bytes that encryption adds to digests and membership, handshakes included: sent, received.", bothWays(gossip.Sealing)},
+	{"peer_sealing_bytes_total", "way", "Bytes that encryption adds to digests and membership, handshakes included: sent, received.", bothWays(func(t gossip.Traffic) int64 { return t.Sealing })},
 	{"peer_digest_repairs_total", "", "Versions found by comparison with another peer because their adverts were lost.", func(s Status) values { return one(s.Exchange.Repairs) }},
 	{"peer_digest_divergences_total", "", "Replicas that differed from what their peer published, and were fetched again.", func(s Status) values { return one(s.Exchange.Divergences) }},
 	{"peer_digest_rejected_total", "", "Digests and deltas rejected as invalid.", func(s Status) values { return one(s.Exchange.Rejected) }},

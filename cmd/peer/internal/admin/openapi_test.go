@@ -15,8 +15,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/summarycache/summarycache/gossip"
 )
 
 // object is one of JSON's.
@@ -229,9 +227,6 @@ func (d *describer) resolve(o object) {
 func (d *describer) schema(t reflect.Type) object {
 	if t == reflect.TypeFor[time.Time]() {
 		return object{"type": "string", "format": "date-time"}
-	}
-	if t == reflect.TypeFor[gossip.Traffic]() {
-		return d.schema(reflect.TypeFor[map[string]int64]())
 	}
 	if t.Kind() != reflect.Pointer && (t.Implements(reflect.TypeFor[json.Marshaler]()) || t.Implements(reflect.TypeFor[encoding.TextMarshaler]())) {
 		return object{"type": "string"}

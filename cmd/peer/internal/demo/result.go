@@ -3,7 +3,6 @@ package demo
 import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
 	"github.com/summarycache/summarycache/cmd/peer/internal/replay"
-	"github.com/summarycache/summarycache/gossip"
 	"github.com/summarycache/summarycache/gossip/exchange"
 	"github.com/summarycache/summarycache/gossip/httpcache/engine"
 )
@@ -104,7 +103,7 @@ func (c *cluster) result(o Options, seen *replay.Result) *Result {
 		r.Total.add(row)
 		r.LagMean += s.Exchange.LagMean / float64(len(c.nodes))
 		r.LagMax = max(r.LagMax, s.Exchange.LagMax)
-		r.Membership += s.Exchange.Sent[gossip.Membership]
+		r.Membership += s.Exchange.Sent.Membership
 	}
 	r.OriginSeen = c.origin.Tally().Requests
 	r.Compare = c.compare(o, statuses, seen.Ways)
@@ -157,7 +156,7 @@ func (c *cluster) compare(o Options, statuses []admin.Status, ways []replay.Way)
 		ours.OriginFetches += int64(s.Traffic.OriginRequests)
 		ours.Messages += x.AdvertsSent + 2*(x.SnapshotsReceived+x.DeltasReceived-x.CarriedReceived) + 2*x.Syncs // a body is requested unless an advert carries it, and a sync is answered
 		ours.Messages += 2 * int64(s.Traffic.LookupsSent)
-		ours.MessageBytes += x.Received.Digests() + x.Received[gossip.Membership] + lookupBytes*int64(s.Traffic.LookupsSent)
+		ours.MessageBytes += x.Received.Digests() + x.Received.Membership + lookupBytes*int64(s.Traffic.LookupsSent)
 		icp.OriginFetches += int64(s.Traffic.OriginRequests) - c.counters[i].missed.Load()
 		icp.OriginBytes -= c.counters[i].missedBytes.Load()
 	}
