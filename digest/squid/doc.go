@@ -11,4 +11,6 @@
 //
 // FORMAT.md describes the format and its pitfalls. Read refuses whatever a Squid refuses,
 // and two headers that crash a Squid; a Builder cannot write those two.
+//
+// The package is promised to nobody: it has what peer needs beside Squids, and changes with that.
 package squid

@@ -21,7 +21,7 @@ var update = flag.Bool("update", false, "write the list of promised names, and t
 // promised are the packages whose exported names keep their meaning within a major version. All others, of which some
 // are public since programs of this module need them, change without notice.
 var promised = []string{
-	"digest", "digest/feed", "digest/index", "digest/squid", "gossip", "gossip/httpcache", "gossip/httpcache/diskstore", "gossip/httpcache/memstore", "gossip/sibling",
+	"digest", "digest/feed", "digest/index", "gossip", "gossip/httpcache", "gossip/httpcache/diskstore", "gossip/httpcache/memstore", "gossip/sibling",
 }
 
 // TestAPI compares the exported names of the promised packages with the list in the tree, so that a change of what
