@@ -40,7 +40,7 @@ func BenchmarkReplace(b *testing.B) {
 		b.Run(name(g), func(b *testing.B) {
 			c, keys := filled(b, g)
 			c.Advance()
-			bare := newBareCounters(c.MemoryBytes())
+			bare := newBareCounters(c.memoryBytes())
 			const batch = benchKeys / 100
 			var ours, least []float64
 			for i := 0; b.Loop(); i = (i + batch) % benchKeys {
@@ -52,7 +52,7 @@ func BenchmarkReplace(b *testing.B) {
 			slices.Sort(least)
 			b.ReportMetric(ours[len(ours)/2], "ns/change")
 			b.ReportMetric(least[len(least)/2], "bare-ns/change")
-			b.ReportMetric(float64(c.MemoryBytes())/benchKeys, "B/key")
+			b.ReportMetric(float64(c.memoryBytes())/benchKeys, "B/key")
 			b.ReportMetric(0, "ns/op")
 		})
 	}

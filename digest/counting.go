@@ -192,7 +192,7 @@ func (c *counters) remove(k Key) bool {
 }
 
 func (c *counters) addMany(k Key) {
-	var buf [MaxHashes]uint64
+	var buf [maxHashes]uint64
 	positions := c.geometry.positions(&buf, k)
 	home, _ := c.at(positions[0])
 	sortFew(positions)
@@ -207,7 +207,7 @@ func (c *counters) addMany(k Key) {
 }
 
 func (c *counters) removeMany(k Key) bool {
-	var buf [MaxHashes]uint64
+	var buf [maxHashes]uint64
 	positions := c.geometry.positions(&buf, k)
 	home, _ := c.at(positions[0])
 	sortFew(positions)
@@ -227,7 +227,7 @@ func (c *counters) removeMany(k Key) bool {
 // times returns the smallest count among a key's positions. The key was added and not removed
 // at most so many times.
 func (c *counters) times(k Key) uint8 {
-	var buf [MaxHashes]uint64
+	var buf [maxHashes]uint64
 	positions := c.geometry.positions(&buf, k)
 	sortFew(positions)
 	c.lock(positions)

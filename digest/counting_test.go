@@ -127,7 +127,7 @@ func TestChurnBetweenFreezes(t *testing.T) {
 		before := 0
 		for i := range 60_000 {
 			if i == 10_000 {
-				before = c.MemoryBytes() // every shard has been used by now
+				before = c.memoryBytes() // every shard has been used by now
 			}
 			k := Key(r.Uint64())
 			c.Add(k)
@@ -136,7 +136,7 @@ func TestChurnBetweenFreezes(t *testing.T) {
 		if got := c.Changed(); got != 0 {
 			t.Errorf("%v: Changed = %d", g, got)
 		}
-		if before, after := before, c.MemoryBytes(); after > before*5/4 {
+		if before, after := before, c.memoryBytes(); after > before*5/4 {
 			t.Errorf("%v: %d bytes grew to %d", g, before, after)
 		}
 	}

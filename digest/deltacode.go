@@ -175,7 +175,7 @@ func (r *reader) changes(base *Filter, lim Limits) (sets, clears []uint64) {
 // changed reads the rest of a count that does not fit its four bits.
 func (r *reader) changed(field string, n uint64) uint64 {
 	if n == manyChanges {
-		n += r.bounded(field, 0, MaxBits)
+		n += r.bounded(field, 0, maxBits)
 	}
 	return n
 }

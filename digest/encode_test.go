@@ -47,7 +47,7 @@ func reseal(b []byte) []byte {
 }
 
 func TestDecodeRefuses(t *testing.T) {
-	f := counting(t, Geometry{Bits: MaxBits, Hashes: 1}, randomKeys(random(1), 50)...).Advance()
+	f := counting(t, Geometry{Bits: maxBits, Hashes: 1}, randomKeys(random(1), 50)...).Advance()
 	good := f.AppendTo(nil)
 	change := func(at int, to byte) []byte {
 		b := slices.Clone(good)
@@ -77,7 +77,7 @@ func TestDecodeRefuses(t *testing.T) {
 		{"state of another profile", change(8, 1), Limits{Profile: AnyProfile}, "state", ErrCorrupt},
 		{"seed", good, Limits{Seed: 5}, "seed tag", ErrSeed},
 		{"long message", good, Limits{Bytes: len(good) - 1}, "message", ErrTooLarge},
-		{"many bits", good, Limits{Bits: MaxBits - 1}, "bits", ErrTooLarge},
+		{"many bits", good, Limits{Bits: maxBits - 1}, "bits", ErrTooLarge},
 		{"much memory", good, Limits{Memory: 100}, "count", ErrTooLarge},
 		{"flipped bit", append(slices.Clone(good[:20]), append([]byte{good[20] ^ 1}, good[21:]...)...), Limits{}, "checksum", ErrCorrupt},
 		{"trailing byte", reseal(append(slices.Clone(good), 0)), Limits{}, "", ErrCorrupt},

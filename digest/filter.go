@@ -42,7 +42,7 @@ func (f *Filter) MayContain(k Key) bool {
 	if f.made().geometry.Hashes == 1 {
 		return f.contains(f.geometry.single(k))
 	}
-	var buf [MaxHashes]uint64
+	var buf [maxHashes]uint64
 	positions := f.geometry.draws(&buf, k)
 	for _, p := range positions {
 		if !f.contains(p) {

@@ -69,7 +69,7 @@ func (f *FilterAt) MayContain(k Key) (bool, error) {
 	if f == nil || f.r == nil {
 		panic("digest: a nil or zero FilterAt: use OpenFilter")
 	}
-	var buf [MaxHashes]uint64
+	var buf [maxHashes]uint64
 	for _, p := range f.head.Geometry.positions(&buf, k) {
 		if yes, err := f.contains(p); !yes || err != nil {
 			return false, err

@@ -63,7 +63,7 @@ var shapes = []frozen{
 	{Name: "one", Bits: 1 << 24, Hashes: 1, Last: 1, Secret: "a secret of the cluster"},
 	{Name: "dense", Bits: 500, Hashes: 4, Last: 60, Profile: digest.HTTP},
 	{Name: "sparse", Bits: 1 << 26, Hashes: 1, Last: 300, Secret: "a secret of the cluster"},
-	{Name: "huge", Bits: digest.MaxBits, Hashes: 1, Last: 40},
+	{Name: "huge", Bits: 1 << 44, Hashes: 1, Last: 40},
 	{Name: "half", Bits: 14_000, Hashes: 1, Last: 9_700},
 	{Name: "short-blocks", Bits: 20_000, Hashes: 2, Last: 3_000},
 	{Name: "short-gaps", Bits: 2_400_000, Hashes: 1, Last: 2_400, Secret: "a secret of the cluster"},

@@ -8,16 +8,16 @@ import (
 
 // Bounds on every [Geometry].
 const (
-	MaxBits   = 1 << 44 // m
-	MaxHashes = 32      // k
+	maxBits   = 1 << 44 // m
+	maxHashes = 32      // k
 )
 
 // A Geometry says how keys become positions. All filters of one epoch share one, and
 // there is a delta between two filters only if their geometries are equal. The zero
 // Geometry is not valid: use [GeometryFor] or [Plan], or set the fields yourself.
 type Geometry struct {
-	Bits   uint64 // m, size of the position space: 1 to [MaxBits]
-	Hashes int    // k, positions per key: 1 to [MaxHashes]
+	Bits   uint64 // m, size of the position space: 1 to 2^44
+	Hashes int    // k, positions per key: 1 to 32
 	// Seed is the one that keys are hashed under, as given to [KeyOf]; zero
 	// means none. It is a secret: encodings carry a one-way tag of it, and
 	// decoding restores it from [Limits.Seed].
@@ -31,7 +31,7 @@ type Geometry struct {
 // at the given rate of false positives, above 0 and below 1. It has one hash and
 // keys/falsePositiveRate bits, which stay a compact sorted set in memory (Mitzenmacher,
 // section II-B, where the number of hashes goes to its lower limit). If that takes more than
-// [MaxBits], from a billion keys at a rate of 5·10⁻⁵ on, it has as few more hashes as it needs. The
+// 2^44, from a billion keys at a rate of 5·10⁻⁵ on, it has as few more hashes as it needs. The
 // bits are rounded up to a multiple of 1024. The geometry has no seed yet. The error wraps
 // [ErrGeometry] if there are no keys or the rate is out of range, and [ErrTooLarge] if no number of
 // hashes is enough.
@@ -44,26 +44,26 @@ func GeometryFor(keys uint64, falsePositiveRate float64) (Geometry, error) {
 	if keys == 0 || !(falsePositiveRate > 0 && falsePositiveRate < 1) {
 		return fail(ErrGeometry, "want at least 1 key, and a rate above 0 and below 1")
 	}
-	for k := 1; k <= MaxHashes; k++ {
+	for k := 1; k <= maxHashes; k++ {
 		if m, ok := fewestBits(keys, k, falsePositiveRate); ok {
 			const multiple = 1024
 			return Geometry{Bits: (m + multiple - 1) / multiple * multiple, Hashes: k}, nil
 		}
 	}
-	return fail(ErrTooLarge, fmt.Sprintf("more than %d bits", uint64(MaxBits)))
+	return fail(ErrTooLarge, fmt.Sprintf("more than %d bits", uint64(maxBits)))
 }
 
 // validate reports everything that is wrong with g, wrapping [ErrGeometry].
 func (g Geometry) validate() error {
 	var errs []error
-	if g.Bits < 1 || g.Bits > MaxBits {
-		errs = append(errs, fmt.Errorf("digest: bits %d: %w: want 1 to %d", g.Bits, ErrGeometry, uint64(MaxBits)))
+	if g.Bits < 1 || g.Bits > maxBits {
+		errs = append(errs, fmt.Errorf("digest: bits %d: %w: want 1 to %d", g.Bits, ErrGeometry, uint64(maxBits)))
 	}
 	if g.Profile == AnyProfile {
 		errs = append(errs, fmt.Errorf("digest: profile %d: %w: it is for Limits", g.Profile, ErrGeometry))
 	}
-	if g.Hashes < 1 || g.Hashes > MaxHashes {
-		errs = append(errs, fmt.Errorf("digest: hashes %d: %w: want 1 to %d", g.Hashes, ErrGeometry, MaxHashes))
+	if g.Hashes < 1 || g.Hashes > maxHashes {
+		errs = append(errs, fmt.Errorf("digest: hashes %d: %w: want 1 to %d", g.Hashes, ErrGeometry, maxHashes))
 	}
 	return errors.Join(errs...)
 }

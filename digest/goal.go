@@ -14,7 +14,7 @@ type Goal struct {
 	Peers   int     // in the cluster, this one included; 2 if zero
 	Churn   float64 // objects that one peer replaces in a second
 
-	// Hashes is the number of hashes of every digest, at most [MaxHashes]. If it is not
+	// Hashes is the number of hashes of every digest, at most 32. If it is not
 	// given, Plan picks the best.
 	Hashes int
 
@@ -55,9 +55,6 @@ type Design struct {
 	Binding           string  // the budget that keeps the plan from being better: a field of Goal
 }
 
-// ErrImpossible means that no plan meets the goal; see [GoalError].
-var ErrImpossible = errors.New("no plan meets the goal")
-
 // A GoalError says which budget to raise, and to what, for a goal to become
 // possible with the rest of it unchanged.
 type GoalError struct {
@@ -66,10 +63,8 @@ type GoalError struct {
 }
 
 func (e *GoalError) Error() string {
-	return fmt.Sprintf("digest: %v: %s is %.4g and would have to be %.4g", ErrImpossible, e.Budget, e.Have, e.Need)
+	return fmt.Sprintf("digest: no plan meets the goal: %s is %.4g and would have to be %.4g", e.Budget, e.Have, e.Need)
 }
-
-func (e *GoalError) Unwrap() error { return ErrImpossible }
 
 // Plan finds the cheapest geometry for a goal. If FalseCandidates is given, that is the
 // geometry of least traffic with at most so many of them; otherwise it is the geometry with the
@@ -78,7 +73,7 @@ func (e *GoalError) Unwrap() error { return ErrImpossible }
 // coder; ours takes at most a thousandth more. SnapshotBound adds what our coder takes above
 // the ideal and the variation of the number of set positions: 2 % of the bytes at 1,000 keys,
 // 0.5 % at 10,000, 0.12 % at 100,000. Plan is a pure function and takes 0.05 to 0.5 ms. The
-// error wraps [ErrImpossible], or [ErrTooLarge] if goal.Receivers would refuse the filter, as those
+// error is a [*GoalError], or wraps [ErrTooLarge] if goal.Receivers would refuse the filter, as those
 // with the default [Limits] refuse one of a hundred million keys.
 //
 // Where deltas are sent, one hash is the cheapest at every rate. Where everything is sent
@@ -125,7 +120,7 @@ const fewEnough = 1e-12
 func (g Goal) best() (Design, error) {
 	var best Design
 	var refusal *GoalError
-	least, most := 1, MaxHashes
+	least, most := 1, maxHashes
 	if g.Hashes != 0 {
 		least, most = g.Hashes, g.Hashes
 	}
@@ -167,7 +162,7 @@ func (g Goal) complete() (Goal, error) {
 	need(g.Objects > 0 && g.Objects <= maxPieced, "Objects", g.Objects, "1 to 2^30")
 	need(g.Peers >= 2 && g.Peers <= 1<<24, "Peers", g.Peers, "2 to 2^24")
 	need(sound(g.Churn), "Churn", g.Churn, "0 or more objects a second")
-	need(g.Hashes >= 0 && g.Hashes <= MaxHashes, "Hashes", g.Hashes, fmt.Sprintf("0 to %d", MaxHashes))
+	need(g.Hashes >= 0 && g.Hashes <= maxHashes, "Hashes", g.Hashes, fmt.Sprintf("0 to %d", maxHashes))
 	need(g.Interval >= 0, "Interval", g.Interval, "0 or more")
 	need(share(g.Threshold), "Threshold", g.Threshold, "0 to 1")
 	need(share(g.Resend), "Resend", g.Resend, "0 to 1")

@@ -108,8 +108,8 @@ func (r *reader) geometry(lim Limits) (g Geometry) {
 		r.fail("scheme", at, fmt.Errorf("%w: scheme %d", ErrVersion, scheme))
 	}
 	at = r.off
-	if g.Hashes = int(r.u8("hashes")); g.Hashes < 1 || g.Hashes > MaxHashes {
-		r.corrupt("hashes", at, "%d is not in [1, %d]", g.Hashes, MaxHashes)
+	if g.Hashes = int(r.u8("hashes")); g.Hashes < 1 || g.Hashes > maxHashes {
+		r.corrupt("hashes", at, "%d is not in [1, %d]", g.Hashes, maxHashes)
 	}
 	at = r.off
 	g.Profile = Profile(r.u8("profile"))
@@ -122,8 +122,8 @@ func (r *reader) geometry(lim Limits) (g Geometry) {
 		r.fail("seed tag", at, fmt.Errorf("%w: tag %08x, ours is %08x", ErrSeed, g.tag, seedTag(lim.Seed)))
 	}
 	at = r.off
-	if g.Bits = r.bounded("bits", 1, 1<<63); g.Bits > lim.Bits || g.Bits > MaxBits {
-		r.fail("bits", at, fmt.Errorf("%w: %d, %d allowed", ErrTooLarge, g.Bits, min(lim.Bits, MaxBits)))
+	if g.Bits = r.bounded("bits", 1, 1<<63); g.Bits > lim.Bits || g.Bits > maxBits {
+		r.fail("bits", at, fmt.Errorf("%w: %d, %d allowed", ErrTooLarge, g.Bits, min(lim.Bits, maxBits)))
 	}
 	if lim.Seed != 0 {
 		g.Seed, g.tag = lim.Seed, 0

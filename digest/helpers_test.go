@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"unsafe"
 )
 
 func random(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0x5ca1ab1e)) }
@@ -38,8 +39,8 @@ var geometries = []Geometry{
 	{Bits: 48_000, Hashes: 3},
 	{Bits: 92_001, Hashes: 1},
 	{Bits: 1_000_000, Hashes: 1},
-	{Bits: MaxBits, Hashes: 1},
-	{Bits: MaxBits - 87, Hashes: 4},
+	{Bits: maxBits, Hashes: 1},
+	{Bits: maxBits - 87, Hashes: 4},
 }
 
 // encode is [Delta.AppendTo] where it must succeed.
@@ -75,7 +76,7 @@ type oracle struct {
 }
 
 func (o *oracle) positions(k Key) []uint64 {
-	var buf [MaxHashes]uint64
+	var buf [maxHashes]uint64
 	return o.geometry.positions(&buf, k)
 }
 
@@ -110,4 +111,27 @@ func (o *oracle) set() []uint64 {
 	}
 	slices.Sort(set)
 	return set
+}
+
+// memoryBytes returns the memory of the counters, without that of the frozen filter.
+func (c *CountingFilter) memoryBytes() int {
+	counters := c.now()
+	n := 0
+	for s := range counters.locked {
+		n += int(unsafe.Sizeof(*s)) + 4*int(s.size)
+	}
+	return n
+}
+
+// memoryBytes returns the memory of the keys of this part, without that of the filter.
+func (s *Set) memoryBytes() int {
+	s.shared()
+	n := int(unsafe.Sizeof(*s))
+	for i := range s.stripes {
+		st := &s.stripes[i]
+		st.mu.Lock()
+		n += 8*cap(st.keys.slots) + 32*len(st.more) // a reference in a map takes some 32 bytes
+		st.mu.Unlock()
+	}
+	return n
 }

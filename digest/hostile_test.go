@@ -36,7 +36,7 @@ func rate(f *Filter, keys []Key) float64 {
 // that a filter of them is as full as possible.
 func spread(g Geometry, seed uint64, n int) (names []string) {
 	taken := make(map[uint64]bool)
-	var buf [MaxHashes]uint64
+	var buf [maxHashes]uint64
 next:
 	for i := 0; len(names) < n; i++ {
 		name := fmt.Sprintf("http://hostile.example/%d", i)

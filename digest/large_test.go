@@ -41,7 +41,7 @@ func TestLargeFilterIsRead(t *testing.T) {
 // others, in time that is linear in their number.
 func TestCrowdedPieces(t *testing.T) {
 	const n = 400_000
-	g := Geometry{Bits: MaxBits, Hashes: 1}
+	g := Geometry{Bits: maxBits, Hashes: 1}
 	positions := make([]uint64, n)
 	for i := range positions {
 		positions[i] = 1<<30 + 3*uint64(i)

@@ -5,7 +5,7 @@ package digest
 type Limits struct {
 	// Bytes is the longest message: 64 MiB if zero.
 	Bytes int
-	// Bits is the largest m: [MaxBits] if zero. The memory of a sparse filter does
+	// Bits is the largest m: 2^44 if zero. The memory of a sparse filter does
 	// not depend on m.
 	Bits uint64
 	// Memory is how many bytes decoding one message may take: 256 MiB if zero.
@@ -23,7 +23,7 @@ func (l Limits) withDefaults() Limits {
 		l.Bytes = 64 << 20
 	}
 	if l.Bits == 0 {
-		l.Bits = MaxBits
+		l.Bits = maxBits
 	}
 	if l.Memory <= 0 {
 		l.Memory = 256 << 20

@@ -98,10 +98,10 @@ func runLife(t *testing.T, name string, g Geometry, n int, way string, freeze, s
 				c.AdvanceDelta()
 			}
 			if i == first {
-				memory = c.MemoryBytes()
+				memory = c.memoryBytes()
 			}
 		}
-		if got := c.MemoryBytes(); float64(got) > mostGrowth*float64(memory) {
+		if got := c.memoryBytes(); float64(got) > mostGrowth*float64(memory) {
 			t.Errorf("%d bytes after the first turnover became %d", memory, got)
 		}
 		for i := range all.shards {

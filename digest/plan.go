@@ -13,7 +13,7 @@ func (g Goal) withHashes(k int) (Design, *GoalError) {
 	if g.FalseCandidates > 0 {
 		m, ok := fewestBits(g.Objects, k, g.rate())
 		if !ok {
-			_, possible := Geometry{Bits: MaxBits, Hashes: k}.predict(g.Objects)
+			_, possible := Geometry{Bits: maxBits, Hashes: k}.predict(g.Objects)
 			return Design{}, &GoalError{"FalseCandidates", g.FalseCandidates, possible * g.others()}
 		}
 		plan := g.evaluate(m, k)
@@ -30,12 +30,12 @@ func (g Goal) withHashes(k int) (Design, *GoalError) {
 	// that memory falls where a sorted set takes the place of a bitmap.
 	bitmap := g.lastBitmap(k)
 	var m uint64
-	if bitmap < MaxBits && g.fits(bitmap+1, k) {
-		m = search(bitmap+1, MaxBits, func(m uint64) bool { return g.fits(m, k) })
+	if bitmap < maxBits && g.fits(bitmap+1, k) {
+		m = search(bitmap+1, maxBits, func(m uint64) bool { return g.fits(m, k) })
 	} else {
 		m = search(1, bitmap, func(m uint64) bool { return g.fits(m, k) })
 	}
-	plan, next := g.evaluate(m, k), g.evaluate(min(m+1, MaxBits), k)
+	plan, next := g.evaluate(m, k), g.evaluate(min(m+1, maxBits), k)
 	if worst, broken := g.worst(&next); broken {
 		plan.Binding = worst.Budget
 	}
@@ -50,7 +50,7 @@ func (g Goal) fits(m uint64, k int) bool {
 
 // lastBitmap returns the largest number of bits at which a bitmap is the better form.
 func (g Goal) lastBitmap(k int) uint64 {
-	return search(1, MaxBits, func(m uint64) bool {
+	return search(1, maxBits, func(m uint64) bool {
 		fill, _ := Geometry{Bits: m, Hashes: k}.predict(g.Objects)
 		return dense(m, uint64(math.Round(fill*float64(m))))
 	})
@@ -60,7 +60,7 @@ func (g Goal) lastBitmap(k int) uint64 {
 // f, since the fewest bits for that rate already exceed them in either form.
 func (g Goal) hopeless(k int, f float64) bool {
 	m, ok := fewestBits(g.Objects, k, min(1, f*(1+1e-9)))
-	return !ok || !g.fits(m, k) && !g.fits(min(max(m, g.lastBitmap(k)+1), MaxBits), k)
+	return !ok || !g.fits(m, k) && !g.fits(min(max(m, g.lastBitmap(k)+1), maxBits), k)
 }
 
 // search returns the largest number in [low, high] that fits, given that low does and
@@ -85,18 +85,18 @@ func fewestBits(n uint64, k int, f float64) (m uint64, ok bool) {
 		return rate
 	}
 	switch {
-	case rate(MaxBits) > f:
+	case rate(maxBits) > f:
 		return 0, false
 	case rate(1) <= f:
 		return 1, true
 	}
 	// The asymptotic formula is nearly right.
-	low, high := uint64(1), uint64(MaxBits)
+	low, high := uint64(1), uint64(maxBits)
 	guess := -float64(k) * float64(n) / math.Log1p(-math.Pow(f, 1/float64(k)))
 	if near := uint64(guess * 0.999999); near > 2 && near-2 < high && rate(near-2) > f {
 		low = near - 2
 	}
-	if near := guess*1.000001 + 50; near < MaxBits && rate(uint64(near)) <= f {
+	if near := guess*1.000001 + 50; near < maxBits && rate(uint64(near)) <= f {
 		high = uint64(near)
 	}
 	return search(low, high, func(m uint64) bool { return rate(m) > f }) + 1, true

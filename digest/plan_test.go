@@ -39,14 +39,14 @@ func TestPlanHasNoBetterNeighbour(t *testing.T) {
 	for _, goal := range goals() {
 		plan, err := Plan(goal)
 		if err != nil {
-			if !errors.Is(err, ErrImpossible) {
+			if !errors.As(err, new(*GoalError)) {
 				t.Errorf("Plan(%+v) = %v", goal, err)
 			}
 			continue
 		}
 		planned++
 		goal, _ = goal.complete()
-		if goal.FalseCandidates == 0 && plan.Binding == "" && plan.Geometry.Bits < MaxBits { // which is no budget
+		if goal.FalseCandidates == 0 && plan.Binding == "" && plan.Geometry.Bits < maxBits { // which is no budget
 			goal.FalseCandidates = fewEnough * goal.others()
 		}
 		if err := goal.exceeded(plan); err != nil || plan.FalsePositiveRate > goal.rate() {
@@ -55,14 +55,14 @@ func TestPlanHasNoBetterNeighbour(t *testing.T) {
 		m, k := plan.Geometry.Bits, plan.Geometry.Hashes
 		sizes := []uint64{m - 1, m, m + 1, m - m/100, m + m/100, m / 2, 2 * m}
 		for _, hashes := range []int{k - 1, k, k + 1} {
-			if hashes < 1 || hashes > MaxHashes {
+			if hashes < 1 || hashes > maxHashes {
 				continue
 			}
 			if least, ok := fewestBits(goal.Objects, hashes, goal.rate()); ok {
 				sizes = append(sizes, least, least+1)
 			}
 			for _, bits := range sizes {
-				if bits < 1 || bits > MaxBits {
+				if bits < 1 || bits > maxBits {
 					continue
 				}
 				other := goal.evaluate(bits, hashes)
@@ -89,7 +89,7 @@ func TestPlansOfGivenHashes(t *testing.T) {
 			t.Fatal(err)
 		}
 		seen := false
-		for goal.Hashes = 1; goal.Hashes <= MaxHashes; goal.Hashes++ {
+		for goal.Hashes = 1; goal.Hashes <= maxHashes; goal.Hashes++ {
 			plan, err := Plan(goal)
 			if err != nil {
 				continue
@@ -103,8 +103,8 @@ func TestPlansOfGivenHashes(t *testing.T) {
 			t.Errorf("the best plan for %+v is not among those with a given number of hashes: %+v", goal, best)
 		}
 	}
-	for _, hashes := range []int{-1, MaxHashes + 1} {
-		if _, err := Plan(Goal{Objects: 1, FalseCandidates: 0.1, Hashes: hashes}); err == nil || errors.Is(err, ErrImpossible) {
+	for _, hashes := range []int{-1, maxHashes + 1} {
+		if _, err := Plan(Goal{Objects: 1, FalseCandidates: 0.1, Hashes: hashes}); err == nil || errors.As(err, new(*GoalError)) {
 			t.Errorf("Plan with %d hashes = %v", hashes, err)
 		}
 	}
@@ -158,7 +158,7 @@ func TestImpossibleGoals(t *testing.T) {
 		{Objects: 1, MemoryBytes: 1, Threshold: 2}, {Objects: 1, MemoryBytes: 1, Churn: math.NaN()},
 		{Objects: 1, MemoryBytes: 1, Interval: -1}, {Objects: 1 << 60, MemoryBytes: 1},
 	} {
-		if _, err := Plan(goal); err == nil || errors.Is(err, ErrImpossible) {
+		if _, err := Plan(goal); err == nil || errors.As(err, new(*GoalError)) {
 			t.Errorf("Plan(%+v) = %v", goal, err)
 		}
 	}
@@ -335,7 +335,7 @@ func TestPlanForADelta(t *testing.T) {
 		}
 		all, _ := goal.complete()
 		for k := 1; k <= 12; k++ {
-			for m := float64(goal.Objects); m < MaxBits; m *= 1.01 {
+			for m := float64(goal.Objects); m < maxBits; m *= 1.01 {
 				if other := all.evaluate(uint64(m), k); other.DeltaBytes <= float64(goal.DeltaBytes) &&
 					other.FalsePositiveRate < plan.FalsePositiveRate*(1-1e-9) {
 					t.Fatalf("Plan(%+v) = %v, %.4g; better is %v, %.4g", goal, plan.Geometry, plan.FalsePositiveRate, other.Geometry, other.FalsePositiveRate)

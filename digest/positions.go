@@ -14,14 +14,14 @@ func (g *Geometry) single(k Key) uint64 { return high(uint64(k), g.Bits) }
 // AppendPositions appends to dst the key's positions, 1 to g.Hashes of them, each
 // below g.Bits and none twice, in no order. g must be valid: see [Geometry.validate].
 func (g Geometry) AppendPositions(dst []uint64, k Key) []uint64 {
-	var buf [MaxHashes]uint64
+	var buf [maxHashes]uint64
 	return append(dst, g.positions(&buf, k)...)
 }
 
 // positions fills buf with the key's distinct positions and returns them. A position that comes
 // twice counts once. So a counter says how many keys have its position, and removing a key
 // exactly undoes its addition.
-func (g *Geometry) positions(buf *[MaxHashes]uint64, k Key) []uint64 {
+func (g *Geometry) positions(buf *[maxHashes]uint64, k Key) []uint64 {
 	all := g.draws(buf, k)
 	n := 1
 next:
@@ -38,7 +38,7 @@ next:
 }
 
 // draws fills buf with the key's k positions, repetitions included.
-func (g *Geometry) draws(buf *[MaxHashes]uint64, k Key) []uint64 {
+func (g *Geometry) draws(buf *[maxHashes]uint64, k Key) []uint64 {
 	all := buf[:g.Hashes]
 	for i, h, d := 0, uint64(k), k.Stride(); i < len(all); i++ {
 		all[i] = high(h, g.Bits)

@@ -76,7 +76,7 @@ func TestPositionsAreUniform(t *testing.T) {
 	for _, g := range paperGeometries(10_000) {
 		const cells, n = 64, 64_000
 		counts := make([][cells]float64, g.Hashes)
-		var buf [MaxHashes]uint64
+		var buf [maxHashes]uint64
 		r := random(11)
 		for range n {
 			for i, p := range g.draws(&buf, Key(r.Uint64())) {
@@ -113,7 +113,7 @@ func TestPositionsFromTheBook(t *testing.T) {
 					want = append(want, p)
 				}
 			}
-			var buf [MaxHashes]uint64
+			var buf [maxHashes]uint64
 			if got := g.positions(&buf, k); !slices.Equal(got, want) {
 				t.Fatalf("%v: positions of %016x = %v, want %v", g, h, got, want)
 			}
@@ -123,7 +123,7 @@ func TestPositionsFromTheBook(t *testing.T) {
 
 func TestGeometryValidate(t *testing.T) {
 	for _, g := range []Geometry{
-		{}, {Bits: 1}, {Hashes: 1}, {Bits: MaxBits + 1, Hashes: 1}, {Bits: 1, Hashes: MaxHashes + 1},
+		{}, {Bits: 1}, {Hashes: 1}, {Bits: maxBits + 1, Hashes: 1}, {Bits: 1, Hashes: maxHashes + 1},
 		{Bits: 1, Hashes: -1},
 	} {
 		if err := g.validate(); !errors.Is(err, ErrGeometry) {

@@ -52,7 +52,7 @@ func drawPromised(t *testing.T, plan Design, goal Goal, used float64, filters in
 	g, budget := plan.Geometry, float64(goal.SnapshotBytes)
 	r := random(g.Bits)
 	words := make([]uint64, (g.Bits+63)/64)
-	var buf [MaxHashes]uint64
+	var buf [maxHashes]uint64
 	exceeded, sum := 0, 0.0
 	encoded := min(20, filters)
 	for i := range filters {

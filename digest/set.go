@@ -4,7 +4,6 @@ import (
 	"iter"
 	"sync"
 	"sync/atomic"
-	"unsafe"
 )
 
 // A Set has exactly the keys that one cache holds, and keeps a [CountingFilter] of them for
@@ -261,17 +260,4 @@ func (st *stripe) copyTo(dst []Key) []Key {
 		dst = append(dst, k)
 	}
 	return dst
-}
-
-// MemoryBytes returns the memory of the keys of this part, without that of the filter.
-func (s *Set) MemoryBytes() int {
-	s.shared()
-	n := int(unsafe.Sizeof(*s))
-	for i := range s.stripes {
-		st := &s.stripes[i]
-		st.mu.Lock()
-		n += 8*cap(st.keys.slots) + 32*len(st.more) // a reference in a map takes some 32 bytes
-		st.mu.Unlock()
-	}
-	return n
 }

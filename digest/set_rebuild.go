@@ -19,7 +19,7 @@ func (s *Set) Replans() uint64 { return s.shared().replans.Load() }
 
 // Outgrown reports whether the set has more keys than its filter is planned for, so that there are
 // more false positives: for as long as it takes to plan it anew, or for good if so many keys need more
-// than [MaxBits].
+// than 2^44.
 func (s *Set) Outgrown() bool { return s.shared().outgrown(s.keys.Load()) }
 
 // Settle waits until the filter is planned for the keys that the set has. A cache that fills its set

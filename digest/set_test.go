@@ -271,7 +271,7 @@ func TestSetGrows(t *testing.T) {
 		if f := s.Filter().Current(); f.FalsePositiveRate() > 0.001 {
 			t.Errorf("false positives %v", f.FalsePositiveRate())
 		}
-		if per := float64(s.MemoryBytes()) / float64(len(keys)); per > 12 {
+		if per := float64(s.memoryBytes()) / float64(len(keys)); per > 12 {
 			t.Errorf("%.1f bytes a key", per)
 		}
 	})
@@ -281,8 +281,8 @@ func TestSetGrows(t *testing.T) {
 func TestSetBeyondAllGeometries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		least := 1.0
-		for k := 1; k <= MaxHashes; k++ {
-			_, f := Geometry{Bits: MaxBits, Hashes: k}.predict(12)
+		for k := 1; k <= maxHashes; k++ {
+			_, f := Geometry{Bits: maxBits, Hashes: k}.predict(12)
 			least = min(least, f)
 		}
 		s, err := PlanSet(10, least, Opaque, 0, 1)
@@ -375,7 +375,7 @@ func BenchmarkSet(b *testing.B) {
 		keys[i] = Key(rng.Uint64())
 		s.Add(keys[i])
 	}
-	b.ReportMetric(float64(s.MemoryBytes())/float64(s.Len()), "B/key")
+	b.ReportMetric(float64(s.memoryBytes())/float64(s.Len()), "B/key")
 }
 
 // TestZeroValues: what would be a nil pointer says what to do.

@@ -1,7 +1,5 @@
 package digest
 
-import "unsafe"
-
 // The statistics of a filter. Each takes the locks of all shards in turn, which takes
 // microseconds.
 
@@ -27,16 +25,6 @@ func (c *CountingFilter) Changed() (n int) {
 func (c *CountingFilter) Saturated() (n int) {
 	for s := range c.now().locked {
 		n += int(s.saturated)
-	}
-	return n
-}
-
-// MemoryBytes returns the memory of the counters, without that of the frozen filter.
-func (c *CountingFilter) MemoryBytes() int {
-	counters := c.now()
-	n := 0
-	for s := range counters.locked {
-		n += int(unsafe.Sizeof(*s)) + 4*int(s.size)
 	}
 	return n
 }

@@ -125,7 +125,7 @@ func TestVectorKeys(t *testing.T) {
 	}
 	for _, p := range v.Positions {
 		g := Geometry{Bits: p.Bits, Hashes: p.Hashes}
-		var buf [MaxHashes]uint64
+		var buf [maxHashes]uint64
 		if got := g.positions(&buf, Key(number(t, p.Key))); !slices.Equal(got, p.Positions) {
 			t.Errorf("%v: positions of %s = %v, want %v", g, p.Key, got, p.Positions)
 		}

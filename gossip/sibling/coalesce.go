@@ -123,7 +123,7 @@ func (c *Coalescer) InFlight(ctx context.Context, identity string, fetch time.Du
 		start := time.Now()
 		got, err := c.ask(ctx, owner, key, fetch)
 		if ctx.Err() == nil {
-			c.cfg.Health.Asked(owner.Name, min(time.Since(start), askTimeout), err) // not longer: one late answer does not show that it is too far away
+			c.cfg.Health.asked(owner.Name, min(time.Since(start), askTimeout), err) // not longer: one late answer does not show that it is too far away
 		}
 		if err == nil {
 			name = got

@@ -279,7 +279,7 @@ func TestOwnersHealthIsShared(t *testing.T) {
 		}
 		for name, other := range map[string]string{"p0": "p1", "p1": "p0"} {
 			h := c.coalescers[name+":80"].cfg.Health
-			h.Asked(other, 0, errors.New("refused"))
+			h.asked(other, 0, errors.New("refused"))
 			best, _ := c.coalescers[name+":80"].owner(c.coalescers["p0:80"].cfg.Key("x"))
 			if ownerOf(name) != (best.Name == name) {
 				t.Errorf("%s would ask %s, which is suspended", name, best.Name)

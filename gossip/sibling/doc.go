@@ -25,7 +25,7 @@
 // The expected cost of a candidate is its round trip divided by the probability that it has the
 // object. The cheapest is asked first. Between candidates whose costs differ by less than a
 // factor of √2 the Locator decides, which spreads the load. Caches outside the cluster
-// ([OutsideLocator]) are ranked with its members. Candidates of this peer's zone go before all
+// (CandidatesFor of a [Locator]) are ranked with its members. Candidates of this peer's zone go before all
 // others, unless they are half as likely to have the object or far slower.
 //
 // The round trip is a moving average that drifts to the average of the sibling's zone or, if that

@@ -73,11 +73,11 @@ func (h *Health) Of(name string) Record {
 	return out
 }
 
-// Asked records the result of a message other than a lookup request. Success ends a suspension, and an
+// asked records the result of a message other than a lookup request. Success ends a suspension, and an
 // error suspends the sibling. Not so [context.DeadlineExceeded]: a process that gets too little CPU time
 // misses short deadlines, and its siblings would then be asked for nothing. From the third time in a row on
 // it only gets no such messages for a while. took is how long the message took.
-func (h *Health) Asked(name string, took time.Duration, err error) {
+func (h *Health) asked(name string, took time.Duration, err error) {
 	if err != nil {
 		h.unheard(name)
 	}

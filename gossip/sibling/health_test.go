@@ -75,7 +75,7 @@ func TestAsked(t *testing.T) {
 			{context.DeadlineExceeded, false}, {context.DeadlineExceeded, false}, {context.DeadlineExceeded, false},
 			{errors.New("refused"), true}, {nil, false},
 		} {
-			h.Asked("p", 50*time.Millisecond, tt.err)
+			h.asked("p", 50*time.Millisecond, tt.err)
 			if got := h.Of("p"); got.Suspended != tt.suspended {
 				t.Errorf("message %d, %v: %+v", i, tt.err, got)
 			}

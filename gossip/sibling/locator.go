@@ -35,9 +35,9 @@ type AskingLocator interface {
 	Judge(c Candidate, has bool)
 }
 
-// An OutsideLocator is a [Locator] that also knows caches outside the cluster, such as Squids,
+// An outsideLocator is a [Locator] that also knows caches outside the cluster, such as Squids,
 // which do not use the cluster's identities. Config.Locator may be one.
-type OutsideLocator interface {
+type outsideLocator interface {
 	// CandidatesFor appends the further caches that may answer r to dst, and returns
 	// the result. They are ranked with those that Candidates returns for the likeliest
 	// identity. It is called under the same conditions.

@@ -50,7 +50,7 @@ type Lookup struct {
 type Answer struct {
 	*http.Response
 	Peer               string    // the sibling; "" = the origin
-	Outside            bool      // the sibling is no member of the cluster ([OutsideLocator]), and so knows no invalidation
+	Outside            bool      // the sibling is no member of the cluster (CandidatesFor of a [Locator]), and so knows no invalidation
 	Requested, Arrived time.Time // when the request was sent, and when the header had arrived
 }
 

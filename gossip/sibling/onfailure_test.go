@@ -15,9 +15,9 @@ func TestOnFailure(t *testing.T) {
 	h.note("b", failed)
 	h.note("c", falseHit)
 	h.note("d", timedOut)
-	h.Asked("e", 0, nil)
-	h.Asked("f", 0, context.DeadlineExceeded)
-	h.Asked("g", 0, errors.New("refused"))
+	h.asked("e", 0, nil)
+	h.asked("f", 0, context.DeadlineExceeded)
+	h.asked("g", 0, errors.New("refused"))
 	if want := []string{"b", "d", "f", "g"}; !slices.Equal(got, want) {
 		t.Errorf("OnFailure was called for %v, want %v", got, want)
 	}

@@ -17,7 +17,7 @@ type Ranked struct {
 
 	trip     time.Duration // until its answer; 0 = nothing is known yet
 	level    int           // of Cost, from 0, each √2 times the one before; below 0 if its zone puts it first. Within a level the Locator's order holds.
-	outside  bool          // it is not a member of the cluster: see OutsideLocator
+	outside  bool          // it is not a member of the cluster: see outsideLocator
 	unlisted bool          // no digest advertises the object there
 	wait     time.Duration // added to its deadline, since it is fetching the object
 	stake    stake         // taken from its credit when it is asked
@@ -79,7 +79,7 @@ func (c *Client) plan(r *LookupRequest) (first, later []Ranked) {
 			may = c.cfg.Locator.Candidates(nil, id)
 		}
 		found = c.rank(found[:0], may, Ranked{Identity: id})
-		if more, ok := c.cfg.Locator.(OutsideLocator); ok && i == 0 {
+		if more, ok := c.cfg.Locator.(outsideLocator); ok && i == 0 {
 			found = c.rank(found, more.CandidatesFor(nil, r), Ranked{outside: true})
 		}
 		ownZoneFirst(found)

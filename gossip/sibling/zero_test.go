@@ -57,7 +57,7 @@ func TestZeroValues(t *testing.T) {
 	co.Served("x", nil)
 	co.Invalidated(invalidation.Target{Kind: invalidation.Everything}, 1)
 	h.Of("x")
-	h.Asked("x", 0, nil)
+	h.asked("x", 0, nil)
 	if c.Lookup(LookupRequest{}).Left() != 0 || c.Stats() != (Stats{}) {
 		t.Error("the zero Client has candidates or counts")
 	}
