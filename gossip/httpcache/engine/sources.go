@@ -295,7 +295,7 @@ func (s *sources) fromOrigin(ctx context.Context, cancel context.CancelCauseFunc
 	}
 	out := &x.request
 	*out = *r.WithContext(s.f.interim.context(ctx)) // with the client's address, which a transport may pass on to the origin
-	out.Method, out.Header, out.Body, out.RequestURI, out.Close = http.MethodGet, h, nil, "", false
+	out.Method, out.Header, out.Body, out.Trailer, out.RequestURI, out.Close = http.MethodGet, h, nil, nil, "", false
 	out.Proto, out.ProtoMajor, out.ProtoMinor = "HTTP/1.1", 1, 1
 	if recode := c.cfg.Recode(out, out.Header); recode != nil {
 		return s.derive(out, cancel, recode)

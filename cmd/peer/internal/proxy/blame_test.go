@@ -128,6 +128,7 @@ func TestFaultsOfClients(t *testing.T) {
 		{name: "host that is no UTF-8", fields: []string{":method: POST", ":path: /x", ":scheme: http", ":authority: a\xff.site.test"}, status: "200 400"},
 		{name: "trailer that is no token", fields: post("trailer: a b"), body: "x", status: "200"},
 		{name: "trailer that is no token, by HTTP/1", text: "POST /x HTTP/1.1\r\nHost: site.test\r\nTransfer-Encoding: chunked\r\nTrailer: a b\r\n\r\n1\r\nx\r\n0\r\n\r\n", status: "200"},
+		{name: "trailer that is no token, of a request without a body", fields: get("trailer: timeout=5"), status: "200"},
 		{name: "trailer that is forbidden", text: "POST /x HTTP/1.1\r\nHost: site.test\r\nTransfer-Encoding: chunked\r\nTrailer: Host\r\n\r\n1\r\nx\r\n0\r\nHost: x\r\nContent-Length: 7\r\n\r\n", status: "200"},
 		{name: "broken trailer", text: "POST /x HTTP/1.1\r\nHost: site.test\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\nno field\r\n\r\n", status: "400"},
 		{name: "space around a value", fields: get("x-a: 1 "), status: "400"},
