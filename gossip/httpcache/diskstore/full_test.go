@@ -56,7 +56,7 @@ func TestFullDisk(t *testing.T) {
 		s.trash.drain()
 	}
 	m.check(t, s)
-	if failed == 0 || stored < 100 {
+	if failed == 0 || stored <= 4<<20/60_000 { // more than fit, so room was made; how often there is none depends on the machine
 		t.Errorf("%d stored, %d failed: %+v", stored, failed, s.Stats())
 	}
 	good := 0
