@@ -122,3 +122,25 @@ func TestHalfClosed(t *testing.T) {
 		})
 	}
 }
+
+// A GET to the origin has no trailers, whatever its client's header named: net/http sends none without a body, and no
+// request with a name that is no token.
+func TestGetWithoutTrailers(t *testing.T) {
+	asked := 0
+	origin := roundTripFunc(func(r *http.Request) (*http.Response, error) {
+		if asked++; r.Trailer != nil {
+			t.Errorf("trailers %v", r.Trailer)
+		}
+		return &http.Response{StatusCode: 200, Header: http.Header{"Cache-Control": {"max-age=60"}}, Body: http.NoBody}, nil
+	})
+	c, err := New(Config{Name: "a", Open: memstore.Open(1 << 20), Transport: origin})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	r := httptest.NewRequest(http.MethodGet, "http://o.test/x", nil)
+	r.Trailer = http.Header{"Timeout=5": nil}
+	if c.Serve(httptest.NewRecorder(), r); asked != 1 {
+		t.Errorf("the origin was asked %d times", asked)
+	}
+}
