@@ -7,6 +7,7 @@ require (
 	github.com/alecthomas/mango-kong v0.1.0
 	github.com/cespare/xxhash/v2 v2.3.0
 	github.com/dunglas/httpsfv v1.1.2
+	github.com/expr-lang/expr v1.17.8
 	github.com/goccy/go-yaml v1.19.2
 	github.com/hashicorp/memberlist v0.7.0
 	github.com/jotaen/kong-completion v0.0.4

@@ -9,8 +9,8 @@ const (
 	// the limit at any size.
 	Adaptive Method = 0
 
-	// Block codes a whole block of bits, or a whole gap, in one step. It is many times as fast, and within 0.05 % of the
-	// limit from about 32 KiB on.
+	// Block codes a whole block of bits, or a whole gap, in one step. It is many times as fast, and within 0.05 % of
+	// the limit from about 32 KiB on.
 	Block Method = 1
 )
 

@@ -1,6 +1,10 @@
 package digest
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/summarycache/summarycache/digest/bloom"
+)
 
 // Accept reports whether a receiver with these limits would take a filter of geometry g with so
 // many positions set. It returns nil, or an error that wraps [ErrTooLarge] and says which limit
@@ -9,7 +13,7 @@ import "fmt"
 func (l Limits) Accept(g Geometry, ones uint64) error {
 	l = l.withDefaults()
 	form := formFor(g.Bits, ones)
-	message := float64(g.Bits)*entropy(float64(ones)/float64(g.Bits))/8*1.001 + messageBytes
+	message := float64(g.Bits)*bloom.Entropy(float64(ones)/float64(g.Bits))/8*1.001 + 36 // with its header
 	switch memory := decodingBytes(&form, ones); {
 	case g.Bits > l.Bits:
 		return fmt.Errorf("digest: a filter of %d bits: %w: %d bits", g.Bits, ErrTooLarge, l.Bits)

@@ -26,14 +26,32 @@ func TestAccept(t *testing.T) {
 	}
 }
 
-// TestPlanOfTooMany: a plan that receivers refuse by default is an error; one for 3e7 keys at
-// one false positive in a thousand is not.
-func TestPlanOfTooMany(t *testing.T) {
-	if _, err := Plan(Goal{Objects: 30_000_000, Peers: 2, FalseCandidates: 0.001}); err != nil {
-		t.Errorf("thirty million keys: %v", err)
-	}
-	if _, err := Plan(Goal{Objects: 100_000_000, Peers: 2, FalseCandidates: 0.001}); !errors.Is(err, ErrTooLarge) {
-		t.Errorf("a hundred million keys: %v, want ErrTooLarge", err)
+// TestAcceptOfMany: Accept says how many keys a set can be planned for.
+func TestAcceptOfMany(t *testing.T) {
+	for _, c := range []struct {
+		keys uint64
+		rate float64
+		lim  Limits
+		want error
+	}{
+		{30_000_000, 0.001, Limits{}, nil},
+		{47_000_000, 0.001, Limits{}, nil},
+		{47_100_000, 0.001, Limits{}, ErrTooLarge},
+		{60_000_000, 0.001, Limits{}, ErrTooLarge},
+		{100_000_000, 0.001, Limits{}, ErrTooLarge},
+		{60_000_000, 0.001, Limits{Bytes: 128 << 20, Memory: 512 << 20}, nil},
+		{60_000_000, 0.02, Limits{}, nil},
+		{47_000_000, 1e-6, Limits{}, ErrTooLarge},
+	} {
+		s, err := PlanSet(c.keys, c.rate, Opaque, 0, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g := s.Geometry()
+		fill, _ := g.predict(c.keys)
+		if err := c.lim.Accept(g, uint64(fill*float64(g.Bits))); !errors.Is(err, c.want) {
+			t.Errorf("%+v.Accept(PlanSet(%d, %v)) = %v, want %v", c.lim, c.keys, c.rate, err, c.want)
+		}
 	}
 }
 

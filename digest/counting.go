@@ -31,6 +31,8 @@ type counters struct {
 	salt       uint32 // odd, for the hash tables; unsalt is its inverse
 	unsalt     uint32
 	shards     []shard
+	written    []atomic.Uint64         // bit i%64 of word i/64: shard i was written since the last freeze
+	frozenKeys int                     // in the last frozen filter; guarded by freezing
 	arrayWords int                     // of a shard in array form
 	onChange   *atomic.Pointer[func()] // of the counting filter; see OnChange
 }
@@ -58,6 +60,7 @@ func newCounters(g Geometry) *counters {
 	c.spanMask = 1<<c.spanBits - 1
 	c.arrayWords = arrayWords(c.span())
 	c.shards = make([]shard, (g.Bits-1)>>c.spanBits+1)
+	c.written = make([]atomic.Uint64, (len(c.shards)+63)/64)
 	return c
 }
 
@@ -107,16 +110,16 @@ func (c *CountingFilter) Add(k Key) { c.now().add(k) }
 // only what was added.
 func (c *CountingFilter) Remove(k Key) bool { return c.now().remove(k) }
 
-// MayContain reports whether every counter of k is above zero.
+// MayContain reports whether every counter of k is above zero. Like [Filter.MayContain] it may be wrong if it says so.
 func (c *CountingFilter) MayContain(k Key) bool { return c.now().times(k) > 0 }
 
 // Current returns the last frozen version: an empty one at first. It never blocks.
-func (c *CountingFilter) Current() *Filter { return c.current.Load() }
+func (c *CountingFilter) Current() *Filter { c.now(); return c.current.Load() }
 
 // Advance freezes the present contents as the next version and returns it. If no position
 // changed since the last time, it returns the same filter again. Meanwhile a writer waits no
 // longer than it takes to collect the changes of one shard, which is a thirtieth of a small
-// filter and a 1024th of a large one.
+// filter and a 1024th of a large one. Shards that nobody wrote are not looked at.
 func (c *CountingFilter) Advance() *Filter {
 	f, _ := c.AdvanceDelta()
 	return f
@@ -126,6 +129,7 @@ func (c *CountingFilter) Advance() *Filter {
 // zero if nothing did. As with [Delta.Apply], time and memory are proportional to the delta's
 // length.
 func (c *CountingFilter) AdvanceDelta() (*Filter, *Delta) {
+	c.now()
 	c.freezing.Lock()
 	defer c.freezing.Unlock()
 	base := c.current.Load()
@@ -141,7 +145,7 @@ func (c *CountingFilter) AdvanceDelta() (*Filter, *Delta) {
 // OnChange makes f be called when the contents begin to differ from the last frozen version, also
 // by a rebuild, and perhaps more often: at least once between a freeze and the time at which Changed
 // is no longer zero. So a publisher need not poll. f replaces the function of an earlier call. It
-// is called by the writer, in the middle of its operation: it must not block, nor use the filter.
+// is called by the writer, in the middle of its operation: it must not block, nor use the filter. nil means that none is called.
 func (c *CountingFilter) OnChange(f func()) { c.now().onChange.Store(&f) }
 
 // differs calls the function of OnChange if a shard begins to differ from the frozen filter. before
@@ -153,7 +157,7 @@ func (c *counters) differs(before, after int32) {
 }
 
 func (c *counters) changed() {
-	if f := c.onChange.Load(); f != nil {
+	if f := c.onChange.Load(); f != nil && *f != nil {
 		(*f)()
 	}
 }
@@ -165,13 +169,24 @@ func (c *counters) at(p uint64) (*shard, uint32) {
 // span is the number of positions of a shard.
 func (c *counters) span() uint64 { return 1 << c.spanBits }
 
+// write marks the locked shard of a position as written.
+func (c *counters) write(s *shard, p uint64) {
+	if !s.written {
+		s.written = true
+		i := p >> (c.spanBits & 63)
+		c.written[i>>6].Or(1 << (i & 63))
+	}
+}
+
 func (c *counters) add(k Key) {
 	if c.geometry.Hashes > 1 {
 		c.addMany(k)
 		return
 	}
-	s, rel := c.at(c.geometry.single(k))
+	p := c.geometry.single(k)
+	s, rel := c.at(p)
 	s.mu.Lock()
+	c.write(s, p)
 	s.bump(c, rel)
 	s.keys++
 	s.mu.Unlock()
@@ -181,10 +196,12 @@ func (c *counters) remove(k Key) bool {
 	if c.geometry.Hashes > 1 {
 		return c.removeMany(k)
 	}
-	s, rel := c.at(c.geometry.single(k))
+	p := c.geometry.single(k)
+	s, rel := c.at(p)
 	s.mu.Lock()
 	removed := s.decrement(c, rel) > 0
 	if removed {
+		c.write(s, p)
 		s.keys--
 	}
 	s.mu.Unlock()
@@ -201,6 +218,7 @@ func (c *counters) addMany(k Key) {
 	c.least(positions) // reading all counters first lets the processor fetch them at once
 	for _, p := range positions {
 		s, rel := c.at(p)
+		c.write(s, p)
 		s.bump(c, rel)
 	}
 	home.keys++
@@ -218,6 +236,7 @@ func (c *counters) removeMany(k Key) bool {
 	}
 	for _, p := range positions {
 		s, rel := c.at(p)
+		c.write(s, p)
 		s.decrement(c, rel)
 	}
 	home.keys--

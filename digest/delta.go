@@ -1,10 +1,6 @@
 package digest
 
-import (
-	"fmt"
-
-	"github.com/summarycache/summarycache/digest/internal/planted"
-)
+import "fmt"
 
 // A Delta is what changed between two versions of one cache's filter: the
 // positions that flipped. It is immutable, and safe to share.
@@ -20,19 +16,27 @@ type Delta struct {
 }
 
 // Base returns the version that the delta applies to.
-func (d *Delta) Base() Version { return d.base }
+func (d *Delta) Base() Version { return d.made().base }
 
 // Target returns the version that results.
-func (d *Delta) Target() Version { return d.target }
+func (d *Delta) Target() Version { return d.made().target }
 
 // Geometry returns the geometry of base and target.
-func (d *Delta) Geometry() Geometry { return d.geometry }
+func (d *Delta) Geometry() Geometry { return d.made().geometry }
 
 // Len returns the number of positions that flip.
-func (d *Delta) Len() int { return len(d.flips) }
+func (d *Delta) Len() int { return len(d.made().flips) }
 
 // AppendPositions appends to dst the positions that flip, in ascending order.
-func (d *Delta) AppendPositions(dst []uint64) []uint64 { return append(dst, d.flips...) }
+func (d *Delta) AppendPositions(dst []uint64) []uint64 { return append(dst, d.made().flips...) }
+
+// made returns d, unless it is nil.
+func (d *Delta) made() *Delta {
+	if d == nil {
+		panic("digest: a nil Delta: use Diff, DecodeDelta, CountingFilter.AdvanceDelta or History.Since")
+	}
+	return d
+}
 
 // bytes is the memory that the delta occupies.
 func (d *Delta) bytes() int { return 176 + 8*cap(d.flips) }
@@ -79,7 +83,7 @@ func (d *Delta) Apply(base *Filter) (*Filter, error) {
 	}
 	f, changes := d.make(base)
 	ones, state := base.ones+2*changes.sets-uint64(len(d.flips)), base.version.State+changes.state
-	if planted.Fault != "delta-state-unchecked" && state != d.target.State || ones != d.ones {
+	if state != d.target.State || ones != d.ones {
 		return nil, fmt.Errorf("digest: delta to %v gives state %016x with %d positions, not %d: %w",
 			d.target, state, ones, d.ones, ErrCorrupt)
 	}
@@ -87,7 +91,7 @@ func (d *Delta) Apply(base *Filter) (*Filter, error) {
 }
 
 func (d *Delta) checkBase(base *Filter) error {
-	if base == nil {
+	if d.made(); base == nil {
 		return fmt.Errorf("%w: none given", ErrBase)
 	}
 	if base.version != d.base || !base.geometry.matches(d.geometry) || base.ones != d.baseOnes {

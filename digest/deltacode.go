@@ -16,7 +16,7 @@ import (
 // [ErrBase], and dst is returned unchanged.
 func (d *Delta) AppendTo(dst []byte, base *Filter) ([]byte, error) {
 	start := len(dst)
-	head := appendHeader(dst, Header{Kind: KindDelta, Version: d.target, Keys: d.keys, Base: d.base})
+	head := appendHeader(dst, Header{Kind: KindDelta, Version: d.made().target, Keys: d.keys, Base: d.base})
 	out, err := d.AppendBare(head, base)
 	if err != nil {
 		return dst, err
@@ -28,7 +28,7 @@ func (d *Delta) AppendTo(dst []byte, base *Filter) ([]byte, error) {
 // which. It is for a carrier that transmits the versions of base and target itself. The receiver can
 // then check only that the result has the target's state. base is as for [Delta.AppendTo].
 func (d *Delta) AppendBare(dst []byte, base *Filter) ([]byte, error) {
-	sets, clears, err := d.inContext(base)
+	sets, clears, err := d.made().inContext(base)
 	if err != nil {
 		return dst, err
 	}

@@ -16,7 +16,7 @@
 // [OpenFilter] looks a key up in a snapshot on a server, of which it reads a few
 // kilobytes. Filter and Delta append their encodings to the caller's slice, and decoders
 // keep no reference to their input. [GeometryFor] makes a [Geometry] from the number of
-// keys and a false-positive rate, and [Plan] from what an operator knows and wants.
+// keys and a false-positive rate.
 //
 // The ideas are those of Fan, Cao, Almeida and Broder (Summary Cache) and of
 // Mitzenmacher (Compressed Bloom Filters): tune the filter as a message. His

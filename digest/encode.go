@@ -10,7 +10,7 @@ import (
 // on every machine.
 func (f *Filter) AppendTo(dst []byte) []byte {
 	start := len(dst)
-	dst = appendHeader(dst, f.header(KindFilter))
+	dst = appendHeader(dst, f.made().header(KindFilter))
 	return seal(f.positionSet().appendCode(dst), start)
 }
 

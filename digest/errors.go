@@ -19,9 +19,10 @@ var (
 	// ErrSeed: the publisher's keys are of another [Profile], or hashed under another seed, so its
 	// digests are useless here.
 	ErrSeed = errors.New("keys are of another profile or seed")
-	// ErrGeometry: a [Geometry] that no filter can have.
-	ErrGeometry = errors.New("impossible geometry")
 )
+
+// errGeometry: a [Geometry] that no filter can have.
+var errGeometry = errors.New("impossible geometry")
 
 // A FormatError says where a message went wrong. Err wraps one of the sentinels.
 type FormatError struct {

@@ -2,7 +2,6 @@ package digest_test
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/summarycache/summarycache/digest"
 	"github.com/summarycache/summarycache/digest/index"
@@ -53,26 +52,6 @@ func ExampleDelta_Apply() {
 	after, err := received.Apply(before)
 	fmt.Println(after.MayContain(1<<60), after.MayContain(2<<60), err)
 	// Output: false true <nil>
-}
-
-func ExamplePlan() {
-	plan, err := digest.Plan(digest.Goal{
-		Objects:         100_000,
-		Peers:           20,
-		Churn:           15, // a second
-		FalseCandidates: 0.02,
-		Interval:        time.Minute,
-	})
-	if err != nil {
-		fmt.Println(err) // says which budget to raise, and to what
-		return
-	}
-	fmt.Printf("%d hash, %.0f positions a key\n", plan.Geometry.Hashes, float64(plan.Geometry.Bits)/100_000)
-	fmt.Printf("%.0f kB a snapshot, %.1f kB a delta, %.2f kB/s, %.0f MB for replicas\n",
-		plan.SnapshotBytes/1e3, plan.DeltaBytes/1e3, plan.BytesPerSecond/1e3, plan.MemoryBytes/1e6)
-	// Output:
-	// 1 hash, 949 positions a key
-	// 142 kB a snapshot, 3.0 kB a delta, 0.99 kB/s, 3 MB for replicas
 }
 
 // A history brings a replica up to date with one delta, however old its version is.

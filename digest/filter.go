@@ -3,8 +3,9 @@ package digest
 import (
 	"fmt"
 	"iter"
-	"math"
 	"unsafe"
+
+	"github.com/summarycache/summarycache/digest/bloom"
 )
 
 // A Filter is what one cache held at one moment: an immutable set of positions
@@ -24,20 +25,21 @@ type Filter struct {
 }
 
 // Geometry returns how keys become positions.
-func (f *Filter) Geometry() Geometry { return f.geometry }
+func (f *Filter) Geometry() Geometry { return f.made().geometry }
 
 // Version returns what identifies these contents.
-func (f *Filter) Version() Version { return f.version }
+func (f *Filter) Version() Version { return f.made().version }
 
 // Ones returns the number of positions that are set, 0 to Geometry().Bits.
-func (f *Filter) Ones() uint64 { return f.ones }
+func (f *Filter) Ones() uint64 { return f.made().ones }
 
 // Keys returns how many keys the filter has, as its publisher claims. The claim cannot be
 // checked: use [Filter.Ones] where a false one would do harm.
-func (f *Filter) Keys() uint64 { return f.keys }
+func (f *Filter) Keys() uint64 { return f.made().keys }
 
 // MayContain reports whether every position of k is set. False means that the
-// cache did not hold k when the filter was frozen.
+// cache did not hold k when the filter was frozen. True may be wrong, as the name says,
+// at [Filter.FalsePositiveRate]; what is never wrong is called Has.
 func (f *Filter) MayContain(k Key) bool {
 	if f.made().geometry.Hashes == 1 {
 		return f.contains(f.geometry.single(k))
@@ -62,6 +64,7 @@ func (f *Filter) made() *Filter {
 
 // Positions yields the set positions in ascending order.
 func (f *Filter) Positions() iter.Seq[uint64] {
+	f.made()
 	return func(yield func(uint64) bool) {
 		c := f.cursor()
 		for p, ok := c.next(); ok && yield(p); p, ok = c.next() {
@@ -72,7 +75,7 @@ func (f *Filter) Positions() iter.Seq[uint64] {
 // AppendPositions appends to dst the first n set positions that are at least from, or
 // all if there are fewer, in ascending order. Its time is proportional to what it appends.
 func (f *Filter) AppendPositions(dst []uint64, from uint64, n int) []uint64 {
-	if from >= f.geometry.Bits {
+	if from >= f.made().geometry.Bits {
 		return dst
 	}
 	c := f.cursorAt(from)
@@ -88,30 +91,36 @@ func (f *Filter) AppendPositions(dst []uint64, from uint64, n int) []uint64 {
 }
 
 // FalsePositiveRate returns the odds, from 0 to 1, that the filter says yes for
-// a key that the cache did not hold: the share of set positions to the power k.
+// a key that the cache did not hold: the share of set positions to the power k and, from three hashes on, what double
+// hashing adds, which is most of it in a filter of few keys. It is right to within a third on the average of such filters;
+// a single one of three keys or fewer may stray from it several times.
 func (f *Filter) FalsePositiveRate() float64 {
-	return math.Pow(float64(f.ones)/float64(f.geometry.Bits), float64(f.geometry.Hashes))
+	g := &f.made().geometry
+	return bloom.FalsePositives(g.Bits, g.Hashes, float64(f.ones)/float64(g.Bits))
 }
 
-// Crowded returns an error that wraps [ErrGeometry] if far fewer positions are set than so many keys
+// Crowded returns an error if far fewer positions are set than so many keys
 // set, and nil otherwise: then most keys share a few positions, and absent ones do, too. Such keys are
 // no uniform hashes: make them by [KeyOf] or [KeyOfUint64].
 func (f *Filter) Crowded() error {
 	const few = 16 // keys may share positions by chance
-	fill, _ := f.geometry.predict(f.keys)
+	fill, _ := f.made().geometry.predict(f.keys)
 	if want := fill * float64(f.geometry.Bits); f.keys > few && float64(f.ones) < want/2 {
-		return fmt.Errorf("digest: %w: %d keys set %d positions, uniform ones set %.0f: see KeyOfUint64", ErrGeometry, f.keys, f.ones, want)
+		return fmt.Errorf("digest: %w: %d keys set %d positions, uniform ones set %.0f: see KeyOfUint64", errGeometry, f.keys, f.ones, want)
 	}
 	return nil
 }
 
 // MemoryBytes returns the memory that the filter occupies, including what it shares with
 // other versions.
-func (f *Filter) MemoryBytes() int { return int(unsafe.Sizeof(*f)) + f.bytes() }
+func (f *Filter) MemoryBytes() int { return int(unsafe.Sizeof(*f)) + f.made().bytes() }
 
 // FilterOf makes a filter of keys in one call, for a cache that never removes and for
 // tools. seq may yield a key more than once. The version's State is computed.
 func FilterOf(g Geometry, v Version, seq iter.Seq[Key]) (*Filter, error) {
+	if seq == nil {
+		panic("digest: FilterOf nil: use an empty sequence for no keys")
+	}
 	c, err := NewCountingFilter(g, v.Epoch)
 	if err != nil {
 		return nil, err

@@ -60,17 +60,22 @@ func readUpTo(r io.ReaderAt, n int, offset int64) ([]byte, error) {
 }
 
 // Header returns the filter's header.
-func (f *FilterAt) Header() Header { return f.head.Header }
+func (f *FilterAt) Header() Header { return f.made().head.Header }
+
+// made returns f, unless it is nil or zero.
+func (f *FilterAt) made() *FilterAt {
+	if f == nil || f.r == nil {
+		panic("digest: a nil or zero FilterAt: use OpenFilter")
+	}
+	return f
+}
 
 // MayContain is [Filter.MayContain]. It reads the piece of each position of k in turn,
 // until one is clear: with one hash, one piece. Each piece is checked and decoded anew,
 // so for many lookups the whole filter is better.
 func (f *FilterAt) MayContain(k Key) (bool, error) {
-	if f == nil || f.r == nil {
-		panic("digest: a nil or zero FilterAt: use OpenFilter")
-	}
 	var buf [maxHashes]uint64
-	for _, p := range f.head.Geometry.positions(&buf, k) {
+	for _, p := range f.made().head.Geometry.positions(&buf, k) {
 		if yes, err := f.contains(p); !yes || err != nil {
 			return false, err
 		}

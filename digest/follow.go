@@ -12,6 +12,8 @@ import (
 // versions frozen earlier are forgotten. The error wraps [ErrBase] if former has another
 // geometry or seed.
 func (c *CountingFilter) Follow(former *Filter) (*Filter, *Delta, error) {
+	c.now()
+	former.made()
 	c.freezing.Lock()
 	defer c.freezing.Unlock()
 	base := c.current.Load()

@@ -43,7 +43,7 @@ func TestGeometryForRefuses(t *testing.T) {
 		rate float64
 		want error
 	}{
-		{0, 0.1, ErrGeometry}, {1, 0, ErrGeometry}, {1, 1, ErrGeometry}, {1, -1, ErrGeometry}, {1 << 40, 1e-9, ErrTooLarge},
+		{0, 0.1, errGeometry}, {1, 0, errGeometry}, {1, 1, errGeometry}, {1, -1, errGeometry}, {1 << 40, 1e-9, ErrTooLarge},
 	} {
 		if g, err := GeometryFor(c.keys, c.rate); !errors.Is(err, c.want) || g != (Geometry{}) {
 			t.Errorf("GeometryFor(%d, %v) = %v, %v, want %v", c.keys, c.rate, g, err, c.want)

@@ -20,12 +20,20 @@ type History struct {
 // memory, the current filter not counted. Zero keeps none.
 func NewHistory(maxBytes int) *History { return &History{max: max(0, maxBytes)} }
 
+// made returns h, unless it is nil. The zero History keeps no deltas.
+func (h *History) made() *History {
+	if h == nil {
+		panic("digest: a nil History: use NewHistory")
+	}
+	return h
+}
+
 // Advance makes f current. If f follows the filter that was current until now in
 // the same epoch and geometry, the change is kept; otherwise the log starts anew.
 // An older version of the same epoch is ignored.
 func (h *History) Advance(f *Filter) {
 	f.made()
-	h.mu.Lock()
+	h.made().mu.Lock()
 	defer h.mu.Unlock()
 	if h.current != nil && h.current.version == f.version {
 		return
@@ -47,7 +55,7 @@ func (h *History) Advance(f *Filter) {
 // saves the comparison of the two filters.
 func (h *History) AdvanceDelta(f *Filter, d *Delta) {
 	f.made()
-	h.mu.Lock()
+	h.made().mu.Lock()
 	defer h.mu.Unlock()
 	if h.current != nil && h.current.version == f.version {
 		return
@@ -78,7 +86,7 @@ func (h *History) push(f *Filter, d *Delta) {
 
 // Current returns the current filter, or nil before the first Advance.
 func (h *History) Current() *Filter {
-	h.mu.Lock()
+	h.made().mu.Lock()
 	defer h.mu.Unlock()
 	return h.current
 }
@@ -101,7 +109,7 @@ func (h *History) Since(v Version) (d *Delta, base *Filter, ok bool) {
 
 // chain returns the current filter and the deltas that lead to it from v, or nil.
 func (h *History) chain(v Version) (*Filter, []*Delta) {
-	h.mu.Lock()
+	h.made().mu.Lock()
 	defer h.mu.Unlock()
 	if h.current != nil && h.current.version == v {
 		return h.current, nil

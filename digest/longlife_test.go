@@ -65,7 +65,7 @@ func oneHash(t *testing.T, n int) Geometry {
 }
 
 // severalHashes are for manyKeys. The shards of the first become arrays of counters, like those
-// of the geometry that [Plan] chooses for little memory. Those of the last stay tables.
+// of the geometry that peer plan chooses for little memory. Those of the last stay tables.
 var severalHashes = []Geometry{
 	{Bits: 14 * manyKeys, Hashes: 2}, {Bits: 10 * manyKeys, Hashes: 6}, {Bits: 1 << 29, Hashes: 3},
 }

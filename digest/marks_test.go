@@ -3,7 +3,9 @@ package digest
 import (
 	"flag"
 	"fmt"
+	"math/bits"
 	"testing"
+	"time"
 )
 
 // filledTo returns a frozen filter of n keys at f = 10⁻³, or with four hashes in 8 bits a key, whose
@@ -102,6 +104,81 @@ func BenchmarkFreezeFew(b *testing.B) {
 				replaceSome(c, n, from, some)
 				from += some
 				b.StartTimer()
+				c.AdvanceDelta()
+			}
+		})
+	}
+}
+
+// A freeze locks the shards that were written since the last one, and no others; the keys are counted all the same.
+func TestFreezeLocksWhatWasWritten(t *testing.T) {
+	for _, hashes := range []int{1, 3} {
+		g := Geometry{Bits: 1 << 30, Hashes: hashes}
+		c := counting(t, g)
+		keys := randomKeys(random(1), 5000)
+		for _, k := range keys {
+			c.Add(k)
+		}
+		if f := c.Advance(); f.Keys() != 5000 || c.Changed() != 0 {
+			t.Fatalf("%v: %d keys and %d changes left, want 5000 and 0", g, f.Keys(), c.Changed())
+		}
+		counters := c.counters.Load()
+		writes := map[string]func(){
+			"nothing":                   func() {},
+			"what is not there":         func() { c.Remove(randomKeys(random(2), 1)[0]) },
+			"a key":                     func() { c.Add(keys[0]) },
+			"a key twice, once removed": func() { c.Add(keys[1]); c.Add(keys[1]); c.Remove(keys[1]) },
+			"a new key that goes":       func() { k := randomKeys(random(3), 1)[0]; c.Add(k); c.Remove(k) },
+		}
+		for what, write := range writes {
+			before := c.Len()
+			write()
+			most := 2 * hashes
+			written := 0
+			for i := range counters.written {
+				written += bits.OnesCount64(counters.written[i].Load())
+			}
+			if written > most || written == 0 && c.Len() != before {
+				t.Errorf("%v, %s: %d shards are to be locked, want at most %d", g, what, written, most)
+			}
+			var others []*shard // a freeze that locks one of these does not return
+			for i := range counters.shards {
+				if counters.written[i>>6].Load()>>(i&63)&1 == 0 {
+					others = append(others, &counters.shards[i])
+					counters.shards[i].mu.Lock()
+				}
+			}
+			frozen := make(chan *Filter, 1)
+			go func() { frozen <- c.Advance() }()
+			var f *Filter
+			select {
+			case f = <-frozen:
+			case <-time.After(time.Minute):
+				t.Fatalf("%v, %s: the freeze waits for a shard that was not written", g, what)
+			}
+			for _, s := range others {
+				s.mu.Unlock()
+			}
+			if !f.MayContain(keys[0]) || c.Changed() != 0 {
+				t.Errorf("%v, %s: %d changes are left", g, what, c.Changed())
+			}
+		}
+		k := randomKeys(random(4), 1)[0] // a freeze says how many keys there are if it changes anything
+		c.Add(k)
+		if f := c.Advance(); int(f.Keys()) != c.Len() {
+			t.Errorf("%v: a filter of %d keys, want %d", g, f.Keys(), c.Len())
+		}
+	}
+}
+
+// BenchmarkFreezeNothing freezes filters of several sizes that nobody has written since.
+func BenchmarkFreezeNothing(b *testing.B) {
+	for _, n := range []uint64{1e4, 1e5, 1e6} {
+		b.Run(fmt.Sprint("n=", n), func(b *testing.B) {
+			c := filledTo(b, n, false)
+			c.Advance()
+			b.ReportAllocs()
+			for b.Loop() {
 				c.AdvanceDelta()
 			}
 		})

@@ -23,6 +23,8 @@ func TestMisuse(t *testing.T) {
 		"a history of nothing, again": func() { NewHistory(1).AdvanceDelta(nil, nil) },
 		"OpenFilter of nothing":       func() { OpenFilter(nil, nil, Limits{}) },
 		"a nil FilterAt":              func() { (*FilterAt)(nil).MayContain(1) },
+		"FilterOf nil":                func() { FilterOf(geometries[2], Version{}, nil) },
+		"Replace with nil":            func() { real, _ := PlanSet(1, 0.1, Opaque, 0, 1); real.Replace(nil) },
 	} {
 		func() {
 			defer func() {

@@ -12,8 +12,11 @@ const doubleHashing = 1
 func (g *Geometry) single(k Key) uint64 { return high(uint64(k), g.Bits) }
 
 // AppendPositions appends to dst the key's positions, 1 to g.Hashes of them, each
-// below g.Bits and none twice, in no order. g must be valid: see [Geometry.validate].
+// below g.Bits and none twice, in no order. g must be valid.
 func (g Geometry) AppendPositions(dst []uint64, k Key) []uint64 {
+	if err := g.validate(); err != nil {
+		panic("digest: positions without a geometry: use GeometryFor or that of a filter: " + err.Error())
+	}
 	var buf [maxHashes]uint64
 	return append(dst, g.positions(&buf, k)...)
 }

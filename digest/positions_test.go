@@ -126,10 +126,10 @@ func TestGeometryValidate(t *testing.T) {
 		{}, {Bits: 1}, {Hashes: 1}, {Bits: maxBits + 1, Hashes: 1}, {Bits: 1, Hashes: maxHashes + 1},
 		{Bits: 1, Hashes: -1},
 	} {
-		if err := g.validate(); !errors.Is(err, ErrGeometry) {
+		if err := g.validate(); !errors.Is(err, errGeometry) {
 			t.Errorf("Validate(%+v) = %v", g, err)
 		}
-		if _, err := NewCountingFilter(g, 1); !errors.Is(err, ErrGeometry) {
+		if _, err := NewCountingFilter(g, 1); !errors.Is(err, errGeometry) {
 			t.Errorf("NewCountingFilter(%+v) = %v", g, err)
 		}
 	}

@@ -83,7 +83,7 @@ func (s *Set) Replan(keys uint64, falsePositives float64) error {
 // one to reset stuck counters, and freezes the first version of a new epoch, which
 // CountingFilter.Current then returns. Keys may be added and removed meanwhile, and filters read. Only
 // the last step, of some hundred keys, blocks writers. Rebuild takes the memory of a second filter while
-// it runs. On an error, which wraps [ErrGeometry], nothing has changed.
+// it runs. On an error nothing has changed.
 func (s *Set) Rebuild(g Geometry) error {
 	c := s.shared()
 	if err := g.validate(); err != nil {

@@ -25,9 +25,11 @@ type shard struct {
 	lines                 // of the table, or the words of the array
 	room       int32      // slots that may be taken before a table grows
 	keys       int32      // keys whose first position is here
+	frozenKeys int32      // those of the last freeze
 	differing  int32      // positions that differ from the frozen filter
 	groupShift uint8
 	isArray    bool
+	written    bool   // since the last freeze
 	dirty      uint64 // bit g: a line of [g<<groupShift, (g+1)<<groupShift) is marked
 	saturated  int32
 }

@@ -1,11 +1,6 @@
 package digest
 
-import (
-	"math"
-	"math/bits"
-
-	"github.com/summarycache/summarycache/digest/internal/planted"
-)
+import "math/bits"
 
 // A shard in table form is a hash table of lines. The hash of a position is its product with a
 // secret, and selects its line. If that line is full, the position is put into the next line
@@ -44,11 +39,7 @@ func (t *lines) find(c *counters, h uint32) (l *line, at int, slot uint, rest ui
 		upper &= 1<<(narrowBits-lowBits) - 1
 	}
 	at = t.home(c, h)
-	near := t.near()
-	if planted.Fault == "filter-hang" {
-		near = math.MaxInt
-	}
-	for range near {
+	for range t.near() {
 		l = t.at(at)
 		for match := l.match(h); match != 0; match &= match - 1 {
 			slot = matchSlot(match)
@@ -91,10 +82,6 @@ func (t *lines) insert(c *counters, h, state uint32) (l *line, at int) {
 // head has room for many times that. The loop ends, since next visits all lines.
 func (t *lines) spill(home, to int, by uint32) {
 	for ; home != to; home = t.next(home) {
-		if planted.Fault == "filter-hang" {
-			t.at(home).head |= lineSpill // for good
-			continue
-		}
 		t.at(home).head += by
 	}
 }

@@ -232,7 +232,7 @@ func (a *acceptor) unwrap(conn *accepted, c *peeked, config *tls.Config) (*peeke
 		err = a.prove(conn, secrets.Shown(t.ConnectionState()))
 	}
 	if err != nil {
-		if !brokeOff(err) {
+		if !a.g.noteCluster(err, "", conn.from.String()) && !brokeOff(err) {
 			a.g.log.Error("refused a peer that does not prove to have this cluster's secret",
 				"from", conn.from, "member", membersAt{a.g, conn.from}, "err", err)
 		}

@@ -3,6 +3,9 @@ package gossip
 import (
 	"cmp"
 	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
 	"net/netip"
 	"slices"
 	"sync"
@@ -12,6 +15,7 @@ import (
 	"github.com/summarycache/summarycache/digest"
 	"github.com/summarycache/summarycache/digest/index"
 	"github.com/summarycache/summarycache/gossip/exchange"
+	"github.com/summarycache/summarycache/gossip/insider"
 )
 
 // Digests says whether a node keeps the digests of others: PROTOCOL.md, section 16.
@@ -20,30 +24,33 @@ type Digests uint8
 const (
 	Keep Digests = iota // of all peers: lookups ask nobody. The node answers those that keep none.
 	Ask                 // of none: lookups ask a peer that keeps them, so that others should do so
-	Auto                // of all, while they take little memory (Advanced.IndexBytes); then a few peers of each zone do, and the rest ask
 )
+
+// keepsNone reports whether this peer keeps no digests of others.
+func (b *base) keepsNone() bool { return b.cfg.Digests == Ask }
 
 // asking is the part of a host for the questions of light peers: asked here, and answered.
 type asking struct {
 	members  atomic.Pointer[directory]
 	complete atomic.Bool // see exchange.Engine.Complete
 
-	mu      sync.Mutex                 // guards the rest, and member.full
-	waiting map[uint32]chan<- answered // by the question's number
-	asker   *exchange.Asker
+	mu      sync.Mutex // guards the rest
+	waiting map[uint32]asked
+	count   exchange.Questions
+}
+
+// asked is a question that waits for its reply.
+type asked struct {
+	keeper *member
+	reply  chan<- exchange.Reply // has room for one
 }
 
 // A directory has the live members as questions need them. It is made at the first one after a change.
 type directory struct {
-	once sync.Once
-	full []*member
-	byID map[exchange.ID]*member
-	at   map[netip.AddrPort]*member
-}
-
-type answered struct {
-	from  *member
-	reply exchange.Reply
+	once    sync.Once
+	keepers []insider.Keeper
+	byID    map[exchange.ID]*member
+	at      map[netip.AddrPort]*member
 }
 
 // directory returns the live members; none if there are no questions to be asked or answered.
@@ -52,116 +59,96 @@ func (h *host) directory() *directory {
 	d.once.Do(func() {
 		live := h.liveMembers()
 		light := func(m *member) bool { return m.info.Load().meta.Light }
-		if h.light.Load() || slices.ContainsFunc(live, light) {
+		if h.keepsNone() || slices.ContainsFunc(live, light) {
 			d.byID, d.at = make(map[exchange.ID]*member, len(live)), make(map[netip.AddrPort]*member, len(live))
 			for _, m := range live {
 				d.byID[m.id], d.at[m.info.Load().addr] = m, m
-			}
-			d.full = slices.DeleteFunc(live, light)
-			h.asking.with(func() {
-				for _, m := range d.full {
-					m.full.ID, m.full.Far = m.id, m.info.Load().meta.Zone != h.cfg.Zone
+				if !light(m) {
+					d.keepers = append(d.keepers, insider.Keeper{Name: m.name, Near: m.info.Load().meta.Zone == h.cfg.Zone})
 				}
-			})
+			}
 		}
 	})
 	return d
 }
 
-// Ask returns, for each identity, what [Node.Candidates] would return if this peer kept digests. If it does, Ask returns nil
-// at once: use Candidates. If it keeps none, or has only just begun to, it asks the nearest peer that keeps them, and one more if
-// that does not answer. It waits for two tenths of a second at most, or as long as ctx allows, and asks for sixteen identities at most.
-func (n *Node) Ask(ctx context.Context, identities []string) [][]Candidate {
-	if n.made(); !n.light.Load() && (n.asking.complete.Load() || len(n.directory().full) == 0) {
-		return nil
+// Keepers returns the peers of which one has to be asked who has an object ([Node.Ask]), since this peer keeps no
+// digests, or has only just begun to; in no particular order. asks is false if [Node.Candidates] knows. The result must
+// not be changed.
+func (n inside) Keepers() (keepers []insider.Keeper, asks bool) {
+	if n.made(); !n.keepsNone() && n.asking.complete.Load() {
+		return nil, false
+	}
+	keepers = n.directory().keepers
+	return keepers, n.keepsNone() || len(keepers) > 0
+}
+
+// Ask asks a peer that keeps digests who has some objects, in one datagram, and returns for each identity, of sixteen
+// at most, what [Node.Candidates] returns there. It waits for the reply until ctx ends.
+func (n *Node) Ask(ctx context.Context, keeper string, identities []string) ([][]Candidate, error) {
+	k := n.made().live(keeper)
+	if k == nil {
+		return nil, ErrUnreachable
 	}
 	found := make([][]Candidate, len(identities))
 	var keys []digest.Key
 	seeds := n.digestSeeds()
-	for _, id := range identities {
+	for _, id := range identities[:min(len(identities), exchange.MaxKeys/len(seeds))] {
 		for _, seed := range seeds {
 			keys = append(keys, digest.KeyOfString(seed, id))
 		}
-		if len(keys)+len(seeds) > exchange.MaxKeys {
-			break
-		}
 	}
 	if len(keys) == 0 {
-		return found
+		return found, nil
+	}
+	r, err := n.inquire(ctx, k, keys)
+	if err != nil {
+		return nil, err
 	}
 	table, now := *n.members.Load(), time.Now()
-	for _, a := range n.ask(ctx, keys) {
-		for _, holder := range a.reply.Holders {
-			m := n.directory().byID[holder.Peer]
-			if m == nil || int(holder.Key) >= len(keys) {
-				continue
-			}
-			k, to := keys[holder.Key], &found[int(holder.Key)/len(seeds)]
-			c, ok := n.candidate(table, index.Match{Peer: m.name, FalsePositiveRate: holder.FalsePositiveRate()}, now, k)
-			if c.Age, c.Via = holder.DigestAge(), a.from.name; ok && !slices.ContainsFunc(*to, func(o Candidate) bool { return o.Peer == c.Peer }) {
-				*to = append(*to, c)
-			}
+	for _, holder := range r.Holders {
+		m := n.directory().byID[holder.Peer]
+		if m == nil || int(holder.Key) >= len(keys) {
+			continue
+		}
+		key, to := keys[holder.Key], &found[int(holder.Key)/len(seeds)]
+		c, ok := n.candidate(table, index.Match{Peer: m.name, FalsePositiveRate: holder.FalsePositiveRate()}, now, key)
+		c.Age, c.Via = holder.DigestAge(), keeper
+		if ok && !slices.ContainsFunc(*to, func(o Candidate) bool { return o.Peer == c.Peer }) {
+			*to = append(*to, c)
 		}
 	}
 	for _, to := range found {
 		slices.SortFunc(to, func(a, b Candidate) int { return cmp.Compare(b.rank, a.rank) })
 	}
-	return found
+	return found, nil
 }
 
-// ask asks full peers for keys, and returns what they answer.
-func (h *host) ask(ctx context.Context, keys []digest.Key) (got []answered) {
-	a, d := &h.asking, h.directory()
-	var full []*exchange.FullPeer
-	for _, m := range d.full {
-		if m.up.Load() {
-			full = append(full, &m.full)
-		}
-	}
-	var l *exchange.Lookup
-	answers := make(chan answered, len(full))
+// inquire sends a question to a peer, and returns its reply.
+func (h *host) inquire(ctx context.Context, keeper *member, keys []digest.Key) (exchange.Reply, error) {
+	a, q, reply := &h.asking, exchange.Question{Number: rand.Uint32(), Keys: keys}, make(chan exchange.Reply, 1)
 	a.with(func() {
-		l = a.asker.Begin(time.Now(), keys, full)
-		a.waiting[l.Number] = answers
+		a.count.Asked++
+		a.waiting[q.Number] = asked{keeper, reply}
 	})
-	defer a.with(func() {
-		delete(a.waiting, l.Number)
-		for _, f := range l.End(time.Now()) {
-			h.doubt(d.byID[f.ID].name)
+	defer a.with(func() { delete(a.waiting, q.Number) })
+	if h.transport.write(q.AppendTo(nil), keeper.info.Load().addr) == nil {
+		h.meters.out.packet(kindRequests, exchange.QuestionBytes(len(keys)))
+	}
+	select {
+	case r := <-reply:
+		if r.NotYet {
+			a.with(func() { a.count.NotYet++ })
+			return r, insider.ErrNotYet
 		}
-		for _, r := range l.Replies {
-			got = append(got, answered{d.byID[r.From.ID], r.Reply})
+		return r, nil
+	case <-ctx.Done():
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			a.with(func() { a.count.Unanswered++ })
 		}
-	})
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		var to *exchange.FullPeer
-		done := false
-		a.with(func() {
-			to = l.Next(time.Now())
-			done = to == nil && l.Done()
-			timer.Reset(time.Until(l.Until()))
-		})
-		switch {
-		case done:
-			return nil
-		case to != nil:
-			if h.transport.write(l.Question.AppendTo(nil), d.byID[to.ID].info.Load().addr) == nil {
-				h.meters.out.packet(kindRequests, exchange.QuestionBytes(len(keys)))
-			}
-			continue
-		}
-		select {
-		case in := <-answers:
-			a.with(func() { l.Heard(time.Now(), &in.from.full, in.reply) })
-		case <-timer.C:
-			a.with(l.Late)
-		case <-ctx.Done():
-			return nil
-		case <-h.ctx.Done():
-			return nil
-		}
+		return exchange.Reply{}, ctx.Err()
+	case <-h.ctx.Done():
+		return exchange.Reply{}, ErrUnreachable
 	}
 }
 
@@ -171,10 +158,29 @@ func (a *asking) with(f func()) {
 	f()
 }
 
-// Judge says whether a candidate that [Node.Ask] returned had the object. A full peer that names too many that do not is not
-// believed alone.
-func (n *Node) Judge(c Candidate, has bool) {
-	if m := n.made().live(c.Via); m != nil {
-		n.asking.with(func() { n.asking.asker.Judge(&m.full, c.FalsePositiveRate, has) })
+// Judge counts what an answer of a keeper was worth. mistrusted means that it is now asked after all others, for a
+// while.
+func (n inside) Judge(keeper string, w insider.Worth, mistrusted bool) {
+	n.made().asking.with(func() {
+		count := &n.asking.count
+		if w == insider.Withheld {
+			count.Withheld++
+			return
+		}
+		count.Named++
+		if w != insider.Right {
+			count.False++
+		}
+		if w == insider.Misled {
+			count.Misled++
+		}
+	})
+	if mistrusted {
+		what := "it names peers that lack the object, and that others do not name"
+		if w == insider.Withheld {
+			what = "it names nobody for what others have"
+		}
+		n.log.LogAttrs(n.ctx, slog.LevelWarn, "mistrusts a peer that keeps digests: "+what,
+			slog.String("member", keeper))
 	}
 }

@@ -20,7 +20,8 @@ type Candidate struct {
 	Age               time.Duration // since its digest was last known to be current
 	FalsePositiveRate float64       // probability that its digest claims an object that it does not hold, 0 to 1
 	Incarnation       uint64        // of its present life
-	Via               string        // the peer that named it in answer to [Node.Ask]; empty if this peer's own digests do
+	// the peer that named it in answer to [Node.Ask]; empty if this peer's own digests do
+	Via string
 
 	rank uint64 // differs from object to object
 }
@@ -105,6 +106,7 @@ func (h *host) candidate(table memberTable, match index.Match, now time.Time, k 
 // Distrust fetches a peer's digest anew. Call it if the peer lacks so many of the objects that its
 // digest claims that it is not asked any more.
 func (n *Node) Distrust(peer string) {
-	n.made().log.LogAttrs(n.ctx, slog.LevelWarn, "quarantined a peer: it lacks most of what its digest claims", slog.String("member", peer))
+	n.made().log.LogAttrs(n.ctx, slog.LevelWarn, "quarantined a peer: it lacks most of what its digest claims",
+		slog.String("member", peer))
 	n.update(func(e *exchange.Engine) { e.Distrust(peer) })
 }

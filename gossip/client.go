@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -28,12 +29,15 @@ func (g *group) dial(ctx context.Context, addr string) (net.Conn, error) {
 		return nil, err
 	}
 	c = g.meters.whole(c)
-	stream := g.ring.Load().Stream
-	if stream == nil {
+	ring := g.ring.Load()
+	if ring.Stream == nil {
 		return c, nil
 	}
-	t := tls.Client(c, stream)
-	if err := t.HandshakeContext(ctx); err != nil {
+	t := tls.Client(c, ring.Dialling())
+	if err = t.HandshakeContext(ctx); err == nil {
+		err = ring.Check(t.ConnectionState())
+	}
+	if err != nil {
 		c.Close()
 		return nil, secrets.Meaning(err)
 	}
@@ -47,6 +51,7 @@ func (g *group) connect(ctx context.Context, addr string, joining bool) (*conn, 
 	under, seeds := g.ring.Load(), g.digestSeeds()
 	c, err := g.dial(ctx, addr)
 	if err != nil {
+		g.noteCluster(err, "", addr)
 		return nil, exchange.Welcome{}, unreachable(err)
 	}
 	stop := context.AfterFunc(ctx, func() { c.Close() })
@@ -60,6 +65,7 @@ func (g *group) connect(ctx context.Context, addr string, joining bool) (*conn, 
 		Canary:      canaryOf(seeds[0]),
 		Name:        g.cfg.Name,
 		Address:     g.advertise.String(),
+		Cluster:     g.cfg.Cluster,
 	})
 	if errors.As(err, new(*exchange.Refusal)) && joining {
 		g.joinsRefused.Add(1)
@@ -67,13 +73,21 @@ func (g *group) connect(ctx context.Context, addr string, joining bool) (*conn, 
 	if !stop() && (err == nil || errors.Is(err, net.ErrClosed)) {
 		err = fmt.Errorf("no answer in time: %w", ctx.Err())
 	}
-	if err == nil && !slices.Contains(canariesOf(seeds), welcome.Canary) {
+	var refusal *exchange.Refusal
+	switch {
+	case errors.As(err, &refusal) && refusal.Err == exchange.ErrCluster:
+		err = &secrets.ClusterError{Ours: g.cfg.Cluster, Theirs: refusal.Text}
+	case err == nil && welcome.Cluster != g.cfg.Cluster:
+		err = &secrets.ClusterError{Ours: g.cfg.Cluster, Theirs: welcome.Cluster}
+	case err == nil && !slices.Contains(canariesOf(seeds), welcome.Canary):
 		err = exchange.ErrCanary
 	}
+	g.noteCluster(err, "", addr)
 	if err != nil {
 		c.Close()
 		return nil, exchange.Welcome{}, unreachable(err)
 	}
+	g.welcomed(welcome.Name, welcome.Known)
 	return w, welcome, nil
 }
 
@@ -81,7 +95,7 @@ func (g *group) connect(ctx context.Context, addr string, joining bool) (*conn, 
 func unreachable(err error) error {
 	for _, known := range []error{
 		exchange.ErrSecret, exchange.ErrNameTaken, exchange.ErrVersion, exchange.ErrCanary,
-		exchange.ErrMembers, exchange.ErrBusy, context.Canceled,
+		exchange.ErrCluster, exchange.ErrMembers, exchange.ErrBusy, context.Canceled,
 	} {
 		if errors.Is(err, known) {
 			return err
@@ -178,6 +192,9 @@ func (g *group) request(name, addr string, frame []byte, room func(bytes int) er
 			g.meet(welcome.Name, welcome.Incarnation, welcome.Address, guard.AddrOf(w.RemoteAddr()))
 			if welcome.Name != name {
 				w.Close()
+				if at, err := netip.ParseAddrPort(addr); err == nil && welcome.Address == addr {
+					g.transport.screen.Displaced(welcome.Name, at)
+				}
 				return 0, nil, fmt.Errorf("%w: the peer at %s is %s", ErrUnreachable, addr, welcome.Name)
 			}
 		}

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net"
-	"strconv"
+	"net/netip"
 	"time"
 
 	"github.com/summarycache/summarycache/digest"
 	"github.com/summarycache/summarycache/gossip/exchange"
+	"github.com/summarycache/summarycache/gossip/insider"
 	"github.com/summarycache/summarycache/gossip/internal/secrets"
 	"github.com/summarycache/summarycache/gossip/limitlog"
 )
@@ -25,9 +27,9 @@ type Config struct {
 	// ":7946"; port 0 picks a free one.
 	Bind string
 
-	// Advertise is the address at which others reach this peer: an IP, IP:port or a name that
-	// resolves to an IP. Empty means the address of Bind, or one of this machine's if that is
-	// unspecified.
+	// Advertise is the address at which others reach this peer: an IP or a name that
+	// resolves to an IP, with a :port if another one than that of Bind leads here. Empty means the address of Bind or,
+	// if that is unspecified, the likeliest of this machine.
 	Advertise string
 
 	// Join lists peers to join through; one that is up suffices. An entry is
@@ -41,15 +43,23 @@ type Config struct {
 	// find each other, and so do the parts of a cluster that was split. See [Node.Alone].
 	Join []string
 
+	// Cluster is the name of the cluster, the same at all of its peers: up to 63 letters, digits and "._-:". Peers of
+	// clusters with other names, and of those without one, are refused, whatever their addresses and secrets: so an
+	// address that moves from one cluster to another does not make them one. Empty means a cluster without a name, as
+	// of programs that know none.
+	Cluster string
+
 	// Secret is shared by all peers: at least 16 bytes, preferably 32 random ones. Empty means that
 	// anybody who reaches the port can take part.
 	Secret []byte
 
-	// Service is the host:port where this peer answers its siblings, announced to them unchanged;
-	// at most 63 bytes. Empty means that it does not answer siblings.
+	// Service is the host:port where this peer answers its siblings, at most 63 bytes. Without a host, as
+	// in ":8080", or with an unspecified one, as a listener on all addresses has, it is that port at the
+	// address of [Node.Addr]. Empty means that this peer does not answer siblings, and is never a candidate.
 	Service string
 
-	// Objects is the approximate number of objects that this peer will hold, at most 2^30. New then
+	// Objects is the approximate number of objects that this peer will hold, at most 2^30, and no more than
+	// Limits.DigestBytes have room for. New then
 	// creates empty [Holdings], which [Node.Holdings] returns. Their filter, by
 	// [digest.PlanSet], has a false-positive rate of one in a thousand, and grows if there are more
 	// objects. Its first epoch is the Unix time in seconds. Zero means that New creates none.
@@ -98,9 +108,11 @@ type Advanced struct {
 	Zone string
 	// Digests says whether this peer keeps the digests of others, as it does by default, or asks a peer that does.
 	Digests Digests
-	// IndexBytes is the memory, in bytes, that the digests of the others and the index over them may take before most peers
-	// give up keeping them, if Digests is Auto. Zero means 256 MiB.
-	IndexBytes int64
+	// Settings are sums of what should be alike at all members that have it, by name: such as, for each host that a
+	// cache serves, a hash of where it comes from and of the rules for it. Of these the lower two bytes travel, of up
+	// to 16 names. Where a member has another sum under a name that this peer has too, the log says so. nil means that
+	// nothing is compared.
+	Settings map[string]uint64
 	// Publish determines when changes become a new version.
 	Publish exchange.Publishing
 
@@ -124,7 +136,7 @@ type detection struct {
 
 // Limits bound the resources of a node. Zero values are sensible.
 type Limits struct {
-	DigestBytes  int // longest body fetched or served; zero means 64 MiB
+	DigestBytes  int // longest body fetched or served, the same at all peers; zero means 64 MiB, for 47 million objects
 	Conns        int // incoming connections; zero means 4096
 	ConnsPerHost int // of them from one address; zero means 512
 	Members      int // other peers, including those that died within a minute; zero means 16,383, the most there can be
@@ -146,6 +158,7 @@ type Hooks struct {
 
 const (
 	defaultBind    = ":7946"
+	leastDigest    = 1 << 10               // bytes: smaller ones are of no use
 	maxMembers     = exchange.MaxHeads - 1 // a vector has this peer as well
 	defaultProbe   = time.Second
 	maxTimeout     = 500 * time.Millisecond
@@ -164,15 +177,18 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Bind == "" {
 		c.Bind = defaultBind
 	}
-	if err := checkHostPort(c.Bind); err != nil {
+	if err := insider.CheckHostPort(c.Bind); err != nil {
 		bad("bind %q: %w", c.Bind, err)
 	}
 	for _, entry := range c.Join {
-		if err := CheckJoin(entry); err != nil {
+		if err := insider.CheckJoin(entry); err != nil {
 			bad("join %q: %w", entry, err)
 		}
 	}
-	ring, err := secrets.New(c.Secret, c.AcceptSecrets)
+	if c.Cluster != "" && !exchange.ValidName(c.Cluster) {
+		bad("cluster %q: want up to %d letters, digits and \"._-:\"", c.Cluster, exchange.MaxName)
+	}
+	ring, err := secrets.New(c.Cluster, c.Secret, c.AcceptSecrets)
 	if err != nil {
 		bad("%w", err)
 	}
@@ -180,28 +196,31 @@ func (c Config) withDefaults() (Config, error) {
 	if len(c.Service) > exchange.MaxService {
 		bad("service %q: longer than %d bytes", c.Service, exchange.MaxService)
 	} else if c.Service != "" {
-		if err := checkHostPort(c.Service); err != nil {
+		if err := insider.CheckReachable(c.Service); err != nil {
 			bad("service %q: %w", c.Service, err)
 		}
 	}
 	if c.Zone != "" && !exchange.ValidZone(c.Zone) {
 		bad("zone %q: want 1 to %d letters, digits and \"._-:\"", c.Zone, exchange.MaxZone)
 	}
-	if c.Digests > Auto || c.IndexBytes < 0 {
-		bad("digests %d, index %d bytes: want Keep, Ask or Auto, and not less than 0", c.Digests, c.IndexBytes)
-	}
-	if err := c.hold(); err != nil {
-		bad("%w", err)
+	if c.Digests > Ask {
+		bad("digests %d: want Keep or Ask", c.Digests)
 	}
 	if l := c.Limits; min(l.DigestBytes, l.Conns, l.ConnsPerHost, l.Members) < 0 {
 		bad("limits %+v: want none below 0", l)
 	} else if l.Members > maxMembers {
 		bad("limits: %d members, want %d at most", l.Members, maxMembers)
+	} else if l.DigestBytes > 0 && l.DigestBytes < leastDigest {
+		bad("limits: DigestBytes is %d: want at least %d bytes, of which some hundred objects take as many",
+			l.DigestBytes, leastDigest)
 	}
 	if min(c.Publish.MinInterval, c.Publish.Interval) < 0 {
 		bad("publish %+v: want no interval below 0", c.Publish)
 	}
 	c.fill()
+	if err := c.hold(); err != nil {
+		bad("%w", err)
+	}
 	return c, errors.Join(errs...)
 }
 
@@ -225,15 +244,37 @@ func (c *Config) hold() error {
 	case c.Holdings != nil:
 		g := c.Holdings.set.Geometry()
 		c.seed, c.Profile = g.Seed, g.Profile
-		return nil
+		return c.acceptable()
 	}
 	c.seed = digest.SeedFrom(c.Secret)
 	if c.Objects == 0 {
 		return nil
 	}
 	var err error
-	c.Holdings, err = PlanHoldings(uint64(c.Objects), falsePositives, c.Profile, c.Secret)
-	return err
+	if c.Holdings, err = PlanHoldings(uint64(c.Objects), falsePositives, c.Profile, c.Secret); err != nil {
+		return err
+	}
+	return c.acceptable()
+}
+
+// acceptable returns an error if peers with the limits of this one would refuse the digest of as many objects as are
+// planned.
+func (c *Config) acceptable() error {
+	g, planned := c.Holdings.set.Geometry(), c.Holdings.set.Planned()
+	bits := float64(g.Bits)
+	ones := -bits * math.Expm1(-float64(planned)*float64(g.Hashes)/bits)
+	if err := c.digestLimits().Accept(g, uint64(ones)); err != nil {
+		return fmt.Errorf("%d objects: peers with the same limits refuse their digest: want fewer, or greater "+
+			"Limits.DigestBytes at every peer: %w", planned, err)
+	}
+	return nil
+}
+
+// digestLimits are those of the digests of others. A digest of the usual rate takes less than four times its length to
+// decode.
+func (c *Config) digestLimits() digest.Limits {
+	l := c.Limits.DigestBytes
+	return digest.Limits{Bytes: l, Memory: max(digestMemory, 4*min(l, math.MaxInt/4)), Profile: c.Profile}
 }
 
 func (c *Config) fill() {
@@ -242,7 +283,6 @@ func (c *Config) fill() {
 	d.timeout = cmp.Or(d.timeout, min(d.probe/2, maxTimeout))
 	d.suspicion = cmp.Or(d.suspicion, defaultSuspect)
 	c.rejoin = cmp.Or(c.rejoin, defaultRejoin)
-	c.IndexBytes = cmp.Or(c.IndexBytes, defaultIndex)
 	l.DigestBytes = cmp.Or(l.DigestBytes, 64<<20)
 	l.Conns = cmp.Or(l.Conns, 4096)
 	l.ConnsPerHost = cmp.Or(l.ConnsPerHost, 512)
@@ -262,21 +302,28 @@ func (c *Config) fill() {
 	c.Logger = slog.New(limitlog.New(c.Logger.Handler())).With("peer", c.Name)
 }
 
-func checkHostPort(addr string) error {
-	_, port, err := net.SplitHostPort(addr)
-	if err != nil {
-		return err
+// serviceAt returns the address of a service as others reach it, for a peer that they reach at own.
+func serviceAt(service string, own netip.Addr) (string, error) {
+	host, port, err := net.SplitHostPort(service)
+	if err != nil { // there is none
+		return "", nil
 	}
-	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-		return fmt.Errorf("port %q: want 0 to 65535", port)
+	ip, err := netip.ParseAddr(host)
+	switch {
+	case host == "" || err == nil && ip.IsUnspecified():
+		return net.JoinHostPort(own.String(), port), nil
+	case (host == "localhost" || err == nil && ip.IsLoopback()) && !own.IsLoopback():
+		return "", fmt.Errorf("service %q: others reach this peer at %s, and would ask themselves: want an address "+
+			"that they reach, or %q", service, own, ":"+port)
 	}
-	return nil
+	return service, nil
 }
 
 // LogValue shows the configuration without the secret.
 func (c Config) LogValue() slog.Value {
 	return slog.GroupValue(
 		slog.String("name", c.Name),
+		slog.String("cluster", c.Cluster),
 		slog.String("bind", c.Bind),
 		slog.String("advertise", c.Advertise),
 		slog.Any("join", c.Join),

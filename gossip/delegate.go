@@ -34,32 +34,11 @@ func (d delegate) NodeMeta(limit int) []byte {
 		Service:     d.g.cfg.Service,
 		Secrets:     d.g.ring.Load().IDs(),
 		Zone:        d.g.cfg.Zone,
-		Light:       d.g.light.Load(),
-		Spare:       d.g.cfg.Digests == Auto,
+		Light:       d.g.keepsNone(),
+		Settings:    d.g.settings.Load().sent,
+		Farewell:    farewellOf(d.g.farewell[:]),
 	}
 	return append(m.AppendTo(make([]byte, 0, exchange.MaxMeta)), d.g.cfg.later...)
-}
-
-// noteFarewell records that a peer is about to leave if b is a farewell from that peer's address. It
-// returns false for any other farewell, which must be ignored.
-func noteFarewell(table memberTable, b []byte, from netip.AddrPort) bool {
-	if len(b) == 0 || b[0]&0xf != byte(exchange.Farewell) {
-		return true
-	}
-	a, err := exchange.DecodeAdvert(b)
-	if err != nil {
-		return true
-	}
-	for _, m := range table {
-		if m.id != a.Head.Origin {
-			continue
-		}
-		if info := m.info.Load(); info.addr == from && info.meta.Incarnation == a.Head.Version.Incarnation {
-			m.left.Store(info.meta.Incarnation)
-			return true
-		}
-	}
-	return false
 }
 
 // The exchange does not use memberlist's gossip.
@@ -94,6 +73,7 @@ func (d delegate) AckPayload() []byte {
 // NotifyPingComplete compares the sum in the answer to a probe. An answer of this peer's transport has none.
 func (d delegate) NotifyPingComplete(other *memberlist.Node, rtt time.Duration, payload []byte) {
 	if len(payload) == guard.SumBytes || len(payload) == guard.AnswerBytes {
+		d.g.probed(d.g.live(other.Name), true, false)
 		d.g.compare(other.Name, payload)
 	}
 }

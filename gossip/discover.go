@@ -9,9 +9,10 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
+
+	"github.com/summarycache/summarycache/gossip/insider"
 )
 
 // A seed is an entry of Config.Join, and the result of the last attempt to join through it.
@@ -41,7 +42,7 @@ func (g *group) seedsOf(entries []string) *[]*seed {
 
 // SetJoin replaces [Config.Join] of a running node, which then tries the new entries at once. It leaves
 // no peer that it knows. An error means that an entry is not valid, and that nothing has changed.
-func (n *Node) SetJoin(entries []string) error {
+func (n inside) SetJoin(entries []string) error {
 	n.made()
 	if err := checkJoins(entries); err != nil {
 		return err
@@ -83,37 +84,10 @@ func (g *group) resolver() resolver {
 	return net.DefaultResolver
 }
 
-// srvName returns the name in an entry srv:name of Config.Join. If that consists of digits, the
-// entry is a host called srv and a port.
-func srvName(entry string) (string, bool) {
-	name, ok := strings.CutPrefix(entry, "srv:")
-	return name, ok && (name == "" || strings.Trim(name, "0123456789") != "")
-}
-
-// CheckJoin returns an error if an entry of [Config.Join] is not valid.
-func CheckJoin(entry string) error {
-	if name, ok := srvName(entry); ok {
-		if name == "" || strings.ContainsAny(name, ": \t/@?#[]") {
-			return fmt.Errorf("%q is not a name of SRV records: want srv:NAME without a port, such as srv:_gossip._tcp.cache.example.com", name)
-		}
-		return nil
-	}
-	if err := checkHostPort(entry); err != nil {
-		return err
-	}
-	switch host, port, _ := net.SplitHostPort(entry); {
-	case host == "":
-		return errors.New("no host")
-	case strings.Trim(port, "0") == "":
-		return errors.New("port 0: no peer can be reached there")
-	}
-	return nil
-}
-
 func checkJoins(entries []string) error {
 	var errs []error
 	for _, entry := range entries {
-		if err := CheckJoin(entry); err != nil {
+		if err := insider.CheckJoin(entry); err != nil {
 			errs = append(errs, fmt.Errorf("gossip: join %q: %w", entry, err))
 		}
 	}
@@ -124,7 +98,7 @@ func checkJoins(entries []string) error {
 func (g *group) resolve(ctx context.Context, entry string) ([]netip.AddrPort, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookupWait)
 	defer cancel()
-	name, ok := srvName(entry)
+	name, ok := insider.SRVName(entry)
 	if !ok {
 		host, port, _ := net.SplitHostPort(entry)
 		number, _ := strconv.ParseUint(port, 10, 16)

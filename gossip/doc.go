@@ -3,8 +3,8 @@
 // peers that probably hold an object.
 //
 // Start with [Config] and [New], then [Node.Join]. Add this peer's objects to [Node.Holdings].
-// [Node.Candidates] finds the peers that probably hold an object, from memory and without waiting. A candidate is a hint, which may be wrong. Package sibling sends requests to
-// candidates, and measures how well they answer.
+// [Node.Candidates] finds the peers that probably hold an object, from memory and without waiting. A candidate is a
+// hint, which may be wrong. Package sibling sends requests to candidates, and measures how well they answer.
 //
 // PROTOCOL.md specifies the messages. With a secret, all traffic between peers is authenticated and
 // encrypted; without one, everybody who reaches the port is trusted. Peers with the secret trust

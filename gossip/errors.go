@@ -16,8 +16,10 @@ var (
 	ErrVersion = exchange.ErrVersion
 	// ErrCanary: the peer hashes keys differently, so digests would mean nothing.
 	ErrCanary = exchange.ErrCanary
-	// ErrMembers: there are more live peers than Limits.Members, and some are no members. The node goes on trying to join.
-	// [Node.Invalidate] returns it, too.
+	// ErrCluster: the peer is of a cluster with another name, or only one of the two has one.
+	ErrCluster = exchange.ErrCluster
+	// ErrMembers: there are more live peers than Limits.Members, and some are no members. The node goes on trying to
+	// join. [Node.Invalidate] returns it, too.
 	ErrMembers = exchange.ErrMembers
 	// ErrUnreachable: there is no peer at the address, or it does not answer.
 	ErrUnreachable = errors.New("unreachable")

@@ -15,7 +15,7 @@ import (
 
 // promise returns the header of a list of members, with their number and the length of the state.
 func promise(members, state uint32) []byte {
-	return append(bytes.Clone(guard.Header), guard.Pack(guard.MsgPushPull, "Nodes", members, "UserStateLen", state, "Join", false)...)
+	return append(bytes.Clone(guard.HeaderOf("")), guard.Pack(guard.MsgPushPull, "Nodes", members, "UserStateLen", state, "Join", false)...)
 }
 
 // memoryInUse returns the present bytes of heap and stacks, with garbage.

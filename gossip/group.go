@@ -1,6 +1,7 @@
 package gossip
 
 import (
+	crand "crypto/rand"
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
@@ -33,7 +34,6 @@ type group struct {
 	meters     meters
 
 	incarnation atomic.Uint64
-	light       atomic.Bool   // this peer keeps no digests of others
 	updating    chan struct{} // full while memberlist announces new metadata
 	members     atomic.Pointer[memberTable]
 	memberSum   atomic.Uint64 // of the names and metadata of live members and this one's
@@ -43,21 +43,26 @@ type group struct {
 		sync.Mutex
 		members map[string]memberEvent
 	}
-	met struct {
+	settings atomic.Pointer[alike]
+	farewell [farewellKey]byte // signs this peer's farewell
+	met      struct {
 		sync.Mutex
 		at map[string]time.Time // when member lists were merged lately, by address
 	}
 	joined sync.Once // starts rejoinLoop
 	// joinsRefused counts the attempts to join that other peers refused.
-	joinsRefused atomic.Int64
-	refused      refused
-	seeds        atomic.Pointer[[]*seed]
+	joinsRefused  atomic.Int64
+	refused       refused
+	otherClusters otherClusters
+	unheard       unheard
+	seeds         atomic.Pointer[[]*seed]
 }
 
 // door is what membership calls of the parts above it. None of these functions waits.
 type door struct {
-	datagram func(b []byte)                                                         // of the exchange
-	question func(b []byte, from netip.AddrPort)                                    // of the exchange, or a reply to one
+	datagram func(b []byte) // of the exchange
+	// of the exchange, or a reply to one
+	question func(b []byte, from netip.AddrPort)
 	removal  func(b []byte)                                                         // a datagram of removals
 	answer   func(w *conn, peer string, t exchange.FrameType, payload []byte) error // a request by stream
 	sum      func() uint32                                                          // of all that this peer knows
@@ -74,6 +79,8 @@ func newGroup(b *base, advertise netip.AddrPort) *group {
 	seeds := g.seedsUnder(b.cfg.ring)
 	g.accepted.Store(&seeds)
 	g.members.Store(&memberTable{})
+	crand.Read(g.farewell[:])
+	g.settings.Store(newAlike(b.cfg.Settings))
 	g.inbox.members = make(map[string]memberEvent)
 	g.met.at = make(map[string]time.Time)
 	g.incarnation.Store(exchange.NewIncarnation(time.Now(), rand.Uint64()))
@@ -93,7 +100,8 @@ func (g *group) start() (err error) {
 	if bound := guard.AddrOf(g.transport.packets.LocalAddr()); !secret && !bound.IsLoopback() {
 		g.log.Warn("no secret is set: everybody who reaches this address can join and read everything", "addr", bound)
 	}
-	g.log.Info("gossip is up", "addr", g.advertise, "incarnation", fmt.Sprintf("%x", g.incarnation.Load()), "secret", secret)
+	g.log.Info("gossip is up", "addr", g.advertise, "incarnation", fmt.Sprintf("%x", g.incarnation.Load()),
+		"secret", secret)
 	return nil
 }
 
@@ -108,7 +116,7 @@ func (g *group) memberlistConfig() *memberlist.Config {
 	c := memberlist.DefaultLANConfig()
 	c.Name = g.cfg.Name
 	c.Transport = g.transport
-	c.Label = guard.Label
+	c.Label = guard.LabelOf(g.cfg.Cluster)
 	c.UDPBufferSize -= secrets.SealBytes // packets are sealed by the transport, streams by TLS
 	c.BindAddr, c.BindPort = g.advertise.Addr().String(), int(g.advertise.Port())
 	c.AdvertiseAddr, c.AdvertisePort = c.BindAddr, c.BindPort

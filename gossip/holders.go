@@ -19,9 +19,11 @@ func (h *host) question(b []byte, from netip.AddrPort) {
 	}
 	if r, err := exchange.DecodeReply(b); err == nil {
 		a.with(func() {
-			select {
-			case a.waiting[r.Number] <- answered{m, r}:
-			default:
+			if q := a.waiting[r.Number]; q.keeper == m {
+				select {
+				case q.reply <- r:
+				default: // it has one already
+				}
 			}
 		})
 	}
@@ -57,7 +59,7 @@ func (h *host) holders(q exchange.Question, asker *member) exchange.Reply {
 		return dst
 	})
 	h.asking.with(func() {
-		count := &h.asking.asker.Count
+		count := &h.asking.count
 		if count.Answered++; r.NotYet {
 			count.Deferred++
 		}

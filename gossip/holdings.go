@@ -4,6 +4,7 @@ import (
 	"errors"
 	"iter"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/summarycache/summarycache/digest"
@@ -12,7 +13,8 @@ import (
 // Holdings are the objects that a peer advertises in its digest, by identity. They hash the
 // identities, so that the seed can change while objects come and go, and are otherwise a
 // [digest.Set]: exactly what is held. [Node.Holdings] returns those that New created for
-// Config.Objects. Holdings are safe for concurrent use, and nil Holdings record nothing.
+// Config.Objects. Holdings are safe for concurrent use. Nil Holdings, as of a node that only listens, are
+// no place for objects: their methods panic, except Keys and Filter.
 type Holdings struct {
 	set *digest.Set
 	*seeding
@@ -20,6 +22,8 @@ type Holdings struct {
 
 // A seeding is what the parts of Holdings share.
 type seeding struct {
+	published atomic.Bool // by a node
+
 	reseed sync.Mutex // held while the seed changes, and while objects are replaced
 
 	// writers is held shared while an identity is hashed and its key added or removed, and
@@ -28,7 +32,16 @@ type seeding struct {
 	next    *renaming // nil unless the seed is changing
 }
 
-var errNoFilter = errors.New("gossip: these Holdings have no filter: see NewHoldings and Config.Objects")
+var errNoFilter = errors.New("gossip: these Holdings are nil or have no filter: set Objects in the Config of their " +
+	"node, or use NewHoldings")
+
+// made returns h, and panics if there is no filter.
+func (h *Holdings) made() *Holdings {
+	if h.Keys() == nil {
+		panic(errNoFilter.Error())
+	}
+	return h
+}
 
 // A renaming maps the keys that were added or removed during a change of the seed to their keys
 // under the next seed.
@@ -73,10 +86,7 @@ func (h *Holdings) Filter() *digest.CountingFilter {
 // Part returns other Holdings, empty at first, for a tier or a shard of the cache. Peers find an object
 // here as long as any part holds it: see [digest.Set.Part].
 func (h *Holdings) Part() *Holdings {
-	if h.Keys() == nil {
-		return nil
-	}
-	return &Holdings{h.set.Part(), h.seeding}
+	return &Holdings{h.made().set.Part(), h.seeding}
 }
 
 // Add adds an object that is held. It returns false, and changes nothing, if the object is there
@@ -101,10 +111,7 @@ func (h *Holdings) Release(identity string) bool { return h.change((*digest.Set)
 // change calls f with the key of an identity. While the seed changes, it also records the key under
 // the next one.
 func (h *Holdings) change(f func(*digest.Set, digest.Key) bool, identity string) bool {
-	if h.Keys() == nil {
-		return false
-	}
-	h.writers.RLock()
+	h.made().writers.RLock()
 	defer h.writers.RUnlock()
 	k := digest.KeyOfString(h.set.Geometry().Seed, identity)
 	if h.next != nil {
@@ -118,10 +125,7 @@ func (h *Holdings) change(f func(*digest.Set, digest.Key) bool, identity string)
 // Replace makes the objects that held yields the only ones, as after a restart of an engine that lists
 // what it holds. Objects that are added or removed while it runs are left as they are then.
 func (h *Holdings) Replace(held iter.Seq[string]) {
-	if h.Keys() == nil {
-		return
-	}
-	if held == nil {
+	if h.made(); held == nil {
 		panic("gossip: Replace with nil: pass an empty sequence if nothing is held")
 	}
 	h.reseed.Lock()

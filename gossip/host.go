@@ -1,7 +1,6 @@
 package gossip
 
 import (
-	crand "crypto/rand"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -27,7 +26,6 @@ type host struct {
 	replans      uint64         // of the holdings, as far as they are logged
 	demand       exchange.Demand
 	asking       asking
-	auto         auto
 
 	mu     sync.Mutex // guards engine
 	engine *exchange.Engine
@@ -37,6 +35,8 @@ type host struct {
 	woken     chan struct{}
 	calls     chan func() // for loop
 	publisher chan func() // for publishLoop
+	steps     turn        // of loop
+	looks     turn        // of publishLoop
 	hooks     chan func() // for callHooks
 }
 
@@ -44,7 +44,7 @@ const (
 	datagramBacklog = 1024
 	hookBacklog     = 1024
 
-	digestMemory = 256 << 20 // bytes of memory for decoding a digest
+	digestMemory = 256 << 20 // bytes of memory for decoding a digest, at least
 	servesMost   = 32        // bodies served at once
 )
 
@@ -52,7 +52,7 @@ func newHost(g *group, gone *removals.Removals) *host {
 	cfg := g.cfg
 	h := &host{
 		group: g, removals: gone,
-		digestLimits: digest.Limits{Bytes: cfg.Limits.DigestBytes, Memory: digestMemory, Profile: cfg.Profile},
+		digestLimits: cfg.digestLimits(),
 		bodies:       bodies{known: make(map[exchange.AnswerKey]func() []byte), memory: cfg.Limits.StreamMemory},
 		digests:      digestLedger{memory: cfg.Limits.DigestMemory},
 		serving:      make(chan struct{}, servesMost),
@@ -68,15 +68,11 @@ func newHost(g *group, gone *removals.Removals) *host {
 			Seed:        rand.Uint64(),
 			Publish:     cfg.Publish,
 			DigestBytes: cfg.Limits.DigestBytes,
+			Light:       g.keepsNone(),
 		}, time.Now()),
 	}
-	var seed [32]byte
-	crand.Read(seed[:])
-	h.asking.asker = exchange.NewAsker(exchange.IDOf(cfg.Name), rand.NewChaCha8(seed))
-	h.asking.waiting = make(map[uint32]chan<- answered)
+	h.asking.waiting = make(map[uint32]asked)
 	h.asking.members.Store(new(directory))
-	h.light.Store(cfg.Digests == Ask)
-	h.engine.SetLight(time.Now(), cfg.Digests == Ask)
 	return h
 }
 
@@ -97,5 +93,11 @@ func (h *host) sendFarewell() {
 	h.mu.Lock()
 	farewells := h.engine.Leave()
 	h.mu.Unlock()
+	table := *h.members.Load()
+	for i, d := range farewells {
+		if m := table[d.To]; m != nil && m.info.Load().meta.Farewell != "" {
+			farewells[i].Data = h.signed(d.Data)
+		}
+	}
 	h.send(farewells)
 }

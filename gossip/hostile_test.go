@@ -308,7 +308,7 @@ func TestStrangePacketsAreDropped(t *testing.T) {
 		from.WriteTo([]byte("hello"), to)
 		from.WriteTo(nil, to)
 		from.WriteTo(append([]byte{secrets.SealedByte}, make([]byte, maxPacket)...), to)
-		from.WriteTo(guard.Header, to)
+		from.WriteTo(guard.HeaderOf(""), to)
 		synctest.Wait()
 		if got := n.Stats().PacketsStrange - before; got != 4 {
 			t.Errorf("%d packets were strange, want 4", got)

@@ -13,7 +13,8 @@ type UnreachedError = removals.UnreachedError
 
 // Invalidate removes the targets at every member, this one first, and returns when all live members
 // have removed them ([Node.OnInvalidation]). If ctx ends before that, or
-// there are peers beyond Limits.Members, which get nothing from this one, the error is an [*UnreachedError]. Members that are late, or dead now, remove them as soon as they can.
+// there are peers beyond Limits.Members, which get nothing from this one, the error is an [*UnreachedError]. Members
+// that are late, or dead now, remove them as soon as they can.
 //
 // From the call on, this peer gets no object of before the call from a sibling, if it follows the
 // rule of [Node.Concerning]. From the return on, this is true for all members.

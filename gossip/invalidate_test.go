@@ -80,6 +80,16 @@ func TestInvalidateReachesAll(t *testing.T) {
 			cancel()
 			worst = max(worst, time.Since(begun))
 		}
+		agreed := make(map[string]int64)
+		for name, n := range c.nodes {
+			agreed[name] = n.Stats().Exchange.Agreed
+		}
+		time.Sleep(time.Minute)
+		for name, n := range c.nodes { // their sums have the invalidations
+			if s := n.Stats().Exchange; s.Agreed == agreed[name] {
+				t.Errorf("%s has had the same sum as another peer %d times, and not once since", name, s.Agreed)
+			}
+		}
 		t.Logf("at most %v", worst)
 		var pushes int64
 		for _, n := range c.nodes {

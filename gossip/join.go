@@ -168,17 +168,20 @@ func (g *group) rejoin() bool {
 		}
 	}
 	met = slices.DeleteFunc(met, func(one greeted) bool {
-		return one.welcome.Known == g.incarnation.Load() && g.confirm(one.welcome.Name)
+		return one.welcome.Known == g.incarnation.Load() && g.live(one.welcome.Name) != nil
 	})
 	if err := g.enter(met); err != nil {
 		g.log.Debug("rejoining failed", "err", err)
+	}
+	for _, h := range g.half() {
+		g.log.Warn("a peer is a member only by half", "member", h.Name, "why", h)
 	}
 	return len(met) == 0
 }
 
 // logRefusal logs why a peer that answered did not let this one join.
 func (g *group) logRefusal(seed string, err error) {
-	if err != nil && !errors.Is(err, ErrUnreachable) && g.ctx.Err() == nil {
+	if err != nil && !errors.Is(err, ErrUnreachable) && !errors.Is(err, ErrCluster) && g.ctx.Err() == nil {
 		g.log.Error("could not join", "seed", seed, "err", err)
 	}
 }
@@ -189,15 +192,6 @@ const (
 	deadKept   = 1024
 )
 
-// confirm records that a peer counts this one as alive. It returns false if that is not mutual.
-func (g *group) confirm(name string) bool {
-	m := g.live(name)
-	if m != nil {
-		m.knows.Store(true)
-	}
-	return m != nil
-}
-
 const (
 	meetEvery = 2 * time.Second        // least time between two merges with one address
 	meetRound = 250 * time.Millisecond // in which news of a member comes to twice as many peers, about
@@ -206,7 +200,8 @@ const (
 // meet is called when a peer has named itself over a stream. If membership does not come to know that
 // incarnation by itself, the two peers' member lists are merged. So a peer that restarted before its death was
 // detected, and that has no seeds, is found by the first peer that connects to it. A peer that joins connects to all
-// others, most of which hear of it a moment later: if each merged lists with it at once, it would get as many as there are peers.
+// others, most of which hear of it a moment later: if each merged lists with it at once, it would get as many as there
+// are peers.
 func (g *group) meet(name string, incarnation uint64, addr string, from netip.Addr) {
 	ap, err := netip.ParseAddrPort(addr)
 	if name == g.cfg.Name || g.known(name) == incarnation || err != nil {

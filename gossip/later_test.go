@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/memberlist"
+
+	"github.com/summarycache/summarycache/gossip/exchange"
 )
 
 // TestLaterPeers: peers of today and peers with the longest metadata that a later program may have are one cluster, and
@@ -21,9 +23,9 @@ func TestLaterPeers(t *testing.T) {
 			if join != "" {
 				cfg.Join = []string{join}
 			}
-			if later { // without a zone and flags, which come before
-				today := 15 + 1 + len(cfg.Service) + 1 + 4
-				cfg.later = append([]byte{0, 0}, bytes.Repeat([]byte{0xff}, memberlist.MetaMaxSize-today-2)...)
+			if later {
+				today := 15 + 1 + len(cfg.Service) + 1 + 4 + 1 + 1 + 2 + exchange.FarewellBytes
+				cfg.later = bytes.Repeat([]byte{0xff}, memberlist.MetaMaxSize-today)
 			}
 			c.start(cfg)
 		}

@@ -5,7 +5,6 @@ import (
 
 	"github.com/summarycache/summarycache/digest/index"
 	"github.com/summarycache/summarycache/gossip/exchange"
-	"github.com/summarycache/summarycache/gossip/internal/planted"
 )
 
 // learn changes the filters that lookups use. It runs in the node's loop only.
@@ -38,9 +37,7 @@ func (h *host) learn(updates []exchange.Update) {
 			continue
 		}
 		flush() // in their order
-		if planted.Fault != "index-stays" {
-			h.index.Delete(m.name)
-		}
+		h.index.Delete(m.name)
 		m.inUse.Store(nil)
 	}
 	flush()

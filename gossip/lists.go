@@ -58,18 +58,27 @@ func (g *group) liveMembers() (live []*member) {
 	return live
 }
 
-// liveAt returns the name of the live member at an address; "" if there is none.
-func (g *group) liveAt(at netip.AddrPort) string {
+// liveAt returns the live member at an address, or the only one of its host, whose port may be translated; nil if there
+// is none.
+func (g *group) liveAt(at netip.AddrPort) (found *member) {
+	several := false
 	for _, m := range g.liveMembers() {
-		if m.info.Load().addr == at {
-			return m.name
+		switch addr := m.info.Load().addr; {
+		case addr == at:
+			return m
+		case addr.Addr() == at.Addr():
+			several = several || found != nil
+			found = m
 		}
 	}
-	return ""
+	if several {
+		return nil
+	}
+	return found
 }
 
-// sumSelf puts the hash of this peer's name and metadata, which have changed, into the sum of those of members; take does so for
-// other members. It runs in the node's loop, or before the loop starts.
+// sumSelf puts the hash of this peer's name and metadata, which have changed, into the sum of those of members; take
+// does so for other members. It runs in the node's loop, or before the loop starts.
 func (g *group) sumSelf() {
 	sum := memberSum(g.cfg.Name, delegate{g}.NodeMeta(0))
 	g.memberSum.Add(sum - g.selfSum)

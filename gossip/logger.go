@@ -17,7 +17,7 @@ type levelWriter struct{ log *slog.Logger }
 var memberlistLevels = map[string]slog.Level{
 	"[DEBUG]": slog.LevelDebug - 4, // a line for each packet and stream
 	"[INFO]":  slog.LevelDebug,
-	"[WARN]":  slog.LevelInfo,
+	"[WARN]":  slog.LevelWarn,
 	"[ERR]":   slog.LevelWarn,
 	"[ERROR]": slog.LevelWarn,
 }

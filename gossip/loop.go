@@ -3,11 +3,11 @@ package gossip
 import (
 	"log/slog"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"github.com/summarycache/summarycache/digest"
 	"github.com/summarycache/summarycache/gossip/exchange"
-	"github.com/summarycache/summarycache/gossip/internal/planted"
 	"github.com/summarycache/summarycache/gossip/invalidation"
 )
 
@@ -41,22 +41,27 @@ func (h *host) loop() {
 	defer timer.Stop()
 	pruneAt := time.Now().Add(pruneInterval)
 	for {
+		var call func()
+		var datagram []byte
+		h.steps.end()
 		select {
 		case <-h.ctx.Done():
 			return
 		case <-h.woken:
-		case b := <-h.datagrams:
-			h.with(func(e *exchange.Engine) { e.HandleDatagram(time.Now(), b) })
-		case f := <-h.calls:
-			f()
+		case datagram = <-h.datagrams:
+		case call = <-h.calls:
 		case <-timer.C:
+		}
+		h.steps.begin()
+		switch {
+		case datagram != nil:
+			h.with(func(e *exchange.Engine) { e.HandleDatagram(time.Now(), datagram) })
+		case call != nil:
+			call()
 		}
 		h.takeMembers()
 		next := h.step()
 		now := time.Now()
-		if at := h.decide(now); !at.IsZero() && (next.IsZero() || at.Before(next)) {
-			next = at
-		}
 		if !now.Before(pruneAt) {
 			h.pool.prune(now.Add(-clientIdle))
 			h.forgetDead(now)
@@ -187,13 +192,14 @@ var eventLog = map[exchange.EventKind]struct {
 	level slog.Level
 	text  string
 }{
-	exchange.Leaving:   {slog.LevelDebug, "a peer is about to leave"},
-	exchange.Applied:   {slog.LevelDebug, "applied a digest"},
-	exchange.Diverged:  {slog.LevelWarn, "a digest differs from its origin's; fetching a snapshot"},
-	exchange.Repaired:  {slog.LevelInfo, "a digest that had diverged is right again"},
-	exchange.Rejected:  {slog.LevelWarn, "rejected an answer"},
-	exchange.Flooding:  {slog.LevelWarn, "a peer replaces its digest too often; fetching it less often"},
-	exchange.Displaced: {slog.LevelWarn, "another process has this name, or this one's clock was set back; took a greater incarnation"},
+	exchange.Leaving:  {slog.LevelDebug, "a peer is about to leave"},
+	exchange.Applied:  {slog.LevelDebug, "applied a digest"},
+	exchange.Diverged: {slog.LevelWarn, "a digest differs from its origin's; fetching a snapshot"},
+	exchange.Repaired: {slog.LevelInfo, "a digest that had diverged is right again"},
+	exchange.Rejected: {slog.LevelWarn, "rejected an answer"},
+	exchange.Flooding: {slog.LevelWarn, "a peer replaces its digest too often; fetching it less often"},
+	exchange.Displaced: {slog.LevelWarn,
+		"another process has this name, or this one's clock was set back; took a greater incarnation"},
 	exchange.Collision: {slog.LevelError, "ignoring a peer whose name collides with another's"},
 }
 
@@ -227,9 +233,6 @@ func (h *host) callHooks() {
 		case <-h.ctx.Done():
 			return
 		case f := <-h.hooks:
-			if planted.Fault == "hook-skipped" && len(h.hooks) > 0 {
-				continue // a newer one waits
-			}
 			f()
 		}
 	}
@@ -253,15 +256,25 @@ func (h *host) in(loop chan<- func(), f func()) bool {
 	}
 }
 
-// ProbeExchange waits until the loop that runs the exchange has finished its present step, or the
-// node is closed. It returns at once if the node is idle, and never while the loop hangs. A health
-// check calls it in a goroutine of its own and measures the time.
-func (n *Node) ProbeExchange() { n.made().inLoop(func() {}) }
+// A turn says whether a loop works or waits for work.
+type turn struct{ works atomic.Bool }
 
-// ProbePublishing is [Node.ProbeExchange] for the loop that publishes changes of the holdings.
+func (t *turn) begin() { t.works.Store(true) }
+func (t *turn) end()   { t.works.Store(false) }
+
+// ProbeExchange waits until the loop that runs the exchange has finished its present step, or the
+// node is closed. It returns at once, and wakes nobody, if the node is idle, and never while the loop hangs. A health
+// check calls it in a goroutine of its own and measures the time.
+func (n inside) ProbeExchange() {
+	if n.made().steps.works.Load() {
+		n.inLoop(func() {})
+	}
+}
+
+// ProbePublishing is ProbeExchange for the loop that publishes changes of the holdings.
 // Without holdings it returns at once.
-func (n *Node) ProbePublishing() {
-	if n.made().cfg.Holdings != nil {
+func (n inside) ProbePublishing() {
+	if n.made().cfg.Holdings != nil && n.looks.works.Load() {
 		n.in(n.publisher, func() {})
 	}
 }

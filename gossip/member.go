@@ -26,6 +26,9 @@ type Member struct {
 	Alive       bool
 	Left        bool      // it is not alive because it left; false if it died
 	Since       time.Time // when Alive last changed
+	// whether it hears this peer, while it is alive: "yes", "streams only" (packets are lost), "no"; "" = it has not
+	// said yet
+	Hears string
 
 	// Of its digest; zero values if none is held.
 	Version           exchange.Version
@@ -56,12 +59,12 @@ type member struct {
 	// knows is set when the peer has confirmed that it counts this one as alive, and cleared when the
 	// peer dies.
 	knows atomic.Bool
+	deaf  signs    // welcomes in which it does not
+	mute  [2]signs // probes that come by streams only: its own, and this peer's
 	// checked is when the peer was last checked, in Unix nanoseconds.
 	checked atomic.Int64
 	// left is the incarnation in whose farewell the peer announced that it would leave; 0 if none.
 	left atomic.Uint64
-
-	full exchange.FullPeer // what it answered as one; guarded by asking.mu
 }
 
 // hasLeft reports whether the peer has announced, in the incarnation of info, that it would leave.
@@ -125,6 +128,9 @@ func (h *host) describe(m *member, now time.Time) Member {
 	for _, id := range info.meta.Secrets {
 		out.Secrets = append(out.Secrets, secrets.Text(id))
 	}
+	if out.Alive {
+		out.Hears = m.hearing().String()
+	}
 	out.Left = !out.Alive && m.hasLeft(info)
 	r, ok := h.engine.Replica(m.name)
 	if !ok {
@@ -142,7 +148,7 @@ func (h *host) describe(m *member, now time.Time) Member {
 
 // Digest returns the replica of another peer's digest, whether the peer is alive or not. ok is false
 // if there is none.
-func (n *Node) Digest(peer string) (f *digest.Filter, ok bool) {
+func (n inside) Digest(peer string) (f *digest.Filter, ok bool) {
 	n.made().mu.Lock()
 	defer n.mu.Unlock()
 	r, ok := n.engine.Replica(peer)
@@ -206,7 +212,8 @@ func (g *group) check(name string, incarnation uint64) {
 		defer checking.Add(-1)
 		_, err := g.memberlist.Ping(name, net.UDPAddrFromAddrPort(m.info.Load().addr))
 		if err != nil && g.ctx.Err() == nil {
-			g.transport.admit(guard.Pack(guard.MsgSuspect, "Incarnation", uint32(incarnation), "Node", name, "From", g.cfg.Name))
+			g.transport.admit(guard.Pack(guard.MsgSuspect, "Incarnation", uint32(incarnation), "Node", name,
+				"From", g.cfg.Name))
 		}
 	})
 }

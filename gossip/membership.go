@@ -20,8 +20,8 @@ func (g *group) arrived() map[string]memberEvent {
 	return events
 }
 
-// take puts the states of members into the table, and returns those before, which are zero values of new members. It leaves out
-// members that NotifyAlive excludes.
+// take puts the states of members into the table, and returns those before, which are zero values of new members. It
+// leaves out members that NotifyAlive excludes.
 func (g *group) take(events map[string]memberEvent, now time.Time) map[*member]memberInfo {
 	table, cloned := *g.members.Load(), false
 	before := make(map[*member]memberInfo, len(events))
@@ -57,6 +57,9 @@ func (g *group) take(events map[string]memberEvent, now time.Time) map[*member]m
 		if !ev.up {
 			m.up.Store(false)
 			m.knows.Store(false)
+			m.deaf.note(false)
+			m.mute[0].note(false)
+			m.mute[1].note(false)
 		}
 		before[m] = old
 	}

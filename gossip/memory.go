@@ -5,7 +5,7 @@ import (
 	"sync"
 
 	"github.com/summarycache/summarycache/digest"
-	"github.com/summarycache/summarycache/digest/index"
+	"github.com/summarycache/summarycache/digest/bloom"
 	"github.com/summarycache/summarycache/gossip/exchange"
 )
 
@@ -33,7 +33,7 @@ func costOf(f *digest.Filter) int64 {
 		return 0
 	}
 	g := f.Geometry()
-	return int64(f.MemoryBytes()) + int64(min(index.EntryBytes*f.Ones(), g.Bits/8))
+	return int64(f.MemoryBytes()) + int64(min(bloom.EntryBytes*f.Ones(), g.Bits/8))
 }
 
 // digestLedger counts the memory of the others' digests: what was last measured, and what was added

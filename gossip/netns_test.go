@@ -4,12 +4,15 @@ package gossip
 
 import (
 	"bufio"
+	"cmp"
+	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -26,6 +29,7 @@ type peerProcess struct {
 	name  string
 	space string // of the network
 	ip    string
+	env   []string // GOSSIP_BIND and GOSSIP_ADVERTISE, if they are not that of ip
 	cmd   *exec.Cmd
 	in    io.WriteCloser
 	out   *bufio.Reader
@@ -46,13 +50,13 @@ func TestMain(m *testing.M) {
 // view has the versions of a peer's own digest and of each replica.
 type view map[string]digest.Version
 
-// runPeer answers the lines "add N" and "view" on its standard input.
+// runPeer answers the lines "add N", "view", "half", "members" and "leave" on its standard input.
 func runPeer(name, ip, join string) error {
 	f, err := digest.NewSet(geometry(testSecret), 1)
 	if err != nil {
 		return err
 	}
-	cfg := Config{Name: name, Bind: ip + ":7946", Secret: testSecret, Service: ip + ":1", Holdings: NewHoldings(f), Logger: testLog(),
+	cfg := Config{Name: name, Bind: cmp.Or(os.Getenv("GOSSIP_BIND"), ip+":7946"), Advertise: os.Getenv("GOSSIP_ADVERTISE"), Secret: testSecret, Service: ip + ":1", Holdings: NewHoldings(f), Logger: testLog(),
 		detect: detection{probe: 500 * time.Millisecond}, rejoin: 2 * time.Second}
 	if join != "" {
 		cfg.Join = []string{join + ":7946"}
@@ -77,6 +81,16 @@ func runPeer(name, ip, join string) error {
 			fmt.Println("ok")
 			continue
 		}
+		switch lines.Text() {
+		case "half":
+			fmt.Println(n.Inside().Half())
+			continue
+		case "members":
+			fmt.Println(n.states())
+			continue
+		case "leave":
+			return n.Leave(context.Background())
+		}
 		v := view{name: f.Filter().Current().Version()}
 		if f.Filter().Changed() > 0 {
 			v[name] = digest.Version{} // not published yet
@@ -90,6 +104,19 @@ func runPeer(name, ip, join string) error {
 		fmt.Println(string(b))
 	}
 	return nil
+}
+
+// states returns the names of all members with their states, in order.
+func (n *Node) states() (all []string) {
+	for _, m := range n.Members() {
+		state := map[bool]string{true: "alive", false: "dead"}[m.Alive]
+		if m.Left {
+			state = "left"
+		}
+		all = append(all, m.Name+" "+state)
+	}
+	slices.Sort(all)
+	return all
 }
 
 func ip(t *testing.T, args ...string) {
@@ -129,6 +156,7 @@ func (p *peerProcess) start(join string) {
 	// The program after "exec" replaces ip, so that signals reach the peer.
 	p.cmd = exec.Command("ip", "netns", "exec", p.space, os.Args[0])
 	p.cmd.Env = append(os.Environ(), "GOSSIP_PEER="+p.name, "GOSSIP_IP="+p.ip, "GOSSIP_JOIN="+join)
+	p.cmd.Env = append(p.cmd.Env, p.env...)
 	p.cmd.Stderr = os.Stderr
 	var err error
 	if p.in, err = p.cmd.StdinPipe(); err != nil {

@@ -8,6 +8,8 @@ import (
 	"net"
 	"net/netip"
 	"syscall"
+
+	"github.com/summarycache/summarycache/gossip/insider"
 )
 
 // Network opens a node's sockets: the system's, or those of package memnet in tests. Addresses are
@@ -72,12 +74,12 @@ func listenBoth(n Network, addr string) (net.PacketConn, net.Listener, error) {
 	}
 }
 
-// advertised returns the address to announce, given the configured one and the bound one.
-func advertised(configured string, bound netip.AddrPort) (netip.AddrPort, error) {
+// advertised returns the address to announce, given the configured one, the entries of Config.Join and the bound one.
+func advertised(configured string, join []string, bound netip.AddrPort) (netip.AddrPort, error) {
 	if configured == "" {
 		ip, err := bound.Addr(), error(nil)
 		if ip.IsUnspecified() {
-			ip, err = interfaceAddress()
+			ip, err = insider.OwnAddress(join)
 		}
 		return netip.AddrPortFrom(ip.Unmap(), bound.Port()), err
 	}
@@ -88,45 +90,13 @@ func advertised(configured string, bound netip.AddrPort) (netip.AddrPort, error)
 		}
 	}
 	a, err := net.ResolveTCPAddr("tcp", net.JoinHostPort(host, port))
-	if err != nil || a.IP == nil {
+	if err != nil {
 		return netip.AddrPort{}, fmt.Errorf("advertise %q: no address for %q: %w", configured, host, err)
 	}
 	ap := a.AddrPort()
+	if ip := ap.Addr().Unmap(); !ip.IsValid() || ip.IsUnspecified() || ip.IsMulticast() {
+		return netip.AddrPort{}, fmt.Errorf("advertise %q: nothing can be reached there: want an address of this "+
+			"machine, or nothing for that of Bind", configured)
+	}
 	return netip.AddrPortFrom(ap.Addr().Unmap(), cmp.Or(ap.Port(), bound.Port())), nil
-}
-
-// interfaceAddress returns the address at which others most likely reach this machine: a private
-// IPv4 address if there is one, otherwise a public one, otherwise an IPv6 address.
-func interfaceAddress() (netip.Addr, error) {
-	addrs, err := net.InterfaceAddrs()
-	if err != nil {
-		return netip.Addr{}, fmt.Errorf("no advertise address set, and the interfaces cannot be read: %w", err)
-	}
-	best, rank := netip.Addr{}, 0
-	for _, a := range addrs {
-		p, err := netip.ParsePrefix(a.String())
-		if err != nil {
-			continue
-		}
-		ip, r := p.Addr().Unmap(), 0
-		switch {
-		case ip.IsLoopback() || ip.IsLinkLocalUnicast() || ip.IsMulticast():
-			continue
-		case ip.Is4() && ip.IsPrivate():
-			r = 4
-		case ip.Is4():
-			r = 3
-		case ip.IsPrivate():
-			r = 2
-		default:
-			r = 1
-		}
-		if r > rank {
-			best, rank = ip, r
-		}
-	}
-	if rank == 0 {
-		return netip.Addr{}, errors.New("bound to all addresses, but this machine has none that others could reach: set the advertise address")
-	}
-	return best, nil
 }

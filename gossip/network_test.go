@@ -22,7 +22,7 @@ func TestAdvertisedAddress(t *testing.T) {
 		{"", "[::ffff:127.0.0.1]:7946", "127.0.0.1:7946"},
 		{"localhost:99", "127.0.0.1:7946", "127.0.0.1:99"},
 	} {
-		got, err := advertised(tc.configured, netip.MustParseAddrPort(tc.bound))
+		got, err := advertised(tc.configured, nil, netip.MustParseAddrPort(tc.bound))
 		if tc.configured == "localhost:99" && got.String() == "[::1]:99" {
 			continue // a machine that prefers IPv6
 		}
@@ -30,7 +30,7 @@ func TestAdvertisedAddress(t *testing.T) {
 			t.Errorf("advertised(%q, %s) = %v, %v, want %s", tc.configured, tc.bound, got, err, tc.want)
 		}
 	}
-	if got, err := advertised("no such host.invalid", netip.MustParseAddrPort("127.0.0.1:1")); err == nil {
+	if got, err := advertised("no such host.invalid", nil, netip.MustParseAddrPort("127.0.0.1:1")); err == nil {
 		t.Errorf("advertised of a name that does not resolve = %v", got)
 	}
 }

@@ -7,10 +7,10 @@ import (
 	"log/slog"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/summarycache/summarycache/gossip/internal/guard"
-	"github.com/summarycache/summarycache/gossip/internal/planted"
 	"github.com/summarycache/summarycache/gossip/internal/removals"
 )
 
@@ -26,6 +26,7 @@ type Node struct {
 	*base
 	*host
 	rotation sync.Mutex // held while secrets change
+	claimed  atomic.Bool
 	closed   sync.Once
 }
 
@@ -59,7 +60,10 @@ func New(cfg Config) (*Node, error) {
 	if err != nil {
 		return nil, fmt.Errorf("gossip: bind %s: %w", cfg.Bind, err)
 	}
-	advertise, err := advertised(cfg.Advertise, guard.AddrPortOf(listener.Addr()))
+	advertise, err := advertised(cfg.Advertise, cfg.Join, guard.AddrPortOf(listener.Addr()))
+	if err == nil {
+		cfg.Service, err = serviceAt(cfg.Service, advertise.Addr())
+	}
 	var n *Node
 	if err == nil {
 		n = newNode(cfg, advertise)
@@ -96,15 +100,26 @@ func (n *Node) start() error {
 	if err := n.restore(); err != nil {
 		return fmt.Errorf("%w: %w", ErrStateFile, err)
 	}
-	if n.cfg.Holdings != nil {
+	if held := n.cfg.Holdings; held != nil {
+		if !held.published.CompareAndSwap(false, true) {
+			return errors.New("these Holdings are published by another node: want some of its own for each")
+		}
 		n.publishFirst()
 	}
 	if err := n.group.start(); err != nil {
+		n.unpublish()
 		return err
 	}
 	n.host.start()
 	n.removals.Start()
 	return nil
+}
+
+// unpublish leaves the holdings to another node.
+func (n *Node) unpublish() {
+	if n.cfg.Holdings != nil {
+		n.cfg.Holdings.published.Store(false)
+	}
 }
 
 // made returns n, and panics if New has not made it.
@@ -125,8 +140,27 @@ func (n *Node) Name() string { return n.made().cfg.Name }
 // created for Config.Objects; nil if this peer only listens.
 func (n *Node) Holdings() *Holdings { return n.made().cfg.Holdings }
 
+// Claim calls open, which opens the one cache that answers siblings at Config.Service. If the node has none of these or
+// is closed, or has such a cache already, open is not called: siblings would find nothing that the cache advertises. An
+// error of open is returned as it is, and leaves the node unclaimed.
+func (n *Node) Claim(open func() error) error {
+	switch {
+	case n.made().ctx.Err() != nil:
+		return ErrClosed
+	case n.cfg.Service == "":
+		return errors.New("gossip: the node has no address at which siblings find what it advertises: set Service " +
+			"in Config")
+	case !n.claimed.CompareAndSwap(false, true):
+		return errors.New("gossip: the node has a cache already: want a node for each")
+	}
+	err := open()
+	n.claimed.Store(err == nil)
+	return err
+}
+
 // Leave announces to the others that this peer leaves, so that they need not detect it, and closes
-// the node. It waits for the message to spread as long as ctx allows, at most five seconds.
+// the node as [Node.Close] does. It waits for the message to spread as long as ctx allows, at most five seconds. A
+// program that ends calls Leave; Close is for one that fails or never joined, and for tests.
 func (n *Node) Leave(ctx context.Context) error {
 	if n.made().ctx.Err() != nil {
 		return ErrClosed
@@ -145,8 +179,8 @@ func (n *Node) Leave(ctx context.Context) error {
 	return errors.Join(err, n.Close())
 }
 
-// Close stops the node at once; the others see a death. It saves the state file if there is one. It
-// is safe to call several times.
+// Close stops the node at once; the others see a death, unless [Node.Leave] told them before. It saves the state file
+// if there is one. It is safe to call several times, and after Leave.
 func (n *Node) Close() error {
 	n.made()
 	var err error
@@ -155,9 +189,8 @@ func (n *Node) Close() error {
 		err = n.memberlist.Shutdown()
 		n.acceptor.close()
 		n.wg.Wait()
-		if planted.Fault != "pool-stays-open" {
-			n.pool.empty()
-		}
+		n.unpublish()
+		n.pool.empty()
 		if n.cfg.StateFile != "" {
 			if e := n.save(); e != nil {
 				err = errors.Join(err, fmt.Errorf("gossip: %w: %w", ErrStateFile, e))

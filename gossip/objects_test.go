@@ -76,9 +76,4 @@ func TestObjectsAndHoldingsMisused(t *testing.T) {
 			}
 		}
 	}
-	most, err := New(Config{Name: "p", Bind: "127.0.0.1:0", Logger: testLog(), Objects: objectsMax})
-	if err != nil {
-		t.Fatalf("New for the most objects: %v", err)
-	}
-	defer most.Close()
 }

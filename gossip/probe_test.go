@@ -16,7 +16,7 @@ func TestProbes(t *testing.T) {
 		for name, part := range map[string]struct {
 			probe func()
 			loop  chan func()
-		}{"exchange": {n.ProbeExchange, n.calls}, "publishing": {n.ProbePublishing, n.publisher}} {
+		}{"exchange": {n.Inside().ProbeExchange, n.calls}, "publishing": {n.Inside().ProbePublishing, n.publisher}} {
 			begun := time.Now()
 			part.probe()
 			if took := time.Since(begun); took > time.Second {
@@ -24,6 +24,7 @@ func TestProbes(t *testing.T) {
 			}
 			held := make(chan struct{})
 			part.loop <- func() { <-held }
+			synctest.Wait()
 			returned := make(chan struct{})
 			go func() { part.probe(); close(returned) }()
 			select {
@@ -35,7 +36,7 @@ func TestProbes(t *testing.T) {
 			<-returned
 		}
 		n.Close()
-		n.ProbeExchange()
-		n.ProbePublishing()
+		n.Inside().ProbeExchange()
+		n.Inside().ProbePublishing()
 	})
 }

@@ -2,6 +2,7 @@ package gossip
 
 import (
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/summarycache/summarycache/digest"
@@ -35,41 +36,56 @@ func (h *host) publishFirst() {
 func (h *host) publishLoop() {
 	filter := h.cfg.Holdings.Filter()
 	changed := make(chan struct{}, 1)
+	var more atomic.Int64 // changes until the loop is told
 	filter.OnChange(func() {
-		select {
-		case changed <- struct{}{}:
-		default:
+		if more.Add(-1) == 0 {
+			select {
+			case changed <- struct{}{}:
+			default:
+			}
 		}
 	})
 	timer := time.NewTimer(0) // for what changed before
 	defer timer.Stop()
-	first := changed // nil while changes wait for the timer
-	for {
+	since := time.Now()
+	for waiting := true; ; { // changes wait for the timer
+		var call func()
+		told := false
+		h.looks.end()
 		select {
 		case <-h.ctx.Done():
 			return
-		case <-first:
-			first = nil
-			timer.Reset(h.beginWait())
+		case call = <-h.publisher:
+		case <-changed:
+			told = true
 		case <-timer.C:
-			select {
-			case <-changed: // is among what is looked at now: it must not begin a wait without a change
-			default:
-			}
-			if wait := h.publish(filter); wait > 0 {
-				timer.Reset(wait)
-			} else {
-				first = changed
-			}
-		case f := <-h.publisher:
-			f()
+		}
+		h.looks.begin()
+		switch {
+		case call != nil:
+			call()
+			continue
+		case told && !waiting:
+			waiting, since = true, time.Now() // for so short a time that nothing shortens it
+			timer.Reset(h.beginWait())
+			continue
+		}
+		more.Store(1) // before the look, so that it sees what does not count
+		select {
+		case <-changed: // is among what is looked at now: it must not begin a wait without a change
+		default:
+		}
+		many, wait := h.publish(filter, since)
+		if waiting = wait > 0; waiting {
+			more.Store(int64(many)) // with twice as many it may be worth a message
+			timer.Reset(wait)
 		}
 	}
 }
 
-// SetPublishing replaces [Advanced].Publish of a running node. It applies from the next change of the holdings on. An error means
-// that an interval is negative, and that nothing has changed.
-func (n *Node) SetPublishing(p exchange.Publishing) error {
+// SetPublishing replaces [Advanced].Publish of a running node. It applies from the next change of the holdings on. An
+// error means that an interval is negative, and that nothing has changed.
+func (n inside) SetPublishing(p exchange.Publishing) error {
 	if min(p.MinInterval, p.Interval) < 0 {
 		return fmt.Errorf("gossip: publish %+v: want no interval below 0", p)
 	}
@@ -89,10 +105,11 @@ func (h *host) beginWait() (wait time.Duration) {
 	return max(least/4, min(wait, least/2))
 }
 
-// publish publishes the changes if that is due. If there are changes that wait for more, it returns when
-// to call it again, otherwise 0.
-func (h *host) publish(filter *digest.CountingFilter) time.Duration {
-	changed := filter.Changed()
+// publish publishes the changes if that is due. If there are changes that wait for more, it returns how many, and when
+// to call it again, otherwise 0: after half of the wait, or of what they have waited, since not all changes are
+// told, and time alone can shorten the wait.
+func (h *host) publish(filter *digest.CountingFilter, since time.Time) (changed int, next time.Duration) {
+	changed = filter.Changed()
 	var wait, least time.Duration
 	h.with(func(e *exchange.Engine) {
 		least = e.Publishing().MinInterval
@@ -106,11 +123,11 @@ func (h *host) publish(filter *digest.CountingFilter) time.Duration {
 		f, d := filter.AdvanceDelta()
 		h.warnOfRefusal(f)
 		h.update(func(e *exchange.Engine) { e.Publish(time.Now(), f, d) })
-		return 0
+		return 0, 0
 	case changed == 0:
-		return 0
+		return 0, 0
 	}
-	return min(wait, max(least/2, 5*time.Millisecond))
+	return changed, min(wait, max(min(wait, time.Since(since))/2, least/2, 5*time.Millisecond))
 }
 
 // warnOfRefusal logs that peers with the limits of this one refuse its digest, that its keys are no

@@ -63,7 +63,7 @@ func (n *Node) ringOf(primary []byte, accept [][]byte) (*secrets.Ring, error) {
 	case len(primary) == 0:
 		return nil, errors.New("gossip: a node with a secret cannot do without one while it runs")
 	}
-	r, err := secrets.New(primary, accept)
+	r, err := secrets.New(n.cfg.Cluster, primary, accept)
 	if err != nil {
 		return nil, fmt.Errorf("gossip: %w", err)
 	}
@@ -101,9 +101,15 @@ func union(a, b []uint64) []uint64 {
 }
 
 // foreign logs a packet of this protocol that no accepted secret opens: from a peer that missed a
-// change of secrets, or from another cluster.
+// change of secrets, or from another cluster. Without a secret it is from another cluster, whose name a stream will
+// show.
 func (g *group) foreign(from netip.Addr) {
-	g.log.Error("dropped packets under a secret that is not accepted, or under none", "from", from, "member", membersAt{g, from})
+	if g.ring.Load().Stream == nil {
+		g.otherClusters.refused.Add(1)
+		return
+	}
+	g.log.Error("dropped packets under a secret that is not accepted, or under none, or of another cluster", "from",
+		from, "member", membersAt{g, from})
 }
 
 // membersAt is logged as the names of up to three members at an address, dead ones included.

@@ -46,5 +46,6 @@ func (n *Node) checkSeed(seeds []uint64) error {
 	if n.cfg.Holdings == nil || slices.Contains(seeds, n.cfg.Holdings.set.Geometry().Seed) {
 		return nil
 	}
-	return errors.New("gossip: this peer's digest is under the seed of a secret that would no longer be accepted: change its seed first (see Holdings.Reseed)")
+	return errors.New("gossip: this peer's digest is under the seed of a secret that would no longer be accepted: " +
+		"change its seed first (see Holdings.Reseed)")
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/summarycache/summarycache/gossip/exchange"
 	"github.com/summarycache/summarycache/gossip/internal/guard"
+	"github.com/summarycache/summarycache/gossip/internal/secrets"
 )
 
 // serve answers one stream of the exchange, until the client ends it or is silent for too long.
@@ -57,7 +58,13 @@ func (g *group) welcome(w *conn) (string, error) {
 		g.strange(w, "hello", err)
 		return "", err
 	}
-	seeds := g.digestSeeds()
+	from, seeds := guard.AddrOf(w.RemoteAddr()), g.digestSeeds()
+	if h.Cluster != g.cfg.Cluster {
+		g.noteCluster(&secrets.ClusterError{Ours: g.cfg.Cluster, Theirs: h.Cluster}, h.Name, from.String())
+		r := &exchange.Refusal{Err: exchange.ErrCluster, Text: g.cfg.Cluster}
+		w.writeAll(r.AppendTo(nil))
+		return "", r
+	}
 	err = h.Accept(canariesOf(seeds)...)
 	text := ""
 	if errors.Is(err, exchange.ErrVersion) {
@@ -72,11 +79,12 @@ func (g *group) welcome(w *conn) (string, error) {
 	}
 	if err != nil {
 		g.log.Error("refused a peer",
-			"member", h.Name, "addr", h.Address, "from", guard.AddrOf(w.RemoteAddr()), "err", err, "detail", text)
+			"member", h.Name, "addr", h.Address, "from", from, "err", err, "detail", text)
 		r := &exchange.Refusal{Err: err, Text: text}
 		w.writeAll(r.AppendTo(nil))
 		return "", err
 	}
+	g.connected(h.Name, h.Address)
 	welcome := exchange.Welcome{
 		Version:     exchange.ProtocolVersion,
 		Incarnation: g.incarnation.Load(),
@@ -84,9 +92,10 @@ func (g *group) welcome(w *conn) (string, error) {
 		Known:       g.known(h.Name),
 		Name:        g.cfg.Name,
 		Address:     g.advertise.String(),
+		Cluster:     g.cfg.Cluster,
 	}
 	if !h.Joining {
-		g.meet(h.Name, h.Incarnation, h.Address, guard.AddrOf(w.RemoteAddr()))
+		g.meet(h.Name, h.Incarnation, h.Address, from)
 	}
 	return h.Name, w.writeAll(welcome.AppendTo(nil))
 }

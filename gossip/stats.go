@@ -25,7 +25,8 @@ type Stats struct {
 
 	In, Out Traffic // all bytes on the gossip port
 
-	JoinsRefused int64 // attempts of this peer to join that another one refused
+	JoinsRefused    int64 // attempts of this peer to join that another one refused
+	ClustersRefused int64 // packets and streams of other clusters, by name; see [Config.Cluster]
 
 	PacketsStrange int64 // dropped: not of this cluster, or not a packet that a peer sends
 	ConnsAccepted  int64
@@ -37,7 +38,7 @@ type Stats struct {
 func (n *Node) Stats() Stats {
 	n.made()
 	s := Stats{
-		JoinsRefused:   n.joinsRefused.Load(),
+		JoinsRefused: n.joinsRefused.Load(), ClustersRefused: n.otherClusters.refused.Load(),
 		PacketsStrange: n.transport.strange.Load(),
 		ConnsAccepted:  n.acceptor.accepted.Load(),
 		ConnsRefused:   n.acceptor.refused.Load(),
@@ -45,8 +46,8 @@ func (n *Node) Stats() Stats {
 		IndexBytes:     int64(n.index.MemoryBytes()),
 		Invalidations:  n.removals.Stats(),
 	}
-	s.Light = n.light.Load()
-	n.asking.with(func() { s.Questions = n.asking.asker.Count })
+	s.Light = n.keepsNone()
+	n.asking.with(func() { s.Questions = n.asking.count })
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	s.Exchange = n.engine.Stats()

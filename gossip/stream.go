@@ -23,8 +23,9 @@ const (
 // progress is the number of bytes that must be received or sent within frameWait.
 const progress = 64 << 10
 
-// streamBuffer is the buffer of a connection in bytes. It holds all frames but bodies, vectors and logs, of which larger reads
-// bypass it. Most connections wait for a request that does not come: a peer that joins opens one to each other.
+// streamBuffer is the buffer of a connection in bytes. It holds all frames but bodies, vectors and logs, of which
+// larger reads bypass it. Most connections wait for a request that does not come: a peer that joins opens one to each
+// other.
 const streamBuffer = 256
 
 // conn is a connection for frames. It is used by one goroutine at a time.

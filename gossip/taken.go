@@ -1,6 +1,7 @@
 package gossip
 
 import (
+	"bytes"
 	"time"
 
 	"github.com/summarycache/summarycache/gossip/exchange"
@@ -48,6 +49,9 @@ func (h *host) takeMember(m *member, old memberInfo, now time.Time) {
 	}
 	if old.differs(info) {
 		h.reportMember(m, info.up, now)
+	}
+	if info.up && !bytes.Equal(old.metadata, info.metadata) {
+		h.logUnlike(m)
 	}
 }
 

@@ -9,10 +9,11 @@ import (
 
 // Traffic counts bytes on the gossip port by their purpose: the whole payload of UDP and TCP, without headers.
 type Traffic struct {
-	Adverts       int64 `json:"advert"`       // datagrams about versions, without the changes in steps
-	Deltas        int64 `json:"delta"`        // changes: fetched, or in steps
-	Snapshots     int64 `json:"snapshot"`     // digests fetched whole
-	Requests      int64 `json:"request"`      // for deltas and snapshots, answers without either, and questions of light peers with their answers
+	Adverts   int64 `json:"advert"`   // datagrams about versions, without the changes in steps
+	Deltas    int64 `json:"delta"`    // changes: fetched, or in steps
+	Snapshots int64 `json:"snapshot"` // digests fetched whole
+	// for deltas and snapshots, answers without either, and questions of light peers with their answers
+	Requests      int64 `json:"request"`
 	Vectors       int64 `json:"vector"`       // comparisons of all versions with a random peer
 	Greetings     int64 `json:"greeting"`     // at the start of streams
 	Invalidations int64 `json:"invalidation"` // with their receipts

@@ -52,8 +52,18 @@ func newTransport(g *group, packets net.PacketConn) *transport {
 		packetCh: make(chan *memberlist.Packet, packetBacklog), streamCh: make(chan net.Conn),
 	}
 	t.screen = guard.New(guard.Config{
-		Self: g.cfg.Name, Addr: g.advertise, Most: g.cfg.Limits.Members, Alone: len(g.cfg.Join) == 0,
+		Self: g.cfg.Name, Cluster: g.cfg.Cluster, Addr: g.advertise, Most: g.cfg.Limits.Members, Alone: len(g.cfg.Join) == 0,
 		Memory: g.cfg.Limits.StreamMemory, Members: known{g}, Admit: t.admit, Refused: g.refuse, Doubt: g.doubt, Suspected: g.check,
+		Stranger: func(cluster string, from netip.Addr) {
+			g.noteCluster(&secrets.ClusterError{Ours: g.cfg.Cluster, Theirs: cluster}, "", from.String())
+		},
+		StreamProbe: func(member string, at netip.AddrPort) {
+			if member != "" {
+				g.probed(g.live(member), false, true)
+			} else {
+				g.probed(g.liveAt(at), true, true)
+			}
+		},
 		Probe: func(b []byte, to netip.AddrPort) {
 			if t.write(b, to) == nil {
 				g.meters.out.packet(kindMembership, len(b))
@@ -95,8 +105,8 @@ func (t *transport) readPackets() {
 		case ofExchange:
 			if exchange.IsQuestion(opened) || exchange.IsReply(opened) {
 				t.g.above.question(opened, guard.AddrPortOf(from))
-			} else if noteFarewell(*t.g.members.Load(), opened, guard.AddrPortOf(from)) {
-				t.g.above.datagram(opened)
+			} else if b := noteFarewell(*t.g.members.Load(), opened, guard.AddrPortOf(from)); b != nil {
+				t.g.above.datagram(b)
 			} else {
 				in.packet(kindAdverts, len(opened))
 			}
@@ -104,8 +114,10 @@ func (t *transport) readPackets() {
 			in.packet(kindMembership, len(opened))
 			if screened, err := t.screen.Packet(opened); err == nil {
 				if kindOf(opened) == ofProbe {
-					if sum := t.life.Hear(opened, guard.AddrPortOf(from), now); sum != nil {
-						t.g.compare(t.g.liveAt(guard.AddrPortOf(from)), sum)
+					sum := t.life.Hear(opened, guard.AddrPortOf(from), now)
+					if m := t.g.liveAt(guard.AddrPortOf(from)); m != nil && opened[0]&^guard.WithToken == guard.ShortPing {
+						t.g.probed(m, false, false)
+						t.g.compare(m.name, sum)
 					}
 				}
 				t.deliver(screened, from, now)
@@ -120,7 +132,7 @@ func (t *transport) readPackets() {
 // deliver passes a packet to memberlist, or drops it if too many wait.
 func (t *transport) deliver(b []byte, from net.Addr, at time.Time) {
 	select {
-	case t.packetCh <- &memberlist.Packet{Buf: slices.Concat(guard.Header, b), From: from, Timestamp: at}:
+	case t.packetCh <- &memberlist.Packet{Buf: slices.Concat(t.screen.Header, b), From: from, Timestamp: at}:
 	default: // memberlist tolerates lost packets
 	}
 }
@@ -152,13 +164,14 @@ func (t *transport) open(b []byte, from netip.AddrPort) []byte {
 		return nil
 	}
 	packet := t.g.ring.Load().Open(b)
-	if packet == nil && (len(b) > secrets.SealBytes && b[0] == secrets.SealedByte || kindOf(b) != ofNobody) {
-		t.g.foreign(from.Addr()) // under another secret, or none
+	if kindOf(packet) != ofNobody {
+		return packet
 	}
-	if kindOf(packet) == ofNobody {
-		return nil
+	marked, sealed := len(b) > 0 && b[0] == secrets.MarkedByte, len(b) > secrets.SealBytes && b[0] == secrets.SealedByte
+	if marked || packet == nil && (sealed || kindOf(b) != ofNobody) {
+		t.g.foreign(from.Addr()) // under another secret or name, or none
 	}
-	return packet
+	return nil
 }
 
 func (t *transport) FinalAdvertiseAddr(string, int) (net.IP, int, error) {
@@ -170,7 +183,7 @@ func (t *transport) WriteTo(b []byte, addr string) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, fmt.Errorf("gossip: packet to %q: %w", addr, err)
 	}
-	b, spared := t.short(bytes.TrimPrefix(b, guard.Header), to)
+	b, spared := t.short(bytes.TrimPrefix(b, t.screen.Header), to)
 	if spared {
 		return time.Now(), nil
 	}
@@ -189,7 +202,8 @@ func (t *transport) short(b []byte, to netip.AddrPort) (short []byte, spared boo
 		short = t.life.Answers(short, to, now)
 	case short[0] != guard.ShortPing:
 	case t.life.Spare(to, others, now):
-		t.deliver(guard.Pack(guard.MsgAck, "SeqNo", binary.LittleEndian.Uint32(short[1:])), net.UDPAddrFromAddrPort(to), now)
+		t.deliver(guard.Pack(guard.MsgAck, "SeqNo", binary.LittleEndian.Uint32(short[1:])),
+			net.UDPAddrFromAddrPort(to), now)
 		return nil, true
 	default:
 		if short = t.life.Probes(short, to, t.g.above.sum(), now); short[0] != guard.ShortPing {

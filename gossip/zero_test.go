@@ -44,6 +44,7 @@ func TestNilArguments(t *testing.T) {
 		defer c.close()
 		n := c.start(c.config("p1", "10.0.0.1"))
 		var noContext context.Context
+		var none *Holdings
 		for name, call := range map[string]func() error{
 			"Join":       func() error { return n.Join(noContext) },
 			"Leave":      func() error { return n.Leave(noContext) },
@@ -52,7 +53,16 @@ func TestNilArguments(t *testing.T) {
 				n.OnInvalidation(nil)
 				return nil
 			},
-			"Reseed": func() error { return n.Holdings().Reseed(1, nil) },
+			"Add to nil Holdings":       func() error { none.Add("x"); return nil },
+			"Add to zero Holdings":      func() error { new(Holdings).Add("x"); return nil },
+			"Retain in nil Holdings":    func() error { none.Retain("x"); return nil },
+			"Release from nil Holdings": func() error { none.Release("x"); return nil },
+			"Remove from nil Holdings":  func() error { none.Remove("x"); return nil },
+			"Has of nil Holdings":       func() error { none.Has("x"); return nil },
+			"Part of nil Holdings":      func() error { none.Part(); return nil },
+			"Replace in nil Holdings":   func() error { none.Replace(func(func(string) bool) {}); return nil },
+			"Reseed of nil Holdings":    func() error { return none.Reseed(1, func(func(string) bool) {}) },
+			"Reseed":                    func() error { return n.Holdings().Reseed(1, nil) },
 			"Replace": func() error {
 				n.Holdings().Replace(nil)
 				return nil
@@ -85,9 +95,8 @@ func TestNilArguments(t *testing.T) {
 		if got := n.CandidatesByKey(nil, digest.Key(0)); len(got) != 0 || errors.Is(n.Alone(), ErrClosed) {
 			t.Errorf("after all that: %v", got)
 		}
-		var none *Holdings
-		if none.Add("x") || none.Has("x") || none.Part() != nil || none.Filter() != nil {
-			t.Error("nil Holdings hold something")
+		if none.Keys() != nil || none.Filter() != nil {
+			t.Error("nil Holdings have a filter")
 		}
 	})
 }

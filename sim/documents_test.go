@@ -26,24 +26,39 @@ type item struct {
 	quote             string // some words of the document where the item is
 }
 
-// documentItems reads DOCUMENTS.md.
+// documentItems reads DOCUMENTS.md, and what each item is in its document's words from testdata/quotes.txt.
 func documentItems(t *testing.T) (items []item) {
 	t.Helper()
 	page, err := os.ReadFile("DOCUMENTS.md")
 	if err != nil {
 		t.Fatal(err)
 	}
+	words, err := os.ReadFile("testdata/quotes.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	quotes := map[string]string{} // by the document's first word, section and item
+	for line := range strings.Lines(string(words)) {
+		if at := strings.LastIndex(line, "\t"); at > 0 {
+			quotes[line[:at]] = strings.TrimSpace(line[at:])
+		}
+	}
 	for _, table := range readResults(t, string(page))[""] {
+		document, _, _ := strings.Cut(table.title, ",")
 		for _, f := range table.rows {
-			if len(f) != 7 {
-				t.Fatalf("%s: row %q: want 7 cells", table.title, f)
+			if len(f) != 6 {
+				t.Fatalf("%s: row %q: want 6 cells", table.title, f)
 			}
-			i := item{document: table.title, section: f[0], kind: f[1], what: f[2], state: f[3], note: f[5], quote: strings.ReplaceAll(f[6], `\|`, "|")}
+			i := item{document: table.title, section: f[0], kind: f[1], what: strings.ReplaceAll(f[2], `\|`, "|"), state: f[3], note: f[5]}
+			i.quote = quotes[document+"\t"+i.section+"\t"+i.what]
 			if f[4] != "" {
 				i.places = strings.Split(f[4], "; ")
 			}
 			items = append(items, i)
 		}
+	}
+	if len(quotes) != len(items) {
+		t.Errorf("testdata/quotes.txt has the words of %d items, want %d", len(quotes), len(items))
 	}
 	return items
 }

@@ -49,7 +49,8 @@ func runResults(job *lab.Job) error {
 		return lab.Usagef("--out %s: want a directory", job.Out)
 	}
 	if job.Seed != 1 || job.Trials != 0 {
-		return lab.Usagef("RESULTS.md is written with --seed 1, and with the trials that each experiment has by default")
+		return lab.Usagef("RESULTS.md is written with --seed 1, and with the trials that each experiment has by " +
+			"default")
 	}
 	path := filepath.Join(job.Out, "RESULTS.md")
 	old, err := os.ReadFile(path)
@@ -75,6 +76,9 @@ func runResults(job *lab.Job) error {
 			continue
 		}
 		part, err := c.run(job)
+		if err == nil {
+			err = part.DrawCharts()
+		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", c.experiment, err)
 		}

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"bytes"
+	"encoding/xml"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -56,6 +59,7 @@ func TestResults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	drawn := 0
 	document := readResults(t, string(text))
 	job := lab.Quiet(1)
 	job.Short, job.Out = true, t.TempDir()
@@ -75,7 +79,42 @@ func TestResults(t *testing.T) {
 			continue
 		}
 		for i, table := range part.Tables {
-			compareTables(t, table, shown[i], again[i])
+			compareTables(t, table.OnPage(), shown[i], again[i])
+			if table.Chart == nil {
+				continue
+			}
+			drawn++
+			path := filepath.Join("figures", table.Chart.File+".svg")
+			if svg, err := os.ReadFile(path); err != nil || !bytes.Equal(svg, table.Draw()) {
+				t.Errorf("%s is not what its table looks like (go run ./sim results %s): %v", path, c.experiment, err)
+			}
+			if !strings.Contains(string(text), "]("+path+")") {
+				t.Errorf("RESULTS.md does not show %s", path)
+			}
+		}
+	}
+	if drawn != 6 {
+		t.Errorf("%d charts, want 6", drawn)
+	}
+}
+
+// TestFigures: sim/figures has the charts of the chapters, and nothing else.
+func TestFigures(t *testing.T) {
+	files, err := filepath.Glob("figures/*")
+	if err != nil || len(files) != 6 {
+		t.Errorf("figures has %v, %v; want 6", files, err)
+	}
+	for _, path := range files {
+		svg, err := os.ReadFile(path)
+		if err != nil || !strings.Contains(string(svg), "<desc>SHA-256 of the table's CSV: ") {
+			t.Errorf("%s names no table: %v", path, err)
+		}
+		for d := xml.NewDecoder(bytes.NewReader(svg)); ; {
+			if _, err := d.Token(); err == io.EOF {
+				break
+			} else if err != nil {
+				t.Fatalf("%s: %v", path, err)
+			}
 		}
 	}
 }

@@ -47,7 +47,7 @@ var notPassed = func() map[string]string {
 		cookie: {"headers-store-Set-Cookie", "304-etag-update-response-Set-Cookie", "other-set-cookie"},
 		partial: {"partial-store-partial-reuse-partial", "partial-store-partial-reuse-partial-byterange", "partial-store-partial-reuse-partial-absent",
 			"partial-store-partial-reuse-partial-suffix", "partial-store-partial-complete"},
-		refused:  {"status-400-fresh", "heuristic-414-cached"},
+		refused:  {"heuristic-414-cached"},
 		language: {"vary-normalise-lang-order", "vary-normalise-lang-select"},
 	} {
 		for _, id := range ids {

@@ -12,7 +12,7 @@ import (
 	kongcompletion "github.com/jotaen/kong-completion"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/config"
-	"github.com/summarycache/summarycache/cmd/peer/internal/planted"
+	"github.com/summarycache/summarycache/sim/workload"
 )
 
 // grammar is the command line, from which kong makes the parser and the help.
@@ -24,10 +24,12 @@ type grammar struct {
 	Why      whyCommand      `cmd:"" help:"Show what a running peer would do with a request, and why."`
 	Log      logCommand      `cmd:"" help:"Show the last requests that peers did not answer from their stores, and why."`
 	Top      topCommand      `cmd:"" help:"Show for which URLs, sites or reasons most requests are no hits."`
+	Open     openCommand     `cmd:"" help:"Print a link to a running peer's status page, with a token for its buttons."`
 	Reload   reloadCommand   `cmd:"" help:"Have a running peer read its configuration again."`
+	Replace  replaceCommand  `cmd:"" help:"Have the program file of a running peer, such as an upgraded one, continue in its place."`
 	Purge    purgeCommand    `cmd:"" help:"Remove a URL from the store of a running peer, or of all peers."`
 	Inspect  inspectCommand  `cmd:"" help:"Decode a digest from a file or a running peer."`
-	Plan     planCommand     `cmd:"" help:"Compute a cluster's digest settings and their cost."`
+	Plan     planCommand     `cmd:"" help:"Compute a cluster's digest settings and their cost, or what peers would save on the traffic of a log."`
 	Validate validateCommand `cmd:"" help:"Check the configuration that run would use, and show it."`
 	Version  versionCommand  `cmd:"" help:"Print the build."`
 
@@ -92,7 +94,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	if err != nil {
 		return misuse{errors.New(mistake(err))}
 	}
-	if err := flags.Err(command); planted.Fault != "flag-errors-dropped" && err != nil {
+	if err := flags.Err(command); err != nil {
 		return misuse{err}
 	}
 	return command.Run(&environment{ctx, args, stdout, stderr}, flags)
@@ -106,7 +108,7 @@ func newParser(g *grammar, stdout, stderr io.Writer) (*kong.Kong, *config.Flags,
 		kong.Name("peer"),
 		kong.Description("A cooperative HTTP cache\n\nIt shares its contents with the other caches of a cluster."),
 		kong.Writers(stdout, stderr),
-		kong.Vars{"version": thisBuild().String()},
+		kong.Vars{"version": thisBuild().String(), "formats": workload.Formats},
 		kong.Exit(func(code int) { panic(leave(code)) }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
 		kong.ExplicitGroups([]kong.Group{
@@ -131,7 +133,7 @@ func help(options kong.HelpOptions, ctx *kong.Context) error {
 }
 
 // mistake returns what is wrong with a command line, and a hint at the help. Kong names the command only
-// before some mistakes, and takes a negative number for flags.
+// before some mistakes.
 func mistake(err error) string {
 	command, text := "peer", err.Error()
 	var parse *kong.ParseError
@@ -139,7 +141,6 @@ func mistake(err error) string {
 		command += " " + parse.Context.Selected().Name
 		text = strings.TrimPrefix(text, parse.Context.Selected().Name+": ")
 	}
-	text, _, _ = strings.Cut(text, " (short flag); perhaps try")
 	return fmt.Sprintf("%s\nTry %q.", text, command+" --help")
 }
 

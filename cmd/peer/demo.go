@@ -18,7 +18,7 @@ type demoCommand struct {
 	Objects  int           `name:"objects" placeholder:"COUNT" default:"1000" type:"count" min:"1" max:"1000000" help:"Objects that the workload chooses from. Default: ${default}."`
 	Skew     float64       `name:"skew" placeholder:"EXPONENT" default:"0.9" type:"number" max:"5" help:"How skewed their popularity is: the exponent of a Zipf law. Default: ${default}."`
 	Seed     uint64        `name:"seed" placeholder:"NUMBER" default:"1" type:"count" help:"Equal seeds give equal workloads. Default: ${default}."`
-	Trace    string        `name:"trace" placeholder:"FILE" help:"Replay a request trace instead, plain or gzip: lines of SECONDS CLIENT KEY SIZE, or an access log, Squid's or in Common Log Format. Its order is kept, its times are not. Clients are assigned to the peers by hash; requests of unknown clients at random."`
+	Trace    string        `name:"trace" placeholder:"FILE" help:"Replay a request trace or an access log instead: ${formats}; plain, gzip or Zstandard. What it is and what was left out is said. Its order is kept, its times are not. Clients are assigned to the peers by hash; requests of unknown clients at random."`
 	Rate     float64       `name:"rate" placeholder:"RATE" default:"300" type:"number" max:"1e6" help:"Requests a second in all; 0 is as fast as answers come. The cost of the digests depends on it. Default: ${default}."`
 	Publish  time.Duration `name:"publish" placeholder:"TIME" default:"0s" type:"time" max:"1h" help:"How long a change may wait, at most, until the other peers hear of it. Default: 0s, at most 5 s, and as long as waiting saves more than it costs."`
 	Forward  bool          `name:"forward" help:"Run the peers as forward proxies, not as reverse proxies of the origin."`
@@ -34,6 +34,9 @@ func (c *demoCommand) Run(e *environment) error {
 	o, err := c.options()
 	if err != nil {
 		return err
+	}
+	if o.Read != "" {
+		fmt.Fprintln(e.stderr, o.Read)
 	}
 	o.Version, o.Progress, o.Live, o.Logger = thisBuild().Version, e.stderr, isTerminal(e.stderr) && !c.Verbose, slog.New(slog.DiscardHandler)
 	if c.Verbose {
@@ -64,12 +67,9 @@ func (c *demoCommand) options() (o demo.Options, err error) {
 		return o, nil
 	}
 	if o.Trace, err = workload.ReadFile(c.Trace, workload.Options{Targets: true}); err != nil {
-		var broken *workload.LineError
-		if errors.As(err, &broken) {
-			return o, fmt.Errorf("the trace has a broken line: %w", err)
-		}
 		return o, fmt.Errorf("--trace: %w", err)
 	}
+	o.Read = o.Trace.Summary()
 	if c.Requests != nil {
 		o.Trace = o.Trace.Head(*c.Requests)
 	}

@@ -30,7 +30,7 @@ func TestExampleConfiguration(t *testing.T) {
 	// What stands in comments must be right as well, once it is wanted.
 	secret := write(t, "secret", "0123456789abcdef")
 	all := regexp.MustCompile(`(?m)^#([a-z-]+:)`).ReplaceAllString(deployed(t, "peer.yaml"), "$1")
-	all = strings.ReplaceAll(all, "/etc/peer/secret", secret)
+	all = strings.NewReplacer("/etc/peer/secret", secret, "/etc/peer/token", secret).Replace(all)
 	holds(t, words(t, 0, "validate", "--config", write(t, "peer.yaml", all)), "name cache-1", "objects 300000", "secret-file "+secret)
 }
 
@@ -131,7 +131,7 @@ func TestSystemdUnits(t *testing.T) {
 	if !strings.Contains(socket, "FileDescriptorName=listen\n") {
 		t.Error("the socket has no name that peer takes")
 	}
-	for _, want := range []string{"Type=notify\n", "ExecReload=/bin/kill -HUP $MAINPID\n", "WatchdogSec=", "DynamicUser=yes\n", "ProtectSystem=strict\n",
+	for _, want := range []string{"Type=notify\n", "ExecReload=/usr/bin/peer reload --admin /var/cache/peer/admin.sock\n", "WatchdogSec=", "DynamicUser=yes\n", "ProtectSystem=strict\n",
 		"ExecStart=/usr/bin/peer run --config /etc/peer/peer.yaml\n", "CacheDirectory=peer\n"} {
 		if !strings.Contains(unit, want) {
 			t.Errorf("the unit lacks %q", want)
@@ -154,7 +154,7 @@ func TestSystemdUnits(t *testing.T) {
 		}
 		return file
 	}
-	service := write("peer.service", strings.Replace(unit, "/usr/bin/peer", self, 1)) // with a program that is there
+	service := write("peer.service", strings.ReplaceAll(unit, "/usr/bin/peer", self)) // with a program that is there
 	if out, err := exec.Command(tool, "verify", "--man=no", service, write("peer.socket", socket)).CombinedOutput(); err != nil || strings.Contains(string(out), "peer.s") {
 		t.Errorf("systemd-analyze verify: %v\n%s", err, out)
 	}

@@ -56,9 +56,6 @@ func TestDescriptorsHaveOwners(t *testing.T) {
 					}
 				}
 			}
-			if !asked {
-				time.Sleep(time.Second) // the time that a connection has for its first request
-			}
 			client := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 			for _, url := range []string{"http://" + p.listen + "/x", "http://" + p.admin + "/healthz", "http://" + p.listen + "/y"} {
 				soon(t, url, func() error {

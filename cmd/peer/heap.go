@@ -76,12 +76,14 @@ const (
 // giveBack calls free, which collects and returns memory to the system, when there may be much to
 // return: when the accounts hold less than they did, or when a peer at rest has more memory than after
 // the last call. A change counts from restSlack, or a quarter of the memory, so that a peer collects at
-// most twice for as much as that, and once more after a busy time. It can't compare with the live heap of the last collection, which may
-// have been at the peak: the next one comes when as much again was allocated, or after two minutes.
+// most twice for as much as that, and once more after a busy time. It can't compare with the live heap of the last
+// collection, which may have been at the peak: the next one comes when as much again was allocated, or after two
+// minutes.
 func giveBack(ctx context.Context, held func() int64, free func()) {
 	tick := time.NewTicker(restCheck)
 	defer tick.Stop()
-	m := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}, {Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	m := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}, {Name: "/memory/classes/total:bytes"},
+		{Name: "/memory/classes/heap/released:bytes"}}
 	read := func() (allocated, memory int64) {
 		metrics.Read(m)
 		return int64(m[0].Value.Uint64()), int64(m[1].Value.Uint64() - m[2].Value.Uint64())

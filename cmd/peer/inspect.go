@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
-	"github.com/summarycache/summarycache/cmd/peer/internal/config"
+	"github.com/summarycache/summarycache/cmd/peer/internal/file"
 	"github.com/summarycache/summarycache/cmd/peer/internal/table"
 	"github.com/summarycache/summarycache/digest"
 	"github.com/summarycache/summarycache/gossip/httpcache/diskstore"
@@ -102,7 +102,7 @@ func (c *inspectCommand) bytes(e *environment) ([]byte, error) {
 		return nil, fmt.Errorf("%s is a directory, but not that of a store", c.What)
 	}
 	if path || err == nil && st.Mode().IsRegular() {
-		return config.ReadLimited(c.What, maxDigest)
+		return file.Read(c.What, maxDigest)
 	}
 	if _, _, err := net.SplitHostPort(c.What); err == nil {
 		return admin.Client(c.What).Digest(e.ctx, "")

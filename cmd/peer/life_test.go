@@ -9,7 +9,6 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
-	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -22,6 +21,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
 	"github.com/summarycache/summarycache/cmd/peer/internal/config"
 	"github.com/summarycache/summarycache/cmd/peer/internal/origin"
 	"github.com/summarycache/summarycache/digest"
@@ -193,11 +193,9 @@ func (l *life) mishaps(ctx context.Context) {
 		}
 		for range lifePurges / steps {
 			// Ten in a hundred, by their prefix, wherever they are.
-			order := fmt.Sprintf(`{"url": "/object/%d", "prefix": true}`, max(1, int(l.newest.Load())/100))
-			if r, err := http.Post("http://"+l.peers[0].admin+"/purge", "application/json", strings.NewReader(order)); err != nil {
+			order := admin.PurgeRequest{URL: fmt.Sprintf("/object/%d", max(1, int(l.newest.Load())/100)), Prefix: true}
+			if _, err := admin.Client(l.peers[0].admin).Purge(ctx, order, ""); err != nil {
 				l.results.unexpected.add(err)
-			} else {
-				r.Body.Close()
 			}
 		}
 	}

@@ -66,7 +66,7 @@ func TestOperate(t *testing.T) {
 		return err == nil && st.Members[0].Keys == 20 && st.Members[0].Current
 	})
 
-	holds(t, words(t, 0, "why", "/object/3", "--admin", b.admin), "GET "+s.url+"/object/3", "A miss: nothing is stored for the URL. Asked: a, then the origin.", "a alive any yes")
+	holds(t, words(t, 0, "why", "/object/3", "--admin", b.admin), "GET "+s.url+"/object/3", "A miss: not here. Asked: a, then the origin.", "a alive any yes")
 	holds(t, words(t, 0, "why", "/object/3", "--admin", a.admin), "A hit: the stored response is fresh.", "a 100 B")
 	holds(t, words(t, 0, "why", "/object/3", "--admin", b.admin), "HELD IN BY BYTES AGE", "a 100 B", "yes yes 200", "Not held by b")
 	holds(t, words(t, 0, "why", "/object/3", "--json", "--admin", b.admin), `"others": [ { "peer": "a", "error": "", "stored": [ {`)
@@ -191,7 +191,7 @@ func TestPastReasons(t *testing.T) {
 		args      []string
 		want, not []string
 	}{
-		{[]string{"log"}, []string{"a GET 200 " + app.URL + "/private", "nothing stored; the answer is private", "no lifetime is stated", "/plain?…", "b GET 200 " + app.URL + "/kept"}, []string{"secret"}},
+		{[]string{"log"}, []string{"a GET 200 " + app.URL + "/private", "not here; the answer is private", "no lifetime is stated", "/plain?…", "b GET 200 " + app.URL + "/kept"}, []string{"secret"}},
 		{[]string{"log", "--queries", "--reason", "no-lifetime"}, []string{"token=secret"}, []string{"/private", "/kept"}},
 		{[]string{"log", "--here"}, []string{"/kept"}, []string{"/private"}},
 		{[]string{"top", "--by", "reason"}, []string{"the answer is private", "MISSES"}, nil},

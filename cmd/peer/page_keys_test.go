@@ -99,7 +99,7 @@ func (b *tab) call(method string, params map[string]any, result any) {
 func (b *tab) eval(expression string) string {
 	b.t.Helper()
 	var is struct{ Result struct{ Value any } }
-	b.call("Runtime.evaluate", map[string]any{"expression": expression, "returnByValue": true}, &is)
+	b.call("Runtime.evaluate", map[string]any{"expression": expression, "returnByValue": true, "awaitPromise": true}, &is)
 	return fmt.Sprint(is.Result.Value)
 }
 
@@ -141,12 +141,14 @@ func TestStatusPageByKeyboard(t *testing.T) {
 	s := newSite(t, 10, 1000)
 	a, _ := pair(t, s)
 	s.fill(t, a.listen, 0, 10)
-	b := openTab(t, chromium, "http://"+a.admin+"/")
+	link := words(t, 0, "open", "--admin", a.admin)
+	b := openTab(t, chromium, link)
 	shows := func(what, expression string) {
 		t.Helper()
 		eventually(t, 20*time.Second, what, func() bool { return b.eval(expression) == "true" })
 	}
 	shows("the page has its data", `document.documentElement.dataset.shown === "yes"`)
+	shows("that the token left the address", `location.hash === "" && sessionStorage.token.length > 20`)
 	b.tabTo("the search", `document.activeElement.id === "url"`)
 	for _, key := range object(7) {
 		b.press(string(key))

@@ -30,7 +30,7 @@ func TestPagesGoIsInExamples(t *testing.T) {
 }
 
 // The caches in gossip/examples are as short as the README says, comments included, each in its
-// own module. Commands are longer, and so is kvblocks, which is no cache.
+// own module. Commands are longer, and so are kvblocks and layers, which are no caches.
 func TestPagesExamplesAreShort(t *testing.T) {
 	modules, err := filepath.Glob(filepath.Join(root, "gossip", "examples", "*", "go.mod"))
 	if err != nil || len(modules) < 3 {
@@ -52,8 +52,12 @@ func TestPagesExamplesAreShort(t *testing.T) {
 			}
 			lines += strings.Count(string(text), "\n")
 		}
-		if lines >= 100 && filepath.Base(filepath.Dir(module)) != "kvblocks" {
-			t.Errorf("%s has %d lines, want less than a hundred", filepath.Dir(module), lines)
+		name, most := filepath.Base(filepath.Dir(module)), 99
+		if name == "layers" {
+			most = 120
+		}
+		if lines > most && name != "kvblocks" {
+			t.Errorf("%s has %d lines, want at most %d", name, lines, most)
 		}
 	}
 }

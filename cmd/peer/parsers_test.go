@@ -379,8 +379,61 @@ func chunks(rng *rand.Rand, body string) string {
 	return b.String() + pick(rng, "\r\n", "\n", "")
 }
 
+// HTTP/1.0 has no Transfer-Encoding: a request with one gets 400, and the connection ends (RFC 9112 section 6.1). Where it
+// is not known whether a request had one, its connection ends after the answer. All others go on.
+func TestCodedRequestsOfOldClients(t *testing.T) {
+	s := newSink(t)
+	addr := parsingPeer(t, s.addr())
+	get := func(fields string) string {
+		return "GET /1-0 HTTP/1.0\r\nHost: a\r\nConnection: keep-alive\r\n" + fields + "\r\n"
+	}
+	coded := get("Transfer-Encoding: chunked\r\n")
+	type piece struct {
+		raw     string
+		answers int // that are awaited before the next piece
+	}
+	more := piece{get(""), 1}
+	for _, tt := range []struct {
+		what string
+		sent []piece
+		want []int // statuses of all answers until the connection ends
+	}{
+		{"none coded", []piece{more, more, more}, []int{200, 200, 200}},
+		{"the first", []piece{{coded + "0\r\n\r\n", 1}, more}, []int{400}},
+		{"a POST", []piece{{"POST" + coded[3:] + "0\r\n\r\n", 1}, more}, []int{400}},
+		{"a PUT with a length", []piece{{"PUT" + get("Content-Length: 5\r\ntransfer-encoding: chunked\r\n")[3:] + "hello", 1}, more}, []int{400}},
+		{"a later one", []piece{more, {coded, 1}, more}, []int{200, 400}},
+		{"in pieces", []piece{more, {coded[:60], 0}, {coded[60:] + "0\r\n\r\n", 1}, more}, []int{200, 400}},
+		{"behind another", []piece{{get("") + coded + "0\r\n\r\n", 2}, more}, []int{200, 200}},
+		{"behind one of HTTP/1.1", []piece{{"GET /1-0 HTTP/1.1\r\nHost: a\r\n\r\n", 1}, {coded, 1}, more}, []int{200, 400}},
+		{"a body, and another request", []piece{{"PUT" + get("Content-Length: 5\r\n")[3:] + "hello", 1}, more}, []int{200}},
+	} {
+		c, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.SetDeadline(time.Now().Add(20 * time.Second))
+		answers := bufio.NewReader(c)
+		var got []int
+		for _, p := range tt.sent {
+			io.WriteString(c, p.raw)
+			for range p.answers {
+				resp, err := http.ReadResponse(answers, nil)
+				if err != nil {
+					break
+				}
+				io.Copy(io.Discard, resp.Body)
+				got = append(got, resp.StatusCode)
+			}
+		}
+		if c.Close(); !slices.Equal(got, tt.want) {
+			t.Errorf("%s: answers %v, want %v", tt.what, got, tt.want)
+		}
+	}
+}
+
 // A body in HTTP/1.0 is passed on if its framing is unambiguous and it is the first on its
-// connection.
+// connection, or behind plain requests, whose ends are known.
 func TestBodiesOfHTTP(t *testing.T) {
 	s := newSink(t)
 	f := &front{"peer", parsingPeer(t, s.addr()), s, 20 * time.Second} // its connections end with the answers
@@ -396,7 +449,8 @@ func TestBodiesOfHTTP(t *testing.T) {
 		{coded, 0},
 		{post(0, "Connection: keep-alive\r\n") + coded, 1},
 		{"GET /1-0 HTTP/1.1\r\nHost: a\r\n\r\n" + coded, 1},
-		{"GET /1-0 HTTP/1.1\r\nHost: a\r\n\r\n" + post(1, ""), 1},
+		{"GET /1-0 HTTP/1.1\r\nHost: a\r\n\r\n" + post(1, ""), 2},
+		{"GET /1-0 HTTP/1.1\r\nHost: a\r\nUpgrade: x\r\n\r\n" + post(1, ""), 1},
 	} {
 		if seen := f.send(t, 1, []byte(tt.raw)); len(seen) != tt.seen {
 			t.Errorf("%q: the origin saw %v", tt.raw, seen)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -24,7 +23,7 @@ func (s *selection) request() admin.PastRequest {
 }
 
 type logCommand struct {
-	Last      int  `name:"last" placeholder:"COUNT" default:"20" help:"How many. Default: ${default}."`
+	Last      int  `name:"last" placeholder:"COUNT" default:"20" type:"count" min:"1" max:"100000000" help:"How many. Default: ${default}."`
 	Follow    bool `name:"follow" short:"f" help:"Go on, as they come."`
 	selection `embed:""`
 }
@@ -35,7 +34,7 @@ func (c *logCommand) Help() string {
 
 func (c *logCommand) Run(e *environment) error {
 	q := c.request()
-	q.Last = max(1, c.Last)
+	q.Last = c.Last
 	all, err := admin.Client(c.Admin).Misses(e.ctx, q)
 	if err != nil {
 		return err
@@ -66,7 +65,7 @@ func (c *logCommand) Run(e *environment) error {
 
 type topCommand struct {
 	By        string `name:"by" placeholder:"WHAT" default:"url" enum:"url,site,reason,outcome,source,peer" help:"url, site, reason, outcome, source or peer. Default: ${default}."`
-	Most      int    `name:"most" placeholder:"COUNT" default:"20" help:"How many groups. Default: ${default}."`
+	Most      int    `name:"most" placeholder:"COUNT" default:"20" type:"count" min:"1" max:"100000000" help:"How many groups. Default: ${default}."`
 	selection `embed:""`
 }
 
@@ -75,9 +74,6 @@ func (c *topCommand) Help() string {
 }
 
 func (c *topCommand) Run(e *environment) error {
-	if c.Most < 1 {
-		return misuse{fmt.Errorf("--most %d shows nothing", c.Most)}
-	}
 	all, err := admin.Client(c.Admin).Misses(e.ctx, c.request())
 	if err != nil {
 		return err

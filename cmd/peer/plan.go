@@ -4,78 +4,88 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"strings"
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
+	"github.com/summarycache/summarycache/cmd/peer/internal/plan"
 	"github.com/summarycache/summarycache/cmd/peer/internal/table"
-	"github.com/summarycache/summarycache/digest"
-	"github.com/summarycache/summarycache/digest/index"
+	"github.com/summarycache/summarycache/digest/bloom"
 )
 
 type planCommand struct {
-	Objects         uint64        `name:"objects" placeholder:"COUNT" type:"count" min:"1" max:"1073741824" required:"" help:"Objects that one peer holds."`
+	Objects         uint64        `name:"objects" placeholder:"COUNT" type:"count" min:"1" max:"1073741824" xor:"load" required:"" help:"Objects that one peer holds."`
 	Peers           int           `name:"peers" placeholder:"COUNT" default:"2" type:"count" min:"2" max:"16777216" help:"Peers in the cluster. Default: ${default}."`
 	Churn           float64       `name:"churn" placeholder:"RATE" default:"0" type:"number" max:"1e12" help:"Objects that one peer replaces in a second. Default: ${default}."`
 	Interval        time.Duration `name:"interval" placeholder:"TIME" default:"0s" type:"time" max:"1000h" help:"Time between updates. Default: 0s, until a hundredth of the objects is replaced, or as the bandwidth allows."`
 	FalseCandidates *float64      `name:"false-candidates" placeholder:"RATE" type:"number" min:"1e-12" max:"1e6" help:"Average number of peers whose digest claims an object that nobody has, at most. Default: 0.001 for each other peer, unless --memory limits the plan."`
 	Bandwidth       int64         `name:"bandwidth" placeholder:"SIZE" type:"size" help:"Bytes of digests that one peer receives in a second from all others, at most."`
 	Memory          int64         `name:"memory" placeholder:"SIZE" type:"size" help:"Memory for the digests of all others, at most."`
+	Trace           string        `name:"trace" placeholder:"FILE" xor:"load" required:"" help:"Replay a request trace or an access log instead, and compare what the peers would save with other ways: ${formats}; plain, gzip or Zstandard."`
+	Size            int64         `name:"size" placeholder:"SIZE" type:"size" help:"With --trace: the store of each peer. Default: a tenth of all objects."`
+	HTML            string        `name:"html" placeholder:"FILE" help:"With --trace: write a page that needs no network, too."`
 	JSON            bool          `name:"json" help:"Print JSON."`
 }
 
 func (c *planCommand) Help() string {
-	return `Computes which digest suits a cluster, and what it costs. State what you know of the objects and what you can afford. The plan names the budget that limits it. Digests have one hash, like those of peer run; with less than a byte of memory per object several hashes are better (digest.Plan).
+	return `Computes which digest suits a cluster, and what it costs. State what you know of the objects and what you can afford. The plan names the budget that limits it. Digests have one hash, like those of peer run.
 
 Example: 200,000 objects in each of 8 peers, 20 replaced a second, 16 KiB/s to spend:
-  peer plan --objects 200000 --peers 8 --churn 20 --bandwidth 16KiB`
+  peer plan --objects 200000 --peers 8 --churn 20 --bandwidth 16KiB
+
+With --trace it answers what that many peers would save on your own traffic: beside one large cache, caches apart, and
+each object at its owner alone.`
 }
 
-// flagOf maps the budgets of a digest.Goal to their flags.
+// flagOf maps the budgets of a plan.Goal to their flags.
 var flagOf = map[string]string{
 	"FalseCandidates": "--false-candidates", "BytesPerSecond": "--bandwidth", "MemoryBytes": "--memory",
 }
 
 // planned is what plan prints as JSON.
 type planned struct {
-	Bits              uint64   `json:"bits"`
-	Hashes            int      `json:"hashes"`
-	Coding            string   `json:"coding"`
-	FalsePositiveRate float64  `json:"false_positive_rate"`
-	FalseCandidates   float64  `json:"false_candidates"`
-	DigestBytes       float64  `json:"digest_bytes"`
-	DigestBytesBound  float64  `json:"digest_bytes_bound"`
-	UpdateBytes       float64  `json:"update_bytes"`
-	UpdateSeconds     float64  `json:"update_seconds"` // 0 = nothing ever changes
-	UpdateShare       float64  `json:"update_share"`
-	BytesPerSecond    float64  `json:"bytes_per_second"`
-	MemoryBytes       float64  `json:"memory_bytes"`
-	IndexBytes        float64  `json:"index_bytes"`
-	JoiningBytes      float64  `json:"joining_bytes"`
-	Flat              bool     `json:"flat"`                    // memory, index and joining are within flatMost
-	AskingPerSecond   float64  `json:"asking_bytes_per_second"` // out and in, of a peer that keeps no digests and asks one of eight that do
-	OwnerBodyBytes    float64  `json:"owner_body_bytes"`        // owner hashing moves fewer bytes if bodies are smaller; 0 = never
-	RedisBytes        float64  `json:"redis_bytes"`
-	Waits             []waited `json:"waits"`
-	Binding           string   `json:"binding"` // the flag; "" = none
-	Run               string   `json:"run"`     // the settings of peer run for this plan
+	Bits              uint64  `json:"bits"`
+	Hashes            int     `json:"hashes"`
+	Coding            string  `json:"coding"`
+	FalsePositiveRate float64 `json:"false_positive_rate"`
+	FalseCandidates   float64 `json:"false_candidates"`
+	DigestBytes       float64 `json:"digest_bytes"`
+	DigestBytesBound  float64 `json:"digest_bytes_bound"`
+	UpdateBytes       float64 `json:"update_bytes"`
+	UpdateSeconds     float64 `json:"update_seconds"` // 0 = nothing ever changes
+	UpdateShare       float64 `json:"update_share"`
+	BytesPerSecond    float64 `json:"bytes_per_second"`
+	MemoryBytes       float64 `json:"memory_bytes"`
+	IndexBytes        float64 `json:"index_bytes"`
+	JoiningBytes      float64 `json:"joining_bytes"`
+	Flat              bool    `json:"flat"` // memory, index and joining are within flatMost
+	// out and in, of a peer that keeps no digests and asks one of eight that do
+	AskingPerSecond float64 `json:"asking_bytes_per_second"`
+	// owner hashing moves fewer bytes if bodies are smaller; 0 = never
+	OwnerBodyBytes float64  `json:"owner_body_bytes"`
+	RedisBytes     float64  `json:"redis_bytes"`
+	Waits          []waited `json:"waits"`
+	Binding        string   `json:"binding"` // the flag; "" = none
+	Run            string   `json:"run"`     // the settings of peer run for this plan
 }
 
 // What decides which way of cooperating is right (gossip/CHOOSING.md).
 const (
-	flatMost    = 1 << 30 // bytes of memory, and of joining, up to which each peer may keep everybody's digest
-	fullPeers   = 8       // that keep all digests where others ask them, in a cluster without zones
-	askBytes    = 41 + 45 // a question of one key, and a reply with one holder, with headers of IP and UDP (gossip/PROTOCOL.md, section 16.1)
-	answerBytes = 242     // of the header of an answer, which owner hashing moves once more for half of the hits, with the body
-	redisEntry  = 208     // bytes of a set of its own for each object, in Redis 7.0
+	flatMost  = 1 << 30 // bytes of memory, and of joining, up to which each peer may keep everybody's digest
+	fullPeers = 8       // that keep all digests where others ask them, in a cluster without zones
+	// a question of one key, and a reply with one holder, with headers of IP and UDP (gossip/PROTOCOL.md, section 16.1)
+	askBytes = 41 + 45
+	// of the header of an answer, which owner hashing moves once more for half of the hits, with the body
+	answerBytes = 242
+	redisEntry  = 208 // bytes of a set of its own for each object, in Redis 7.0
 )
 
 // choose fills in what the plan costs beside other ways.
-func (p *planned) choose(g digest.Goal) {
+func (p *planned) choose(g plan.Goal) {
 	others := float64(g.Peers - 1)
-	p.IndexBytes, p.JoiningBytes = others*float64(g.Objects)*index.EntryBytes, others*p.DigestBytes
+	p.IndexBytes, p.JoiningBytes = others*float64(g.Objects)*bloom.EntryBytes, others*p.DigestBytes
 	p.Flat = p.MemoryBytes+p.IndexBytes <= flatMost && p.JoiningBytes <= flatMost
-	p.AskingPerSecond = askBytes*g.Churn + min(fullPeers/others, 1)*p.BytesPerSecond // its questions and its own changes
+	// its questions and its own changes
+	p.AskingPerSecond = askBytes*g.Churn + min(fullPeers/others, 1)*p.BytesPerSecond
 	p.RedisBytes = float64(g.Peers) * float64(g.Objects) * redisEntry
 	if g.Churn > 0 {
 		p.OwnerBodyBytes = max(0, 2*p.BytesPerSecond/g.Churn-answerBytes)
@@ -91,13 +101,13 @@ type waited struct {
 // waits are compared in a plan, if objects change.
 var waits = []time.Duration{100 * time.Millisecond, time.Second, 10 * time.Second}
 
-func compareWaits(g digest.Goal) (out []waited) {
+func compareWaits(g plan.Goal) (out []waited) {
 	if g.Churn == 0 {
 		return nil
 	}
 	g.BytesPerSecond = 0
 	for _, g.Interval = range waits {
-		if d, err := digest.Plan(g); err == nil {
+		if d, err := plan.For(g); err == nil {
 			out = append(out, waited{g.Interval.Seconds(), d.BytesPerSecond})
 		}
 	}
@@ -105,15 +115,27 @@ func compareWaits(g digest.Goal) (out []waited) {
 }
 
 func (c *planCommand) Run(e *environment) error {
+	digests := c.Churn > 0 || c.Interval > 0 || c.FalseCandidates != nil || c.Bandwidth > 0 || c.Memory > 0
+	switch {
+	case c.Trace != "" && digests:
+		return misuse{errors.New("with --trace, plan takes --peers, --size, --html and --json only")}
+	case c.Trace != "" && c.Peers > mostReplayed:
+		return misuse{fmt.Errorf("with --trace, --peers is at most %d", mostReplayed)}
+	case c.Trace != "":
+		return c.compare(e)
+	case c.Size > 0 || c.HTML != "":
+		return misuse{errors.New("--size and --html need --trace")}
+	}
 	goal := c.goal()
-	d, err := digest.Plan(goal)
-	var impossible *digest.GoalError
+	d, err := plan.For(goal)
+	var impossible *plan.GoalError
 	switch {
 	case errors.As(err, &impossible):
-		return fmt.Errorf("no plan meets all of this: %s is %s and would have to be at least %s", flagOf[impossible.Budget],
+		return fmt.Errorf("no plan meets all of this: %s is %s and would have to be at least %s",
+			flagOf[impossible.Budget],
 			amount(impossible.Budget, impossible.Have), amount(impossible.Budget, impossible.Need))
 	case err != nil:
-		return misuse{errors.New(strings.TrimPrefix(err.Error(), "digest: "))}
+		return misuse{err}
 	}
 	p := planned{
 		Bits: d.Geometry.Bits, Hashes: d.Geometry.Hashes, Coding: d.Coding, FalsePositiveRate: d.FalsePositiveRate,
@@ -127,8 +149,8 @@ func (c *planCommand) Run(e *environment) error {
 }
 
 // goal returns the goal that the flags state.
-func (c *planCommand) goal() digest.Goal {
-	g := digest.Goal{
+func (c *planCommand) goal() plan.Goal {
+	g := plan.Goal{
 		Hashes:  1, // as run has it
 		Objects: c.Objects, Peers: c.Peers, Churn: c.Churn, Interval: c.Interval,
 		BytesPerSecond: float64(c.Bandwidth), MemoryBytes: c.Memory,
@@ -144,10 +166,11 @@ func (c *planCommand) goal() digest.Goal {
 
 // settings returns the flags of peer run for a design. From the objects and the false positives, run
 // computes the same number of bits.
-func settings(g digest.Goal, d digest.Design) string {
+func settings(g plan.Goal, d plan.Design) string {
 	publish := ""
 	if d.Interval > 0 {
-		publish = fmt.Sprintf(" --publish %v", min(max(d.Interval.Round(10*time.Millisecond), 10*time.Millisecond), time.Hour))
+		publish = fmt.Sprintf(" --publish %v",
+			min(max(d.Interval.Round(10*time.Millisecond), 10*time.Millisecond), time.Hour))
 	}
 	rate := min(max(d.FalsePositiveRate, 1e-9), 0.5)
 	if g.FalseCandidates == 0 { // round up to the printed digits, so that the digest stays within the budgets
@@ -157,18 +180,28 @@ func settings(g digest.Goal, d digest.Design) string {
 	return fmt.Sprintf("--objects %d --false-positives %.3g%s", g.Objects, rate, publish)
 }
 
-func (p *planned) text(g digest.Goal) string {
+func (p *planned) text(g plan.Goal) string {
 	t := table.New("WHAT", ">VALUE", "")
-	t.Row("digest", shape(p.Bits, p.Hashes), fmt.Sprintf("%.1f bits per object, sent as %s", float64(p.Bits)/float64(g.Objects), p.Coding))
-	t.Row("false positives", fmt.Sprintf("%.3g %%", 100*p.FalsePositiveRate), "of the objects that a peer lacks, its digest claims")
-	t.Row("false candidates", fmt.Sprintf("%.3g", p.FalseCandidates), "peers, on average, whose digest claims an object that nobody has")
-	t.Row("snapshot", table.Bytes(int64(math.Ceil(p.DigestBytes))), fmt.Sprintf("%.2f bits per object; at most %s in 999 of 1,000 cases", 8*p.DigestBytes/float64(g.Objects), table.Bytes(int64(math.Ceil(p.DigestBytesBound)))))
+	t.Row("digest", shape(p.Bits, p.Hashes),
+		fmt.Sprintf("%.1f bits per object, sent as %s", float64(p.Bits)/float64(g.Objects), p.Coding))
+	t.Row("false positives", fmt.Sprintf("%.3g %%", 100*p.FalsePositiveRate),
+		"of the objects that a peer lacks, its digest claims")
+	t.Row("false candidates", fmt.Sprintf("%.3g", p.FalseCandidates),
+		"peers, on average, whose digest claims an object that nobody has")
+	t.Row("snapshot", table.Bytes(int64(math.Ceil(p.DigestBytes))),
+		fmt.Sprintf("%.2f bits per object; at most %s in 999 of 1,000 cases", 8*p.DigestBytes/float64(g.Objects),
+			table.Bytes(int64(math.Ceil(p.DigestBytesBound)))))
 	if p.UpdateSeconds > 0 {
-		t.Row("update", table.Bytes(int64(math.Ceil(p.UpdateBytes))), fmt.Sprintf("every %s, after %.3g %% of the objects were replaced", admin.Span(time.Duration(p.UpdateSeconds*1e9)), 100*p.UpdateShare))
-		t.Row("received", table.Bytes(int64(math.Ceil(p.BytesPerSecond)))+"/s", fmt.Sprintf("by one peer from the %s", table.Of(g.Peers-1, "other")))
+		t.Row("update", table.Bytes(int64(math.Ceil(p.UpdateBytes))),
+			fmt.Sprintf("every %s, after %.3g %% of the objects were replaced",
+				admin.Span(time.Duration(p.UpdateSeconds*1e9)), 100*p.UpdateShare))
+		t.Row("received", table.Bytes(int64(math.Ceil(p.BytesPerSecond)))+"/s",
+			fmt.Sprintf("by one peer from the %s", table.Of(g.Peers-1, "other")))
 	}
 	for _, wait := range p.Waits {
-		t.Row("if a change waits "+admin.Span(time.Duration(wait.Seconds*1e9)), table.Bytes(int64(math.Ceil(wait.BytesPerSecond)))+"/s", "received; new objects are found half of that later on average")
+		t.Row("if a change waits "+admin.Span(time.Duration(wait.Seconds*1e9)),
+			table.Bytes(int64(math.Ceil(wait.BytesPerSecond)))+"/s",
+			"received; new objects are found half of that later on average")
 	}
 	t.Row("memory", table.Bytes(int64(math.Ceil(p.MemoryBytes))), "in one peer, for the digests of the others")
 	t.Row("index", table.Bytes(int64(p.IndexBytes)), "about, in one peer, to look them all up at once")
@@ -179,15 +212,20 @@ func (p *planned) text(g digest.Goal) string {
 		t.Row("bound by", "nothing", "the budgets exceed what is useful")
 	}
 	if p.Flat {
-		t.Row("way", "digests", fmt.Sprintf("each peer keeps everybody's: memory and joining are within %s", table.Bytes(flatMost)))
+		t.Row("way", "digests", fmt.Sprintf("each peer keeps everybody's: memory and joining are within %s",
+			table.Bytes(flatMost)))
 	} else {
-		t.Row("way", "asking", fmt.Sprintf("memory or joining is above %s: eight peers keep all digests, and the others ask them (--keep-digests auto)", table.Bytes(flatMost)))
-		t.Row("asking", table.Bytes(int64(math.Ceil(p.AskingPerSecond)))+"/s", "sent and received by one that asks: its changes, and a question for each miss")
+		t.Row("way", "asking", fmt.Sprintf("memory or joining is above %s: eight peers keep all digests, and the "+
+			"others ask them (--keep-digests none)", table.Bytes(flatMost)))
+		t.Row("asking", table.Bytes(int64(math.Ceil(p.AskingPerSecond)))+"/s",
+			"sent and received by one that asks: its changes, and a question for each miss")
 	}
 	if p.OwnerBodyBytes > 0 {
-		t.Row("owner hashing", "< "+table.Bytes(int64(p.OwnerBodyBytes)), "bodies for which it moves fewer bytes, if objects may be kept by their owner alone")
+		t.Row("owner hashing", "< "+table.Bytes(int64(p.OwnerBodyBytes)),
+			"bodies for which it moves fewer bytes, if objects may be kept by their owner alone")
 	}
-	t.Row("Redis", table.Bytes(int64(p.RedisBytes)), fmt.Sprintf("on a server that says who has what, at %d B an entry; a round trip for each miss", redisEntry))
+	t.Row("Redis", table.Bytes(int64(p.RedisBytes)),
+		fmt.Sprintf("on a server that says who has what, at %d B an entry; a round trip for each miss", redisEntry))
 	text := t.Text("")
 	if p.FalsePositiveRate > 0.1 {
 		text += "\nSuch a digest is of little use: the budgets are too small for so many objects.\n"

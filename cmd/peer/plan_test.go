@@ -66,7 +66,7 @@ func TestPlanSaysWhichWay(t *testing.T) {
 		if p.AskingPerSecond < c.asking/1.3 || p.AskingPerSecond > 1.3*c.asking {
 			t.Errorf("%s objects, %s peers: one that asks takes %.0f B/s, want about %.0f", c.objects, c.peers, p.AskingPerSecond, c.asking)
 		}
-		if _, text, _ := call(t, args...); strings.Contains(strings.Join(strings.Fields(text), " "), "each peer keeps everybody's") != c.flat || strings.Contains(text, "--keep-digests auto") == c.flat || !strings.Contains(text, "owner hashing") {
+		if _, text, _ := call(t, args...); strings.Contains(strings.Join(strings.Fields(text), " "), "each peer keeps everybody's") != c.flat || strings.Contains(text, "--keep-digests none") == c.flat || !strings.Contains(text, "owner hashing") {
 			t.Errorf("%s", text)
 		}
 	}

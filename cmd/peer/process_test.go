@@ -157,8 +157,15 @@ func freeAddr(t *testing.T) string {
 // freeAddrs returns different addresses on loopback at which nothing listens.
 func freeAddrs(t *testing.T, n int) (addrs []string) {
 	t.Helper()
+	return freeAddrsAt(t, "127.0.0.1", n)
+}
+
+// freeAddrsAt is freeAddrs at another address of loopback than the other tests use: there, a port stays free until
+// somebody listens again.
+func freeAddrsAt(t *testing.T, ip string, n int) (addrs []string) {
+	t.Helper()
 	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+		l, err := net.Listen("tcp", net.JoinHostPort(ip, "0"))
 		if err != nil {
 			t.Fatal(err)
 		}

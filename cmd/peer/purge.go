@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
-	"github.com/summarycache/summarycache/cmd/peer/internal/config"
 )
 
 type purgeCommand struct {
@@ -15,8 +14,7 @@ type purgeCommand struct {
 	Tags       []string `name:"tag" placeholder:"TAG" help:"Instead of a URL: remove everything with that tag (Surrogate-Key, Cache-Tag or xkey); repeat it."`
 	Soft       bool     `name:"soft" help:"Make it stale instead of removing it: it is validated before its next use, and may be served while the origin is down."`
 	Everywhere bool     `name:"everywhere" help:"Purge at every peer of the cluster, also at those that are away now and return later."`
-	TokenFile  string   `name:"token-file" placeholder:"FILE" help:"The peer's --admin-token-file, if it has one."`
-	target     `embed:""`
+	operator   `embed:""`
 }
 
 func (c *purgeCommand) Help() string {
@@ -30,7 +28,7 @@ func (c *purgeCommand) Run(e *environment) error {
 	if c.Prefix && c.Pattern {
 		return misuse{errors.New("a purge is by --prefix or by --pattern, not both")}
 	}
-	token, err := config.ReadToken(c.TokenFile)
+	token, err := c.token()
 	if err != nil {
 		return err
 	}

@@ -17,9 +17,8 @@ import (
 )
 
 type reloadCommand struct {
-	DryRun    bool   `name:"dry-run" help:"Change nothing, and show what would change."`
-	TokenFile string `name:"token-file" placeholder:"FILE" help:"The peer's --admin-token-file, if it has one."`
-	target    `embed:""`
+	DryRun   bool `name:"dry-run" help:"Change nothing, and show what would change."`
+	operator `embed:""`
 }
 
 func (c *reloadCommand) Help() string {
@@ -27,7 +26,7 @@ func (c *reloadCommand) Help() string {
 }
 
 func (c *reloadCommand) Run(e *environment) error {
-	token, err := config.ReadToken(c.TokenFile)
+	token, err := c.token()
 	if err != nil {
 		return err
 	}
@@ -49,8 +48,10 @@ type reloader struct {
 	name     string
 	settings []config.Effective // as last applied
 	drain    time.Duration
+	delay    time.Duration // before drain
 
-	addresses map[string]string // of the listening sockets, by their settings
+	checking  atomic.Pointer[context.CancelCauseFunc] // ends the check of a program that goes on
+	addresses map[string]string                       // of the listening sockets, by their settings
 }
 
 var errStarting = errors.New("the peer is starting: try again")
@@ -86,7 +87,7 @@ func (r *reloader) reread(dryRun bool) (report admin.ReloadReport, err error) {
 	}
 	r.level.Set(cfg.LogLevel)
 	r.asJSON.Store(cfg.LogFormat == "json")
-	r.drain = cfg.Drain
+	r.drain, r.delay = cfg.Drain, cfg.DrainDelay
 	r.settings = settings
 	r.log.Info("reloaded the configuration", "changed", cmp.Or(namesOf(report.Changed), "nothing"))
 	return report, nil
@@ -120,8 +121,8 @@ func (r *reloader) read() (config.Config, []config.Effective, error) {
 	return g.Run.Config, settings, err
 }
 
-// compare returns how the settings differ from those last applied. Settings whose files have changed differ. A default that follows
-// from another setting does not.
+// compare returns how the settings differ from those last applied. Settings whose files have changed differ. A default
+// that follows from another setting does not.
 func (r *reloader) compare(files []string, settings []config.Effective) admin.ReloadReport {
 	report := admin.ReloadReport{Changed: []admin.Change{}}
 	for i, s := range settings {

@@ -47,9 +47,9 @@ func TestReloadOfWhatWasFixed(t *testing.T) {
 	}
 	get(p.admin + "/debug/pprof/cmdline")
 	configure("access-log: " + second + "\naccess-log-format: json\nlog-format: json\nprofiles: on\nbetween-bytes-timeout: 100ms\n" +
-		"sibling-max-age: 1h\nsibling-compare: 7\nscrub: 1h\n")
+		"sibling-max-age: 1h\nsibling-compare: 7\n")
 	p.cmd.Process.Signal(syscall.SIGHUP)
-	const changed = `"changed":"sibling-max-age,sibling-compare,scrub,between-bytes-timeout,profiles,access-log,access-log-format,log-format"`
+	const changed = `"changed":"sibling-max-age,sibling-compare,between-bytes-timeout,profiles,access-log,access-log-format,log-format"`
 	eventually(t, time.Minute, "the log says in JSON what changed", func() bool { return strings.Contains(p.stderr.String(), changed) })
 	if strings.Contains(p.stderr.String(), "at the next start") {
 		t.Error(p.stderr.String())

@@ -258,7 +258,7 @@ func TestReloadOfSites(t *testing.T) {
 	expect("two.test", 200, "two")
 	eventually(t, time.Minute, "the new entry of join is tried", func() bool { return strings.Contains(read("/healthz"), "--join 127.0.0.1:1") })
 
-	configure(sites("one.test", one, "two.test", "ftp://nowhere") + "scrub: soon\n")
+	configure(sites("one.test", one, "two.test", "ftp://nowhere") + "sibling-max-age: soon\n")
 	out, err := reload()
 	if err == nil || !strings.Contains(err.Error(), `"soon" is not a time`) || !strings.Contains(err.Error(), "ftp") {
 		t.Errorf("a configuration with two mistakes: %v\n%s", err, out)
@@ -293,9 +293,9 @@ func TestReloadRefusesWhatIsFixed(t *testing.T) {
 	}
 	_, list, _ := strings.Cut(string(page), "the error has the reason:\n")
 	list, _, _ = strings.Cut(list, "- whether")
-	other := map[string]string{"name": "b", "zone": "z", "gossip": "127.0.0.1:1", "advertise": "127.0.0.2", "listen": "127.0.0.1:1", "admin": "127.0.0.1:1",
+	other := map[string]string{"name": "b", "cluster": "c", "zone": "z", "gossip": "127.0.0.1:1", "advertise": "127.0.0.2", "listen": "127.0.0.1:1", "admin": "127.0.0.1:1",
 		"https": "127.0.0.1:1\nhttps-cert: CERT\nhttps-key: KEY", "store": "elsewhere", "digests": "elsewhere", "memory-limit": "1GiB", "memory-size": "1MiB", "max-members": "9",
-		"max-connections": "99", "max-header-size": "8KiB", "keep-digests": "none", "index-size": "1MiB",
+		"max-connections": "99", "max-header-size": "8KiB", "keep-digests": "none",
 		"secret-file": "SECRET", "proxy-protocol": "127.0.0.1/32\norigin: http://127.0.0.1:1", "tls-cert": "CERT\ntls-key: KEY\ntls-ca: CA"}
 	for _, m := range regexp.MustCompile("`([a-z-]+)`").FindAllStringSubmatch(list, -1) {
 		if other[m[1]] == "" {
@@ -311,7 +311,7 @@ func TestReloadRefusesWhatIsFixed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	const here = "name: a\nlisten: 127.0.0.1:0\nadmin: 127.0.0.1:0\ngossip: 127.0.0.1:0\nscrub: 2h\n"
+	const here = "name: a\nlisten: 127.0.0.1:0\nadmin: 127.0.0.1:0\ngossip: 127.0.0.1:0\nsibling-max-age: 2h\n"
 	base := here + "store: " + dir + "/store\n"
 	configure(base)
 	p := inProcess(t, []string{"run", "--config", file})
@@ -319,7 +319,7 @@ func TestReloadRefusesWhatIsFixed(t *testing.T) {
 		value = strings.NewReplacer("CERT", cert, "KEY", key, "CA", authority.File, "SECRET", secret).Replace(value)
 		kept := strings.Split(base, "\n")
 		kept = slices.DeleteFunc(kept, func(line string) bool { return strings.HasPrefix(line, name+":") })
-		configure(strings.ReplaceAll(strings.Join(kept, "\n"), "scrub: 2h", "scrub: 3h") + name + ": " + value + "\n")
+		configure(strings.ReplaceAll(strings.Join(kept, "\n"), "sibling-max-age: 2h", "sibling-max-age: 3h") + name + ": " + value + "\n")
 		line := fmt.Sprintf("%s:%d: %s cannot change without a restart: ", file, len(kept), name)
 		for _, args := range [][]string{{"--dry-run"}, nil} {
 			err := run(t.Context(), append([]string{"reload", "--admin", p.admin}, args...), io.Discard, io.Discard)

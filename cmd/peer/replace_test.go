@@ -41,6 +41,10 @@ func TestReplaceRefusesNobody(t *testing.T) {
 		eventually(t, time.Minute, "the signal is obeyed", wants)
 	}
 	p.stored(t, 20)
+	var said lockedBuffer
+	if err := run(t.Context(), []string{"replace", "--admin", p.admin, "--json"}, &said, io.Discard); err != nil || !strings.Contains(said.String(), p.status().Started.Format(time.RFC3339Nano)) {
+		t.Errorf("peer replace = %v, %s; the peer runs since %v", err, said.String(), p.status().Started)
+	}
 	for range *replacements {
 		before := p.status().Started
 		replace(func() bool {
@@ -62,7 +66,34 @@ func TestReplaceRefusesNobody(t *testing.T) {
 	eventually(t, time.Minute, "the log says why", func() bool {
 		return strings.Contains(p.stderr.String(), "the program is not replaced") && strings.Contains(p.stderr.String(), "nonsense")
 	})
+	told := func(want bool) {
+		t.Helper()
+		for _, path := range []string{"/healthz", "/readyz"} {
+			if _, text := ask(t, p.admin, path, ""); strings.Contains(text, "degraded: upgrade: ") != want || want && !strings.Contains(text, "nonsense") {
+				t.Errorf("%s says %q", path, text)
+			}
+		}
+		if _, text := ask(t, p.admin, "/metrics", ""); strings.Contains(text, `peer_degraded{part="upgrade"} 1`) != want {
+			t.Errorf("the metric of the upgrade is not %v", want)
+		}
+	}
+	told(true)
 	if _, body := ask(t, p.listen, "/1", ""); body != "body" || !p.status().Started.Equal(before) {
 		t.Errorf("after a refused replacement: %q", body)
 	}
+	if err := run(t.Context(), []string{"replace", "--admin", p.admin}, io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), "nonsense") {
+		t.Errorf("peer replace = %v, want what is wrong with the configuration", err)
+	}
+	if err := os.WriteFile(config, []byte("origin: "+origin.URL+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := run(t.Context(), []string{"replace", "--admin", p.admin}, io.Discard, io.Discard); err != nil {
+		t.Errorf("peer replace = %v", err)
+	}
+	told(false)
+	eventually(t, time.Minute, "the other peer knows what this one runs, and since when", func() bool {
+		var table lockedBuffer
+		err := run(t.Context(), []string{"members", "--admin", other.admin}, &table, io.Discard)
+		return err == nil && strings.Count(table.String(), p.status().Started.Local().Format(time.DateTime)) == 1
+	})
 }

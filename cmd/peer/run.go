@@ -33,13 +33,14 @@ func (c *runCommand) Help() string {
     peer run --name cache-1 --listen :80 --gossip :7946 --origin http://10.0.0.9:8080 \
       --join cache-2:7946,cache-3:7946 --secret-file /etc/peer/secret --store /var/cache/peer --store-size 10GiB
 
-SIGHUP, or "peer reload", reads the configuration again, applies it whole or refuses it, and reopens the access log. SIGTERM finishes the requests under way and leaves the cluster. SIGUSR2 has the program file, which may be a new one, continue in this process with its listening sockets.
+SIGHUP, or "peer reload", reads the configuration again, applies it whole or refuses it, and reopens the access log. SIGTERM waits for --drain-delay, leaves the cluster and finishes the requests under way. SIGUSR2, or "peer replace", has the program file, which may be a new one, continue in this process with its listening sockets.
 
 Flags override PEER_* variables, which override the file of --config.`
 }
 
 func (c *runCommand) Run(e *environment, ctx *kong.Context, flags *config.Flags) error {
-	environ, signals := os.Environ(), make(chan os.Signal, 2) // a signal during the start must not end the process; it is handled afterwards
+	// a signal during the start must not end the process; it is handled afterwards
+	environ, signals := os.Environ(), make(chan os.Signal, 2)
 	signal.Notify(signals, append(replacing, syscall.SIGHUP)...)
 	defer signal.Stop(signals)
 	settings, err := flags.Load(ctx, &c.Config)
@@ -54,6 +55,7 @@ func (c *runCommand) Run(e *environment, ctx *kong.Context, flags *config.Flags)
 	tuneHeap(e.ctx, memory)
 	manager := sd.FromEnvironment()
 	addresses := map[string]string{"listen": cfg.Listen, "admin": cfg.Admin, "https": cfg.HTTPSListen}
+	continues := sd.Continues()
 	sockets, err := sd.Sockets(addresses)
 	if err != nil {
 		return err
@@ -68,8 +70,12 @@ func (c *runCommand) Run(e *environment, ctx *kong.Context, flags *config.Flags)
 	stdlog.SetOutput(slog.NewLogLogger(log.Handler(), slog.LevelDebug).Writer())
 	started, begin := context.WithCancel(context.Background())
 	defer begin()
-	r := &reloader{args: e.args, level: level, asJSON: asJSON, started: started, name: cfg.Name, drain: cfg.Drain, settings: settings, addresses: addresses}
-	n, err := node.Start(e.ctx, node.Options{Config: cfg, Budget: memory, Logger: log, Version: thisBuild().Version, Stdout: e.stdout, Reread: r.reread, Listeners: sockets})
+	r := &reloader{args: e.args, level: level, asJSON: asJSON, started: started, name: cfg.Name, drain: cfg.Drain, delay: cfg.DrainDelay, settings: settings, addresses: addresses}
+	var accepts func(context.Context) (string, error)
+	if replacing != nil {
+		accepts = r.accepts
+	}
+	n, err := node.Start(e.ctx, node.Options{Config: cfg, Budget: memory, Logger: log, Version: thisBuild().Version, Stdout: e.stdout, Reread: r.reread, Accepts: accepts, Listeners: sockets, Continues: continues})
 	switch {
 	case err != nil && e.ctx.Err() != nil: // stopped while starting
 		return nil
@@ -91,9 +97,11 @@ func (c *runCommand) Run(e *environment, ctx *kong.Context, flags *config.Flags)
 		return r.handOver(environ)
 	}
 	if failure == nil {
-		log.Info("stopping", "drain", r.drain)
+		log.Info("stopping", "drain", r.drain, "delay", r.delay)
 	}
 	tell(log, manager.Stopping("finishing the requests under way"))
+	n.Retire()
+	time.Sleep(r.delay) // a second signal ends the process
 	drain, cancel := context.WithTimeout(context.Background(), r.drain)
 	defer cancel()
 	return errors.Join(failure, within(r.drain+stopGrace, func() error { return n.Shutdown(drain) }))
@@ -134,13 +142,16 @@ func watch(ctx context.Context, r *reloader, manager *sd.Notifier, signals <-cha
 		case err := <-r.node.Failed():
 			return err
 		case s := <-signals:
-			tell(r.log, manager.Reloading())
-			if s == syscall.SIGHUP {
-				r.node.Reload(admin.ReloadRequest{}) // which logs its error
-			} else if r.replaceable(ctx) {
-				return errReplaced
+			if s != syscall.SIGHUP {
+				go r.node.Replace(ctx, admin.ReplaceRequest{}) // which logs its error, and may take long
+				continue
 			}
+			tell(r.log, manager.Reloading())
+			r.node.Reload(admin.ReloadRequest{}) // which logs its error
 			ready()
+		case <-r.node.Replaced():
+			tell(r.log, manager.Reloading()) // until the next program is ready
+			return errReplaced
 		case <-alive:
 			if r.node.Health().OK { // otherwise the service manager restarts the process
 				tell(r.log, manager.Alive())

@@ -21,7 +21,7 @@ func program(t *testing.T, name string) string {
 			return path
 		}
 	}
-	if *mutated > 0 || *mutations > 0 {
+	if *mutated > 0 || *mutations > 0 || *answersOf > 0 || *needProxies {
 		t.Fatal(name + " is not installed")
 	}
 	return ""
@@ -57,6 +57,12 @@ func startServer(t *testing.T, addr string, command ...string) {
 // startNginx starts an nginx that listens at addr, with directives for its http block.
 func startNginx(t *testing.T, addr, directives string) {
 	t.Helper()
+	startNginxOf(t, addr, "events { }", directives)
+}
+
+// startNginxOf is startNginx with an events block.
+func startNginxOf(t *testing.T, addr, events, directives string) {
+	t.Helper()
 	binary := program(t, "nginx")
 	if binary == "" {
 		t.Skip("nginx is not installed")
@@ -68,12 +74,12 @@ func startNginx(t *testing.T, addr, directives string) {
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	conf := filepath.Join(dir, "nginx.conf")
 	text := fmt.Sprintf(`daemon off; master_process off; pid %[1]s/pid; error_log %[1]s/error.log;
-events { }
+%[3]s
 http {
 	access_log off; client_body_temp_path %[1]s/b; proxy_temp_path %[1]s/p; fastcgi_temp_path %[1]s/f; uwsgi_temp_path %[1]s/u; scgi_temp_path %[1]s/s;
 %[2]s
 }
-`, dir, directives)
+`, dir, directives, events)
 	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -186,4 +187,55 @@ func TestTLSToClients(t *testing.T) {
 	if code := p.stop(); code != 0 {
 		t.Errorf("the peer ended with %d", code)
 	}
+}
+
+// A host has one form, by every version of HTTP, also where requests are answered past net/http's server; what is no
+// host is refused.
+func TestHostsHaveOneForm(t *testing.T) {
+	var hosts sync.Map // that the origin has seen
+	origin := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		hosts.Store(r.Host, true)
+		w.Header().Set("Cache-Control", "max-age=60")
+		io.WriteString(w, "x")
+	}))
+	defer origin.Close()
+	file := write(t, "peer.yaml", "sites:\n  - hosts: [one.test, \"[2001:DB8::0:1]\"]\n    origins: "+origin.URL+"\n")
+	p := inProcess(t, local(t, "a", "--config", file))
+	for _, version := range []string{"HTTP/1.1", "HTTP/2.0"} {
+		var protocols http.Protocols
+		protocols.SetHTTP1(version == "HTTP/1.1")
+		protocols.SetUnencryptedHTTP2(version == "HTTP/2.0")
+		to := &http.Transport{Protocols: &protocols}
+		defer to.CloseIdleConnections()
+		for _, c := range []struct {
+			host   string
+			status int
+			hit    bool
+		}{
+			{"one.test", 200, version == "HTTP/2.0"}, {"one.test", 200, true}, {"one.test.", 200, true}, {"one.test:0080", 200, true}, {"ONE.test.:80", 200, true},
+			{"one.test:abc", 400, false}, {"one.test:99999", 400, false}, {"one..test", 400, false}, {"one.test", 200, true},
+			{"[2001:db8::1]", 200, version == "HTTP/2.0"}, {"[2001:db8:0:0:0:0:0:1]", 200, true}, {"[::g]", 400, false},
+		} {
+			r, err := http.NewRequest("GET", "http://"+p.listen+"/x", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Host = c.host
+			resp, err := to.RoundTrip(r)
+			if err != nil {
+				t.Fatalf("%s by %s: %v", c.host, version, err)
+			}
+			io.Copy(io.Discard, resp.Body)
+			resp.Body.Close()
+			if hit := strings.Contains(resp.Header.Get("Cache-Status"), "a; hit"); resp.StatusCode != c.status || hit != c.hit || resp.Proto != version {
+				t.Errorf("Host: %s by %s: %d %s %v, want %d, hit %v", c.host, version, resp.StatusCode, resp.Proto, resp.Header["Cache-Status"], c.status, c.hit)
+			}
+		}
+	}
+	hosts.Range(func(host, _ any) bool {
+		if host != "one.test" && host != "[2001:db8::1]" {
+			t.Errorf("the origin has seen the host %s", host)
+		}
+		return true
+	})
 }

@@ -133,7 +133,7 @@ func TestSkopeo(t *testing.T) {
 		}
 		t.Logf("layers of %d bytes: %d from the registry for a pull through %s", size, sent, p.name)
 	}
-	pull(a.listen, a, size+4<<20, func() {}) // some were on their way when the first answers were cut to a slice
+	pull(a.listen, a, size+4<<20, func() {})
 	pull(a.listen, a, 1<<20, func() {})
 	eventually(t, time.Minute, "b knows what a holds", func() bool { m, _ := b.member("a"); return m.Current && m.Keys >= slices })
 	pull(b.listen, b, 4<<20, func() {})

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"net/http"
 	"os"
@@ -13,6 +12,7 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/squid"
+	"github.com/summarycache/summarycache/gossip/httpcache/diskstore"
 )
 
 // timed returns how long a Squid's client waits for an object, which it must get.
@@ -54,19 +54,11 @@ func TestHangCostsASquidsClientLittle(t *testing.T) {
 // hang replaces a stored object's file by a pipe without a writer, until the test ends.
 func hang(t *testing.T, dir, key string) {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(dir, "objects", "*", "*"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range files {
-		st, err := os.Lstat(file)
-		if err != nil || !st.Mode().IsRegular() {
+	for held, err := range diskstore.Inspect(dir) {
+		if err != nil || held.Key != key {
 			continue
 		}
-		data, err := os.ReadFile(file)
-		if err != nil || !bytes.Contains(data, []byte(key+"2 ")) { // the description that follows the key
-			continue
-		}
+		file := filepath.Join(dir, held.File)
 		if err := errors.Join(os.Remove(file), syscall.Mkfifo(file, 0o600)); err != nil {
 			t.Fatal(err)
 		}

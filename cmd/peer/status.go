@@ -3,21 +3,32 @@ package main
 import (
 	"fmt"
 	"net"
+	"path/filepath"
 	"strings"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
+	"github.com/summarycache/summarycache/cmd/peer/internal/config"
 )
 
 // target is the running peer that a command talks to.
 type target struct {
-	Admin string `name:"admin" env:"PEER_ADMIN" placeholder:"ADDR" default:"127.0.0.1:3129" help:"The peer's admin address. Default: ${default}."`
+	Admin string `name:"admin" env:"PEER_ADMIN" placeholder:"ADDR" default:"127.0.0.1:3129" help:"The peer's admin address, or the path of its Unix socket. Default: ${default}."`
 	JSON  bool   `name:"json" help:"Print JSON."`
 }
 
+// operator is the running peer that a command changes something at.
+type operator struct {
+	TokenFile string `name:"token-file" placeholder:"FILE" help:"The peer's --admin-token-file. Default: its Unix socket, for its user and root."`
+	target    `embed:""`
+}
+
+func (o *operator) token() (string, error) { return config.ReadToken(o.TokenFile) }
+
 // Validate refuses a URL, or an address without a port, which HTTP would take for port 80.
 func (t *target) Validate() error {
-	if _, _, err := net.SplitHostPort(t.Admin); err != nil || strings.Contains(t.Admin, "/") {
-		return fmt.Errorf("--admin %q is not HOST:PORT, such as 127.0.0.1:3129", t.Admin)
+	_, _, err := net.SplitHostPort(t.Admin)
+	if !filepath.IsAbs(t.Admin) && (err != nil || strings.Contains(t.Admin, "/")) {
+		return fmt.Errorf("--admin %q is not HOST:PORT, such as 127.0.0.1:3129, or the path of a socket", t.Admin)
 	}
 	return nil
 }
@@ -50,7 +61,14 @@ type membersCommand struct {
 	target `embed:""`
 }
 
+func (c *membersCommand) Help() string {
+	return `Each peer says itself which version it runs, and since when: a peer that is dead or does not answer within a second has none.`
+}
+
 func (c *membersCommand) Run(e *environment) error {
+	if _, err := admin.Client(c.Admin).Cluster(e.ctx); err != nil { // has the peer ask the others what they run
+		return err
+	}
 	s, err := admin.Client(c.Admin).Status(e.ctx)
 	if err != nil {
 		return err

@@ -8,19 +8,25 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
 	"github.com/summarycache/summarycache/cmd/peer/internal/config"
 	"github.com/summarycache/summarycache/cmd/peer/internal/node"
+	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
 	"github.com/summarycache/summarycache/cmd/peer/internal/table"
 )
 
 type validateCommand struct {
 	config.Config `embed:""`
-	JSON          bool `name:"json" xor:"form" help:"Print JSON."`
-	Try           bool `name:"try" xor:"form" help:"Also open the ports, the store and the files that run would use, close them, remove what they made, and then connect to the configured origins, Squids and peers. Stop the peer of this configuration first."`
+	JSON          bool     `name:"json" xor:"form" help:"Print JSON."`
+	Try           bool     `name:"try" xor:"form" help:"Also open the ports, the store and the files that run would use, close them, remove what they made, and then connect to the configured origins, Squids and peers. Stop the peer of this configuration first."`
+	Explain       string   `name:"explain" xor:"form" placeholder:"URL" help:"Say which rules decide what about a request for this URL, each with its line, and about its answer. A path stands for the URL at --origin."`
+	Headers       []string `name:"header" short:"H" sep:"none" placeholder:"'NAME: VALUE'" help:"A field of the request of --explain; repeat it."`
+	Method        string   `name:"method" placeholder:"METHOD" default:"GET" help:"Method of the request of --explain. Default: ${default}."`
 }
 
 func (c *validateCommand) Help() string {
-	return "Accepts the flags, variables and file of run, and starts nothing. With --try, exit code 1 means that run would lack something that it needs. Peers that do not answer yet are no error."
+	return "Accepts the flags, variables and file of run, and starts nothing. With --try, exit code 1 means that run " +
+		"would lack something that it needs. Peers that do not answer yet are no error."
 }
 
 func (c *validateCommand) Run(e *environment, ctx *kong.Context, flags *config.Flags) error {
@@ -31,10 +37,42 @@ func (c *validateCommand) Run(e *environment, ctx *kong.Context, flags *config.F
 	if strays := config.Strays(os.Environ()); strays != nil {
 		return misuse{errors.Join(strays...)}
 	}
-	if err := show(e, c.JSON, settings, settingsText); err != nil || !c.Try {
+	if c.Explain != "" {
+		return c.explain(e)
+	}
+	if err := show(e, c.JSON, settings, settingsText); err != nil {
 		return err
 	}
+	for _, w := range c.Warnings {
+		fmt.Fprintln(e.stderr, "Warning: "+w)
+	}
+	if !c.Try {
+		return nil
+	}
 	return try(e, c.Config)
+}
+
+// explain says what the rules decide about a request.
+func (c *validateCommand) explain(e *environment) error {
+	header, err := admin.HeaderOf(c.Headers)
+	if err != nil {
+		return misuse{fmt.Errorf("--header %w", err)}
+	}
+	s := proxy.Settings{Origin: c.Origin, PreserveHost: c.PreserveHost == "on", Sites: c.Sites,
+		TrustedProxies: c.TrustedProxies, Rules: c.Rules, PassFields: c.PassFields}
+	url, decisions, err := s.Decisions(c.HTTPSListen != "", c.Method, c.Explain, header)
+	if err != nil {
+		return misuse{fmt.Errorf("--explain %w", err)}
+	}
+	t := table.New("RULE", "DECIDES")
+	for _, d := range decisions {
+		t.Row(d.Rule, d.What)
+	}
+	if len(decisions) == 0 {
+		t.Row("none", "nothing: the origin and the client do")
+	}
+	_, err = fmt.Fprintf(e.stdout, "%s %s\n%s", c.Method, url, t.Text(""))
+	return err
 }
 
 func settingsText(settings []config.Effective) string {

@@ -68,3 +68,31 @@ func TestValidateTries(t *testing.T) {
 		t.Errorf("--try --json: %d, %q", code, stderr)
 	}
 }
+
+// validate --explain says which rule decides each setting of a request, by line, without a peer, and what never happens.
+func TestValidateExplains(t *testing.T) {
+	file := write(t, "peer.yaml", `origin: http://o.test
+rules:
+  - when: '"session*" in cookie || query["nocache"] == "1"'
+    bypass: true
+  - path: /shop/*
+    key: [cookie.currency]
+  - type: image/*
+    ttl: 7d
+  - ttl: 1s
+    stale-if-error: 1d
+  - path: /x
+    ttl: 5s
+`)
+	dir := strings.TrimSuffix(file, "peer.yaml")
+	args := func(more ...string) []string {
+		return append([]string{"validate", "--config", file, "--store", t.TempDir()}, more...)
+	}
+	holds(t, strings.ReplaceAll(words(t, 0, args("--explain", "/shop/a?nocache=1", "-H", "Cookie: currency=EUR")...), dir, ""),
+		"GET http://o.test/shop/a?nocache=1", "2 (peer.yaml:5) key cookie.currency", "1 (peer.yaml:3) bypass", "3 (peer.yaml:7) ttl 168h0m0s, if the answer meets its conditions",
+		"4 (peer.yaml:9) ttl 1s", "4 (peer.yaml:9) stale-if-error 24h0m0s")
+	if said := words(t, 0, args("--explain", "/a", "-H", "Cookie: id=1")...); strings.Contains(said, "bypass") || !strings.Contains(said, "ttl 1s, not with the cookies of this request") || strings.Contains(said, "ttl 5s") {
+		t.Error(said)
+	}
+	holds(t, words(t, 2, args("--explain", "http://[")...), "--explain")
+}

@@ -5,8 +5,6 @@ import (
 	"io"
 	"runtime"
 	"runtime/debug"
-	"slices"
-	"strings"
 )
 
 type versionCommand struct {
@@ -15,7 +13,7 @@ type versionCommand struct {
 
 // A build describes the program and its source.
 type build struct {
-	Version  string `json:"version"`  // module version, or "devel"; a build for tests names itself
+	Version  string `json:"version"`  // module version, or "devel"
 	Revision string `json:"revision"` // of the source; "" = unknown
 	Modified bool   `json:"modified"` // the source differed from the revision
 	Go       string `json:"go"`
@@ -37,10 +35,6 @@ func thisBuild() build {
 			b.Revision = s.Value
 		case "vcs.modified":
 			b.Modified = s.Value == "true"
-		case "-tags":
-			if slices.Contains(strings.Split(s.Value, ","), "planted") {
-				b.Version += "-with-planted-faults"
-			}
 		}
 	}
 	return b

@@ -3,7 +3,7 @@
 // clock, no connection and no goroutine. Package gossip is the complete solution, with
 // membership, many publishers and its own transport.
 //
-// The cache adds its objects to a [digest.Set]. A [Publisher] turns the set into messages for all replicas
+// Start with [NewPublisher] in the cache and [NewReplica] at its readers. The cache adds its objects to a [digest.Set]. A [Publisher] turns the set into messages for all replicas
 // ([Publisher.Next]), and answers a replica that has missed some ([Publisher.Since]). A
 // [Replica] takes messages in any order, even if some are lost, repeated or damaged
 // ([Replica.Handle]), and says what it lacks ([Replica.Needs]). The messages are those of

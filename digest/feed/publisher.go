@@ -21,7 +21,7 @@ type Publisher struct {
 // none. Nothing else may freeze its filter. Each life of a cache must begin with a greater epoch than
 // any before, such as the time (see [digest.PlanSet]). Replicas recover from a
 // smaller epoch, but only after some messages. [digest.Limits.Accept] says beforehand whether
-// replicas will take so large a filter. For a hundred million keys their limits must be raised.
+// replicas will take so large a filter. For more than 47 million keys their limits must be raised.
 func NewPublisher(held *digest.Set, logBytes int) *Publisher {
 	held.Settle()
 	p := &Publisher{held: held, history: digest.NewHistory(logBytes)}

@@ -5,7 +5,6 @@ import (
 	"sync/atomic"
 
 	"github.com/summarycache/summarycache/digest"
-	"github.com/summarycache/summarycache/digest/internal/planted"
 )
 
 // mostStale is how many messages in a row may be older than the replica's version. A bus
@@ -92,7 +91,7 @@ func (r *Replica) Handle(b []byte) (d *digest.Delta, changed bool, err error) {
 		}
 		if err != nil {
 			// The publisher may have started again with the same numbers.
-			r.doubtful = r.doubtful || planted.Fault != "never-doubtful" && !errors.Is(err, digest.ErrTooLarge)
+			r.doubtful = r.doubtful || !errors.Is(err, digest.ErrTooLarge)
 			return nil, false, err
 		}
 		r.install(f)

@@ -79,6 +79,9 @@ func auditTable(t *testing.T, x *table, want map[uint32]*digest.Filter) {
 		if s.first != next || s.shape != x.shape || uint64(s.lines)<<s.depth < x.shape.density {
 			t.Fatalf("segment for %x begins at %x, has %d lines at depth %d for density %d", next, s.first, s.lines, s.depth, x.shape.density)
 		}
+		if uint64(s.lines) > x.maxLines {
+			t.Fatalf("segment at %x has %d lines, want at most %d", s.first, s.lines, x.maxLines)
+		}
 		next = s.last() + 1
 		segments++
 		words += len(s.words)

@@ -123,7 +123,7 @@ func (t *table) growAll(r reach) {
 func (t *table) grow(s *segment) { t.rebuild(s, uint64(s.lines+s.lines/moreLines+1)) }
 
 // replace toggles the positions in which filter by of a peer differs from old, in parts of some
-// thousand positions.
+// thousand positions. Between these, others may change.
 func (t *table) replace(place uint32, m uint64, old, by *digest.Filter) error {
 	parts := max(old.Ones(), by.Ones())/comparedAtOnce + 1
 	var before, after, flips []uint64
@@ -137,6 +137,8 @@ func (t *table) replace(place uint32, m uint64, old, by *digest.Filter) error {
 		if err := t.flip(place, m, flips); err != nil {
 			return err
 		}
+		t.rested -= len(flips)
+		t.rest(0)
 	}
 	return nil
 }

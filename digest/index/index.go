@@ -10,10 +10,6 @@ import (
 	"github.com/summarycache/summarycache/digest"
 )
 
-// EntryBytes is about what an index takes for each set position of a peer, in bytes: less if many peers hold the same
-// keys, up to the 5.3 measured with a thousand peers of 100,000 different ones, and room to grow.
-const EntryBytes = 6
-
 // An Index is an index over the filters of all peers. Create one with [New]. All methods are safe for
 // concurrent use.
 //
@@ -114,6 +110,7 @@ const setAtOnce = 16
 // [Index.Set], but for 16 different peers together: a peer that starts gets filters of all others, and applies them
 // in two thirds of the time. Its error joins those of Set.
 func (x *Index) Apply(changes ...Change) (err error) {
+	x.begun()
 	var whole []Change
 	flush := func() {
 		if len(whole) > 0 {
@@ -122,8 +119,11 @@ func (x *Index) Apply(changes ...Change) (err error) {
 		}
 	}
 	for _, c := range changes {
-		if c.Next == nil {
+		switch {
+		case c.Next == nil:
 			panic("index: Set or Apply without a filter of " + c.Peer + ": to forget a peer, use Delete")
+		case c.Peer == "":
+			panic("index: Set or Apply for \"\": want the name of a peer, which matches have")
 		}
 		if len(whole) == setAtOnce || slices.ContainsFunc(whole, func(w Change) bool { return w.Peer == c.Peer }) {
 			flush()
@@ -152,7 +152,7 @@ func (x *Index) applied(peer string, d *digest.Delta, next *digest.Filter) bool 
 	x.begun().write.Lock()
 	defer x.write.Unlock()
 	old := x.peers[peer]
-	return old != nil && leads(d, old.filter.Load(), next) && x.layoutFor(next, old) == old.layout && old.layout != separate &&
+	return old != nil && !old.spoiled && leads(d, old.filter.Load(), next) && x.layoutFor(next, old) == old.layout && old.layout != separate &&
 		(old.layout != inTable || x.reserve(peer, 4*uint64(d.Len())) == nil) && x.change(old, d, next)
 }
 
@@ -162,8 +162,8 @@ func leads(d *digest.Delta, from, to *digest.Filter) bool {
 	return d.Base() == from.Version() && d.Target() == to.Version() && keyOf(d.Geometry()) == family && keyOf(from.Geometry()) == family
 }
 
-// pause lets others have the index for a moment in which it is complete, but for the peer that is being
-// set. A mutex is given to a waiter that has waited for a millisecond.
+// pause lets others have the index for a moment in which it is complete, but for the peers that are being
+// set, to which no delta can be applied. A mutex is given to a waiter that has waited for a millisecond.
 func (x *Index) pause() {
 	x.table.pause = nil
 	x.write.Unlock()
@@ -178,6 +178,8 @@ func (x *Index) Delete(peer string) {
 	defer x.whole.Unlock()
 	x.write.Lock()
 	defer x.write.Unlock()
+	x.table.pause = x.pause
+	defer func() { x.table.pause = nil }()
 	if e := x.peers[peer]; e != nil {
 		x.forget(e)
 	}

@@ -21,7 +21,7 @@ type indexed struct {
 
 	// The writer's:
 	ranked float64 // the rate that determines its rank
-	// spoiled: a change of the peer failed in the middle.
+	// spoiled: a change of the peer is under way, or failed in the middle. No delta can be applied to it.
 	spoiled bool
 }
 
@@ -128,11 +128,12 @@ func (x *Index) change(e *indexed, d *digest.Delta, f *digest.Filter) bool {
 	}
 	switch e.layout {
 	case inTable:
+		e.spoiled = true
 		if d != nil && x.table.flip(e.place, e.key.bits, flips) != nil ||
 			d == nil && x.table.replace(e.place, e.key.bits, e.filter.Load(), f) != nil {
-			e.spoiled = true
 			return false
 		}
+		e.spoiled = false
 	case separate:
 		x.held += f.MemoryBytes() - e.filter.Load().MemoryBytes()
 	}

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/summarycache/summarycache/digest"
-	"github.com/summarycache/summarycache/digest/internal/planted"
 )
 
 // A Prefix is a peer that has the beginning of a chain of keys.
@@ -30,7 +29,7 @@ func (x *Index) Prefixes(dst []Prefix, chain []digest.Key) []Prefix {
 	if len(chain) == 0 {
 		return dst
 	}
-	b := x.borrow()
+	b := x.begun().borrow()
 	defer x.scratch.Put(b)
 	for {
 		v := b.begin(x)
@@ -126,7 +125,7 @@ func (b *batch) narrow(x *Index, v *view, chain []digest.Key, s stretch, set []u
 	c := &b.chain
 	at, known := s.probe(), len(c.next.list)
 	switch {
-	case s.to-s.from > 2 || planted.Fault != "stretch-of-two" && s.to-s.from > 1:
+	case s.to-s.from > 1:
 		b.lookPeers(x, v, chain[at], l)
 		b.doubt(x, v, chain, at, set)
 		c.next.split(stretch{s.from, at}, set, b.found)

@@ -1,10 +1,12 @@
 package index
 
-// A sweep removes the codes of deleted peers: some segments with each update.
+// A sweep rewrites all segments, without the codes of deleted peers: some with each update. A change of the
+// shape is a sweep as well, which ends before anything else needs the shape.
 type sweep struct {
 	removed []removal // waiting, or being swept
-	now     int       // how many of these, from the front, are being swept
-	next    uint64    // the first key not yet swept
+	runs    bool
+	now     int    // how many of these, from the front, are being swept
+	next    uint64 // the first key not yet swept
 }
 
 // A removal is the place of a deleted peer whose codes are still in the table.
@@ -37,7 +39,7 @@ func (t *table) remove(place uint32, codes int) {
 // sweepSome does a part of the sweep, in proportion to the positions of the present update.
 func (t *table) sweepSome(positions int) {
 	w := &t.sweep
-	if w.now == 0 {
+	if !w.runs {
 		if !t.manyRemovals() && (t.dead < t.fewCodes || t.dead < t.codes/deadOf) {
 			return
 		}
@@ -46,22 +48,33 @@ func (t *table) sweepSome(positions int) {
 			t.reshape(planFor(t.present(), uint64(live*float64(t.fields())), 0))
 			return
 		}
-		w.now, w.next = len(w.removed), 0
+		w.begin()
 	}
 	budget := 2 * deadOf * (positions + 1)
 	if t.manyRemovals() {
 		budget = max(budget, t.codes/sweepParts)
 	}
-	for budget > 0 {
-		s := t.at(w.next)
-		budget -= int(s.codes)
-		t.rebuild(s, t.fit(s, roomy))
-		if s.last() == ^uint64(0) {
-			t.finish(w.now)
-			return
-		}
+	for budget > 0 && w.runs {
+		budget -= t.sweepNext()
+	}
+}
+
+func (w *sweep) begin() { w.runs, w.now, w.next = true, len(w.removed), 0 }
+
+// sweepNext rewrites the next segment of the sweep, and then others may use the index: they may end the sweep.
+// It returns how many codes the segment had.
+func (t *table) sweepNext() int {
+	w := &t.sweep
+	s := t.at(w.next)
+	t.rebuild(s, t.fit(s, roomy))
+	if s.last() == ^uint64(0) {
+		t.finish(w.now)
+	} else {
 		w.next = s.last() + 1
 	}
+	t.rested -= int(s.codes) / movedAsOne
+	t.rest(0)
+	return int(s.codes)
 }
 
 // manyRemovals reports whether too many places wait for a sweep. They slow down lookups, even if their
@@ -85,5 +98,5 @@ func (t *table) finish(n int) {
 		t.freePlaces = append(t.freePlaces, g.place)
 	}
 	w.removed = append(w.removed[:0], w.removed[n:]...)
-	w.now = 0
+	w.runs = false
 }

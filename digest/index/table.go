@@ -27,8 +27,8 @@ type table struct {
 	segments int
 	planned  int    // codes when the shape was last planned
 	expect   int    // peers; 0 = unknown
-	work     int    // ever done
-	rested   int    // work at the last rest
+	work     int    // ever done to add peers
+	rested   int    // work at the last rest, less other work since
 	pause    func() // lets others use the index; nil = not now
 	sweep    sweep
 	migrator migrator
@@ -127,11 +127,13 @@ func (t *table) present() (all []owner) {
 	return all
 }
 
-// reshape rewrites all segments with another shape.
+// reshape rewrites all segments with another shape. Others may change their peers meanwhile, in segments of
+// either shape.
 func (t *table) reshape(p plan) {
 	t.shape = newShape(p, t.present())
-	t.each(func(s *segment) { t.rebuild(s, t.fit(s, roomy)) })
-	t.finish(len(t.sweep.removed))
+	for t.sweep.begin(); t.sweep.runs; {
+		t.sweepNext()
+	}
 }
 
 // How full lines that had too much room are made, as a share of the limit at which they grow.
@@ -162,6 +164,10 @@ func (t *table) rebuild(s *segment, lines uint64) { t.rebuildWith(s, lines, addi
 
 // refresh rewrites a segment with as many lines, and with free words.
 func (t *table) refresh(s *segment) *segment {
+	if s.shape != t.shape {
+		t.rebuild(s, uint64(s.lines))
+		return t.at(s.first)
+	}
 	by := t.migrator.build(s, t.shape, s.first, s.depth, uint64(s.lines), t.gone, addition{})
 	t.publish(s, by)
 	return by
@@ -169,8 +175,11 @@ func (t *table) refresh(s *segment) *segment {
 
 // rebuildWith is rebuild with positions to add to the segment.
 func (t *table) rebuildWith(s *segment, lines uint64, added addition) {
+	if s.shape != t.shape {
+		lines = max(lines, t.fit(s, roomy)) // with fewer, two positions of a peer could have one code
+	}
 	deeper := uint8(0)
-	for lines>>deeper > t.mostLines() {
+	for (lines-1)>>deeper+1 > t.mostLines() {
 		deeper++
 	}
 	lines = (lines-1)>>deeper + 1

@@ -3,8 +3,6 @@ package squid
 import (
 	"errors"
 	"fmt"
-
-	"github.com/summarycache/summarycache/digest/internal/planted"
 )
 
 // ErrFull means that a mask has more ones than a reader would accept.
@@ -29,7 +27,7 @@ func NewBuilder(capacity, bitsPerEntry int) (*Builder, error) {
 		return nil, fmt.Errorf("squid: a digest for %d entries", capacity)
 	case bitsPerEntry < 1 || bitsPerEntry > maxBitsPerEntry:
 		return nil, fmt.Errorf("squid: %d bits per entry, want 1 to %d", bitsPerEntry, maxBitsPerEntry)
-	case int64(capacity) > maxMaskBits/int64(bitsPerEntry) && (planted.Fault != "entry-too-many" || int64(capacity) > maxMaskBits/int64(bitsPerEntry)+1):
+	case int64(capacity) > maxMaskBits/int64(bitsPerEntry):
 		return nil, fmt.Errorf("squid: %d entries of %d bits are 2^31 bits or more", capacity, bitsPerEntry)
 	}
 	n := maskBytes(capacity, bitsPerEntry)

@@ -6,11 +6,14 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/digest"
-	"github.com/summarycache/summarycache/gossip/internal/planted"
+	"github.com/summarycache/summarycache/gossip/internal/backoff"
 )
 
 // errStale: an answer is valid, but not newer than the replica.
 var errStale = errors.New("not newer than the version held")
+
+// errRestarted: an answer is right, but of another life than membership knows. Nobody is to blame for it.
+var errRestarted = errors.New("of a life of the origin that membership does not know")
 
 // bodyArrived checks whether a decoded and verified body may become the replica, and installs it.
 func (e *Engine) bodyArrived(now time.Time, f *flight, r Result) {
@@ -33,13 +36,13 @@ func (e *Engine) bodyArrived(now time.Time, f *flight, r Result) {
 
 // acceptable checks the rules of PROTOCOL.md 6.3 that decoding has not checked.
 func (e *Engine) acceptable(p *peer, f *flight, r Result) error {
-	if planted.Fault != "any-incarnation" && r.Head.Version.Incarnation != p.incarnation {
-		return fmt.Errorf("%w: another incarnation", errStale)
+	if r.Head.Version.Incarnation != p.incarnation {
+		return errRestarted
 	}
 	if r.Kind == FrameDelta && f.get.Have != p.held.Version {
 		return fmt.Errorf("%w: the base has been replaced", digest.ErrBase)
 	}
-	if p.state == wrong && r.Head.Version.Compare(p.floor) < 0 && p.attempts < denials {
+	if p.state == wrong && r.Head.Version.Compare(p.floor) < 0 && p.retry.Row < denials {
 		return fmt.Errorf("%w: older than the version that the origin reported", errStale)
 	}
 	c := r.Head.Version.Compare(p.held.Version)
@@ -75,9 +78,9 @@ func (e *Engine) install(now time.Time, f *flight, r Result) {
 	if direct || p.state != wrong { // only the origin can correct a wrong replica
 		e.become(p, trusted)
 	}
-	p.attempts, p.notBefore = 0, now
+	p.retry = backoff.Backoff{Until: now}
 	p.installedAt = now
-	p.refusals, p.refused, p.badDeltas = 0, 0, 0
+	p.refusals, p.refused, p.badDeltas, p.whole = 0, 0, 0, false
 	if f.source == p {
 		e.outputs.Fresh = append(e.outputs.Fresh, p.name)
 	}

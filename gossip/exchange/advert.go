@@ -5,8 +5,8 @@ import "slices"
 // ProtocolVersion is the version of PROTOCOL.md that this package speaks.
 const ProtocolVersion = 1
 
-// Datagrams is in the upper four bits of the first byte of every datagram of this package. It is no version: 2 is in those of
-// probes, and a later version would take another number that is free (PROTOCOL.md 9).
+// Datagrams is in the upper four bits of the first byte of every datagram of this package. It is no version: 2 is in
+// those of probes, and a later version would take another number that is free (PROTOCOL.md 9).
 const Datagrams = 1
 
 // MaxAdvert is the length in bytes of the longest advert.

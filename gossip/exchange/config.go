@@ -27,6 +27,9 @@ type Config struct {
 	// Fetches bounds the concurrent gets for snapshots. Zero means 16. All gets together may be
 	// eight times as many.
 	Fetches int
+
+	// Light means that this peer keeps no digest but its own.
+	Light bool
 }
 
 // Publishing determines when a changed digest becomes a new version.

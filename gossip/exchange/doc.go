@@ -15,12 +15,11 @@
 // (answer.go) and checked (outcome.go, accept.go); it becomes the replica (replica.go) and an
 // [Update] for lookups. The peer's own digest passes through publish.go, advert.go and step.go, and
 // through serve.go to the peers that request it. What light peers do, which keep no digests, is in light.go;
-// their questions are in question.go, asker.go and holders.go.
+// their questions are in question.go and holders.go.
 //
 // The package is promised to nobody: it changes with the protocol, whatever the version of the module. Programs
 // use package gossip, whose API mentions a few names of this one ([Publishing], [Event], [Version], [Head],
-// [Stats], the errors); the simulator runs the [Engine] and the
-// [Asker] itself.
+// [Stats], the errors); the simulator runs the [Engine] itself.
 //
 // An Engine is not safe for concurrent use. Its filters, deltas and answers are immutable or have
 // locks, so that the expensive encoding and decoding can run concurrently with it.

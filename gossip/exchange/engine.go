@@ -73,6 +73,7 @@ func New(cfg Config, now time.Time) *Engine {
 		flights: make(map[uint64]*flight),
 	}
 	e.self = Head{Origin: e.id, Version: Version{Incarnation: cfg.Incarnation}}
+	e.light = cfg.Light
 	e.tagPeers()
 	return e
 }

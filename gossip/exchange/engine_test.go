@@ -364,6 +364,26 @@ func TestUnusableDigestIsLeftAlone(t *testing.T) {
 	}
 }
 
+// TestRestartedIsNotRejected: an origin answers a get in a life of which membership has not heard yet, or in one that has just ended. That
+// is asked again, and neither counted nor logged as a wrong answer.
+func TestRestartedIsNotRejected(t *testing.T) {
+	w := quietWorld(t, 2)
+	a, b := w.peers[1], w.peers[0]
+	h := b.engine.Self()
+	h.Version.Sequence += 5
+	a.engine.HandleDatagram(w.now, Advert{Announce, h}.AppendTo(nil))
+	a.engine.Tick(w.now)
+	before, asked := a.engine.Stats().Rejected, 0
+	for _, f := range a.engine.Drain().Fetches {
+		asked++
+		h.Version.Incarnation++
+		a.engine.FetchDone(w.now, f.Number, Result{Kind: FrameSnapshot, Head: h, Filter: b.filter.Filter().Current()})
+	}
+	if p := a.replica(b); asked != 1 || a.engine.Stats().Rejected != before || p.retry.Row == 0 {
+		t.Errorf("%d gets, %d rejections, %d attempts that failed, want 1, none and 1", asked, a.engine.Stats().Rejected-before, p.retry.Row)
+	}
+}
+
 func TestNewPanicsWithoutAName(t *testing.T) {
 	defer func() {
 		if recover() == nil {

@@ -28,6 +28,9 @@ var (
 	// ErrMembers: the other side has as many members as it may have, until one is gone or its limit is raised.
 	ErrMembers = errors.New("more members than the limit")
 
+	// ErrCluster: the two sides are of clusters with different names, or only one of them has a name.
+	ErrCluster = errors.New("another cluster")
+
 	// ErrBusy: the other side is overloaded; try again later.
 	ErrBusy = errors.New("busy")
 )

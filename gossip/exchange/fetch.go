@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/digest"
-	"github.com/summarycache/summarycache/gossip/internal/planted"
 )
 
 // PROTOCOL.md, 6.3, draws these states of an origin:
@@ -24,7 +23,7 @@ type flight struct {
 
 // enqueue adds p to the list of startFetches if it is behind.
 func (e *Engine) enqueue(p *peer) {
-	if !p.queued && p.flight == nil && p.behind() && e.gathers() {
+	if !p.queued && p.flight == nil && p.behind() && !e.light {
 		p.queued = true
 		e.want = append(e.want, p)
 	}
@@ -37,7 +36,7 @@ func (e *Engine) nextFetch() time.Time {
 		return next
 	}
 	if e.snapshotFlights < e.cfg.Fetches && len(e.waiting) > 0 {
-		next = e.waiting[0].notBefore // long past
+		next = e.waiting[0].retry.Until // long past
 	}
 	for _, p := range e.want {
 		switch {
@@ -45,7 +44,7 @@ func (e *Engine) nextFetch() time.Time {
 		case p.stepFits():
 			next = earlier(next, p.stepAt)
 		case e.snapshotFlights < e.cfg.Fetches || !e.expectsSnapshot(p):
-			next = earlier(next, p.notBefore)
+			next = earlier(next, p.retry.Until)
 		}
 	}
 	return next
@@ -78,7 +77,7 @@ func (e *Engine) startFetches(now time.Time) {
 		case e.full():
 		case p.stepFits():
 			e.startStep(p)
-		case now.Before(p.notBefore):
+		case now.Before(p.retry.Until):
 		case e.snapshotFlights >= e.cfg.Fetches && e.expectsSnapshot(p):
 			// Moved out of the list until there is room: a peer that joins a large cluster waits
 			// for thousands of snapshots.
@@ -99,22 +98,23 @@ func (e *Engine) startFetch(now time.Time, p *peer) {
 	snapshot := e.expectsSnapshot(p)
 	if snapshot {
 		if wait := p.snapshots.wait(now); wait > 0 {
-			p.notBefore = now.Add(e.jitter(wait))
+			p.retry.Until = now.Add(e.jitter(wait))
 			return
 		}
 	}
 	source, wait := e.source(now, p)
 	if source == nil {
-		p.notBefore = now.Add(wait)
+		p.retry.Until = now.Add(wait)
 		return
 	}
 	get := Get{Origin: p.id, Limit: uint64(e.cfg.DigestBytes)}
 	var base *digest.Filter
 	if p.state == wrong {
 		get.Whole = true
-	} else if p.state != nothing && p.badDeltas < unusables {
+	} else if p.state != nothing && !p.whole {
 		get.Have, get.State, base = p.held.Version, p.held.State, p.filter
 	}
+	p.elsewhere = false
 	e.stats.Fetches++
 	e.start(&flight{origin: p, source: source, get: get, snapshot: snapshot}, Fetch{Base: base})
 }
@@ -124,7 +124,7 @@ func (e *Engine) start(f *flight, out Fetch) {
 	if f.snapshot {
 		e.snapshotFlights++
 	}
-	f.origin.flight, f.origin.queued = f, planted.Fault == "still-queued"
+	f.origin.flight, f.origin.queued = f, false
 	e.flights[e.number] = f
 	out.Number, out.Origin, out.Source, out.Get = e.number, f.origin.name, f.source.name, f.get
 	e.outputs.Fetches = append(e.outputs.Fetches, out)
@@ -132,7 +132,7 @@ func (e *Engine) start(f *flight, out Fetch) {
 
 // expectsSnapshot reports whether a fetch of p's digest can only return a snapshot.
 func (e *Engine) expectsSnapshot(p *peer) bool {
-	if p.state == wrong || p.state == nothing || p.badDeltas >= unusables {
+	if p.state == wrong || p.state == nothing || p.whole {
 		return true
 	}
 	return p.announced.Version.Compare(p.held.Version) > 0 && p.announced.Version.Epoch != p.held.Version.Epoch
@@ -158,12 +158,13 @@ func (e *Engine) source(now time.Time, p *peer) (*peer, time.Duration) {
 			add(h)
 		}
 	}
+	elsewhere := p.elsewhere || p.retry.Row%2 == 1 // every second failure, too
 	switch {
 	case n == 0:
 		return nil, max(p.busyUntil.Sub(now), 0) + e.jitter(firstRetry)
-	case originAble && p.state != nothing && p.attempts%2 == 0:
+	case originAble && p.state != nothing && !elsewhere:
 		return p, 0
-	case originAble && p.attempts%2 == 1 && n > 1:
+	case originAble && elsewhere && n > 1:
 		return able[1+e.rng.IntN(n-1)], 0
 	}
 	return able[e.rng.IntN(n)], 0

@@ -84,12 +84,12 @@ func (e *Engine) handleClaim(now time.Time, p *peer, h Head, via *peer) {
 		}
 		return
 	}
-	if !e.gathers() {
+	if e.light {
 		return
 	}
 	if p.refused != 0 && h.Version.Epoch > p.refused {
 		p.refused, p.refusals = 0, 0
-		p.notBefore = now
+		p.retry.Until = now
 	}
 	if via == p {
 		e.reachable(now, p)
@@ -121,9 +121,9 @@ func (e *Engine) handleClaim(now time.Time, p *peer, h Head, via *peer) {
 
 // reachable shortens the wait after failed gets, since a message of p has arrived.
 func (e *Engine) reachable(now time.Time, p *peer) {
-	if p.attempts > 0 && p.refused == 0 {
-		if soon := now.Add(e.jitter(firstRetry)); soon.Before(p.notBefore) {
-			p.notBefore = soon
+	if p.retry.Row > 0 && p.refused == 0 {
+		if soon := now.Add(e.jitter(firstRetry)); soon.Before(p.retry.Until) {
+			p.retry.Until = soon
 		}
 	}
 }

@@ -19,7 +19,11 @@ type Hello struct {
 	Canary                 uint32
 	Name                   string
 	Address                string // ip:port of gossip, as advertised
+	Cluster                string `json:",omitempty"` // its name; empty if it has none
 }
+
+// extCluster is the kind of the extension with a cluster's name (PROTOCOL.md 9.1).
+const extCluster = 1
 
 // AppendTo appends the frame to dst.
 func (h Hello) AppendTo(dst []byte) []byte {
@@ -33,6 +37,7 @@ func (h Hello) AppendTo(dst []byte) []byte {
 	dst = binary.LittleEndian.AppendUint32(dst, h.Canary)
 	dst = wire.AppendString8(dst, h.Name)
 	dst = wire.AppendString8(dst, h.Address)
+	dst = wire.AppendExtension(dst, extCluster, h.Cluster)
 	return EndFrame(dst, start)
 }
 
@@ -46,22 +51,25 @@ func DecodeHello(b []byte) (Hello, error) {
 	h.Joining = r.Byte("flags")&1 != 0
 	h.Incarnation = r.NonZero("incarnation")
 	h.Canary = r.Uint32("canary")
-	h.Name, h.Address = r.identity()
+	h.Name, h.Address, h.Cluster = r.identity()
 	if r.Err != nil {
 		return Hello{}, r.Err
 	}
 	return h, nil
 }
 
-// identity reads the name and the address at the end of a hello or welcome.
-func (r *reader) identity() (name, address string) {
+// identity reads the name, the address and the cluster at the end of a hello or welcome.
+func (r *reader) identity() (name, address, cluster string) {
 	if name = r.String8("name"); !ValidName(name) {
 		r.Fail("name")
 	}
 	if address = r.String8("address"); address == "" || len(address) > MaxAddress {
 		r.Fail("address")
 	}
-	return name, address
+	if cluster = r.Extension(extCluster); !ValidName(cluster) {
+		cluster = "" // of a later program, or damaged: a cluster with a name refuses it, too
+	}
+	return name, address, cluster
 }
 
 // Accept returns nil if a peer with these canaries can accept a stream that begins with h, and
@@ -78,6 +86,7 @@ type Welcome struct {
 	Known       uint64 // the client's incarnation if the server counts it as alive; otherwise 0
 	Name        string
 	Address     string
+	Cluster     string `json:",omitempty"` // its name; empty if it has none
 }
 
 // AppendTo appends the frame to dst.
@@ -89,6 +98,7 @@ func (w Welcome) AppendTo(dst []byte) []byte {
 	dst = binary.LittleEndian.AppendUint64(dst, w.Known)
 	dst = wire.AppendString8(dst, w.Name)
 	dst = wire.AppendString8(dst, w.Address)
+	dst = wire.AppendExtension(dst, extCluster, w.Cluster)
 	return EndFrame(dst, start)
 }
 
@@ -99,7 +109,7 @@ func DecodeWelcome(b []byte) (Welcome, error) {
 	w.Incarnation = r.NonZero("incarnation")
 	w.Canary = r.Uint32("canary")
 	w.Known = r.Uint64("known")
-	w.Name, w.Address = r.identity()
+	w.Name, w.Address, w.Cluster = r.identity()
 	if r.Err == nil && w.Version != ProtocolVersion {
 		return Welcome{}, &wire.FormatError{Message: "welcome", Field: "version", Err: ErrVersion}
 	}
@@ -118,6 +128,7 @@ var refusals = [...]error{
 	5: ErrBusy,
 	6: ErrMalformed,
 	7: ErrMembers,
+	9: ErrCluster, // 8 is that of a vector: it means nothing
 }
 
 // Refusal answers a [Hello] that the server does not accept. It is an error that wraps the sentinel
@@ -163,7 +174,7 @@ func DecodeRefusal(b []byte) (*Refusal, error) {
 		return nil, err
 	}
 	e := &Refusal{Err: ErrMalformed, Text: printable(text)}
-	if code >= 1 && int(code) < len(refusals) {
+	if int(code) < len(refusals) && refusals[code] != nil {
 		e.Err = refusals[code]
 	}
 	return e, nil

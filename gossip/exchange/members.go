@@ -38,14 +38,14 @@ func (e *Engine) PeerUp(now time.Time, name string, incarnation uint64) {
 		if len(e.live) == 1 {
 			e.eager = eagerSyncs
 			if !e.light && !e.complete {
-				e.since, e.lookAt = now, now
+				e.lookAt = now.Add(settleWait)
 			}
 			e.syncAt = now.Add(e.spread(eagerInterval))
 		}
 	}
 	e.settle(p, nil)
 	p.check = true
-	p.notBefore = now
+	p.retry.Until = now
 	e.enqueue(p)
 	e.advertise(now, p)
 }

@@ -236,7 +236,7 @@ func TestLengths(t *testing.T) {
 	}
 	name := strings.Repeat("n", MaxName)
 	addr := strings.Repeat("a", MaxAddress)
-	m := Meta{1, 1, most, ^uint32(0), strings.Repeat("s", MaxService), make([]uint32, MaxSecrets), strings.Repeat("z", MaxZone), true, true}
+	m := Meta{1, 1, most, ^uint32(0), strings.Repeat("s", MaxService), make([]uint32, MaxSecrets), strings.Repeat("z", MaxZone), true, true, strings.Repeat("s", SettingBytes*MaxSettings), strings.Repeat("f", FarewellBytes)}
 	if n := len(m.AppendTo(nil)); n > MaxMeta {
 		t.Errorf("the longest metadata has %d bytes, want at most %d", n, MaxMeta)
 	}
@@ -246,8 +246,8 @@ func TestLengths(t *testing.T) {
 		heads[i].Origin = ID(i)
 	}
 	for _, frame := range [][]byte{
-		Hello{1, 1, true, most, 0, name, addr}.AppendTo(nil),
-		Welcome{1, most, 0, most, name, addr}.AppendTo(nil),
+		Hello{1, 1, true, most, 0, name, addr, name}.AppendTo(nil),
+		Welcome{1, most, 0, most, name, addr, name}.AppendTo(nil),
 		(&Refusal{ErrVersion, strings.Repeat("x", 500)}).AppendTo(nil),
 		Get{Origin: ID(most), Have: Version{most, most, most}, State: most, Limit: most}.AppendTo(nil),
 		Answer{kind: FrameSame, head: h}.AppendTo(nil),
@@ -263,6 +263,35 @@ func TestLengths(t *testing.T) {
 	got, err := DecodeVector(AppendVector(nil, FrameSync, heads)[FrameHeader:])
 	if err != nil || len(got) != MaxHeads {
 		t.Errorf("the longest vector decodes to %d heads, %v, want %d", len(got), err, MaxHeads)
+	}
+}
+
+// TestNumbersOfThePage reads numbers from PROTOCOL.md, and publish's from the comment of its setting.
+func TestNumbersOfThePage(t *testing.T) {
+	for _, tc := range []struct {
+		file, text string
+		want       int
+	}{
+		{"../PROTOCOL.md", `or (\d+) positions have changed`, enoughFlips},
+		{"config.go", `fewer than (\d+) changes wait for more`, enoughFlips},
+		{"../PROTOCOL.md", `datagram \| an advert (\d+) bytes`, MaxAdvert},
+		{"../PROTOCOL.md", `a step, and those of § 12, ([\d,]+);`, MaxDatagram},
+		{"../PROTOCOL.md", `metadata \| 512 bytes; (\d+) are written`, MaxMeta},
+		{"../PROTOCOL.md", `name \| (\d+) bytes`, MaxName},
+		{"../PROTOCOL.md", `secrets accepted \| (\d+) `, MaxSecrets},
+		{"../PROTOCOL.md", `number of heads \(uvarint, ≤ ([\d,]+)\)`, MaxHeads},
+		{"../PROTOCOL.md", `zone: where the peer runs, 1 to (\d+) letters`, MaxZone},
+		{"../PROTOCOL.md", `longer than (\d+) bytes \|\n.* names of the secrets`, MaxService},
+	} {
+		page, err := os.ReadFile(tc.file)
+		found := regexp.MustCompile(tc.text).FindAllSubmatch(page, -1)
+		if err != nil || len(found) != 1 {
+			t.Errorf("%s has %q %d times, %v, want it once", tc.file, tc.text, len(found), err)
+			continue
+		}
+		if got := strings.ReplaceAll(string(found[0][1]), ",", ""); got != fmt.Sprint(tc.want) {
+			t.Errorf("%s says %s, the program %d: %s", tc.file, got, tc.want, tc.text)
+		}
 	}
 }
 

@@ -5,19 +5,33 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/summarycache/summarycache/gossip/internal/planted"
 	"github.com/summarycache/summarycache/gossip/internal/wire"
 )
 
 // Longest fields of [Meta], in bytes.
 const (
-	MaxMeta    = 112
+	MaxMeta    = 220
 	MaxService = 63
 	MaxZone    = 14
 )
 
 // MaxSecrets is how many secrets a peer may accept at a time.
 const MaxSecrets = 4
+
+// SettingBytes is the length of an element of Meta.Settings, and MaxSettings their number.
+const (
+	SettingBytes = 4 + 2
+	MaxSettings  = 16
+)
+
+// Kinds of the extensions with Meta.Settings and Meta.Farewell.
+const (
+	extSettings = 2
+	extFarewell = 3
+)
+
+// FarewellBytes is the length of Meta.Farewell.
+const FarewellBytes = 8
 
 const metaMagic = 0x53
 
@@ -31,7 +45,12 @@ type Meta struct {
 	Secrets []uint32
 	Zone    string `json:",omitempty"` // where it runs, see [ValidZone]; empty if it says nothing
 	Light   bool   `json:",omitempty"` // it keeps no digests of others
-	Spare   bool   `json:",omitempty"` // it is light, and would keep them if those that do died
+	Spare   bool   `json:",omitempty"` // a flag of light peers, which this version does not set and gives no meaning
+	// Settings are sums of settings that should be alike at all members that have them: SettingBytes each, the hash of
+	// a name and a sum.
+	Settings string `json:",omitempty"`
+	// Farewell is the beginning of the SHA-256 of the key that signs the peer's farewell; empty if its address does.
+	Farewell string `json:",omitempty"`
 }
 
 // keepsNone and spare are the bits of the metadata's flags for Meta.Light and Meta.Spare.
@@ -50,7 +69,7 @@ func (m Meta) AppendTo(dst []byte) []byte {
 	for _, id := range m.Secrets {
 		dst = binary.LittleEndian.AppendUint32(dst, id)
 	}
-	if m.Zone != "" || m.Light {
+	if m.Zone != "" || m.Light || m.Settings+m.Farewell != "" {
 		dst = wire.AppendString8(dst, m.Zone)
 	}
 	switch {
@@ -58,8 +77,10 @@ func (m Meta) AppendTo(dst []byte) []byte {
 		dst = append(dst, keepsNone|spare)
 	case m.Light:
 		dst = append(dst, keepsNone)
+	case m.Settings+m.Farewell != "":
+		dst = append(dst, 0)
 	}
-	return dst
+	return wire.AppendExtension(wire.AppendExtension(dst, extSettings, m.Settings), extFarewell, m.Farewell)
 }
 
 // ValidZone reports whether a peer may be in a zone of that name: 1 to 14 letters, digits and "._-:".
@@ -97,6 +118,12 @@ func DecodeMeta(b []byte) (Meta, error) {
 		flags := r.Byte("flags")
 		m.Light = flags&keepsNone != 0
 		m.Spare = m.Light && flags&spare != 0
+		if m.Settings = r.Extension(extSettings); len(m.Settings)%SettingBytes != 0 || len(m.Settings) > SettingBytes*MaxSettings {
+			m.Settings = ""
+		}
+		if m.Farewell = r.Extension(extFarewell); len(m.Farewell) != FarewellBytes {
+			m.Farewell = ""
+		}
 	}
 	if r.Err != nil {
 		return Meta{}, r.Err
@@ -112,7 +139,7 @@ func (m Meta) Compatible(canaries ...uint32) error {
 
 func compatible(least, greatest uint8, canary uint32, canaries []uint32) error {
 	switch {
-	case planted.Fault != "newer-protocol" && least > ProtocolVersion || greatest < ProtocolVersion:
+	case least > ProtocolVersion || greatest < ProtocolVersion:
 		return fmt.Errorf("%w: theirs is %d to %d, ours %d", ErrVersion, least, greatest, ProtocolVersion)
 	case !slices.Contains(canaries, canary):
 		return ErrCanary

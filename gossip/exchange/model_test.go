@@ -63,12 +63,12 @@ func newWorld(seed uint64, bug string) *world {
 	for i := range w.peers {
 		w.peers[i] = &simPeer{w: w, i: i, name: fmt.Sprintf("p%d", i), slow: r.IntN(8) == 0}
 	}
+	w.lighten(rand.New(rand.NewPCG(seed, 6)))
 	for _, p := range w.peers {
 		p.empty()
 		p.change(r.IntN(100))
 		p.start(NewIncarnation(w.now.Add(time.Hour), r.Uint64()))
 	}
-	w.lighten(rand.New(rand.NewPCG(seed, 6)))
 	w.membershipChanged()
 	for range r.IntN(8) {
 		w.after(w.some(faultTime), w.fault)
@@ -80,25 +80,21 @@ func newWorld(seed uint64, bug string) *world {
 	return w
 }
 
-// lighten makes some peers light in two of three schedules. Some of them change that while there are faults.
+// lighten makes some peers light in two of three schedules. Some of them are restarted as the other kind while there are faults.
 func (w *world) lighten(r *rand.Rand) {
 	if r.IntN(3) == 0 {
 		return
 	}
 	for _, p := range w.peers {
 		for range r.IntN(3) {
-			p.become(r.IntN(2) == 0)
+			p.light = r.IntN(2) == 0
 			light := r.IntN(2) == 0
-			w.after(time.Duration(r.Int64N(int64(faultTime))), func() { p.become(light); w.membershipChanged() })
+			w.after(time.Duration(r.Int64N(int64(faultTime))), func() {
+				p.engine, p.light = nil, light
+				w.membershipChanged()
+				w.after(w.some(8*time.Second), p.restart)
+			})
 		}
-	}
-}
-
-// become makes a peer light or full.
-func (p *simPeer) become(light bool) {
-	if p.light = light; p.engine != nil {
-		p.engine.SetLight(p.w.now, light)
-		p.pump()
 	}
 }
 

@@ -121,8 +121,7 @@ func (p *simPeer) start(inc uint64) {
 	p.lights = make([]bool, n)
 	p.told = make(map[[2]uint64]bool)
 	p.tickAt = time.Time{}
-	p.engine = New(Config{Name: p.name, Incarnation: inc, Seed: p.w.rng.Uint64(), ReplicaLog: 2048, PublishedLog: 8192, Fetches: 4}, p.w.now)
-	p.engine.SetLight(p.w.now, p.light)
+	p.engine = New(Config{Name: p.name, Incarnation: inc, Seed: p.w.rng.Uint64(), ReplicaLog: 2048, PublishedLog: 8192, Fetches: 4, Light: p.light}, p.w.now)
 	p.engine.became = func(from, to replicaState) {
 		p.w.led[from][to]++
 		if !slices.Contains(leads[from], to) {

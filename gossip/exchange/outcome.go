@@ -50,10 +50,7 @@ func (e *Engine) FetchDone(now time.Time, number uint64, r Result) {
 		e.bodyArrived(now, f, r)
 	case FrameBusy:
 		f.source.busyUntil = now.Add(e.jitter(r.RetryAfter))
-		if f.source == p {
-			// An odd number makes source prefer another holder; without one it waits for the origin.
-			p.attempts |= 1
-		}
+		p.elsewhere = f.source == p
 	case FrameUnknown:
 		e.unknown(now, f)
 	}
@@ -69,13 +66,14 @@ func (e *Engine) fetchFailed(now time.Time, f *flight, r Result) {
 		e.reject(f, r)
 		if p.refusals++; p.refusals >= unusables {
 			p.refused = max(1, p.announced.Version.Epoch, p.held.Version.Epoch)
-			p.notBefore = now.Add(e.jitter(refusedWait))
+			p.retry.Until = now.Add(e.jitter(refusedWait))
 			return
 		}
 	case errors.Is(r.Err, digest.ErrBase), errors.Is(r.Err, digest.ErrCorrupt), errors.Is(r.Err, ErrMalformed), errors.Is(r.Err, errStale):
 		e.reject(f, r)
 		if r.Kind == FrameDelta {
-			p.badDeltas++ // see expectsSnapshot
+			p.badDeltas++
+			p.whole = p.whole || p.badDeltas >= unusables
 		}
 	}
 	p.dropHolder(f.source)
@@ -88,9 +86,8 @@ func (e *Engine) reject(f *flight, r Result) {
 }
 
 func (e *Engine) backOff(now time.Time, p *peer) {
-	wait := min(firstRetry<<min(p.attempts, 10), lastRetry)
-	p.attempts++
-	p.notBefore = now.Add(e.jitter(wait))
+	p.retry.Fail(now, firstRetry, lastRetry)
+	p.retry.Until = now.Add(e.jitter(p.retry.Until.Sub(now)))
 }
 
 // unknown handles the answer of a source that has nothing, or nothing within the limit.
@@ -106,7 +103,7 @@ func (e *Engine) unknown(now time.Time, f *flight) {
 // tryAnother lets the next fetch begin at once, at another source than that of f.
 func (e *Engine) tryAnother(now time.Time, f *flight) {
 	f.origin.dropHolder(f.source)
-	f.origin.notBefore = now
+	f.origin.retry.Until = now
 }
 
 // same handles the answer that the source has nothing newer than the version held.
@@ -126,12 +123,12 @@ func (e *Engine) same(now time.Time, f *flight, r Result) {
 		p.check = true // membership does not know this incarnation yet
 		e.backOff(now, p)
 	case p.state == nothing && r.Head.Version.Sequence == 0 && r.Head.State == 0:
-		p.attempts = 0 // it publishes nothing
+		p.retry.Row = 0 // it publishes nothing
 	case p.state == former && c > 0:
 		// It differs from the replica in the number of keys, so it is another digest.
-		p.badDeltas = unusables
+		p.whole = true
 		p.check = true
-		p.notBefore = now
+		p.retry.Until = now
 	case p.state == nothing || c > 0:
 		r.Err = fmt.Errorf("exchange: same: %w: a greater version than that of the get", ErrMalformed)
 		e.reject(f, r)
@@ -158,13 +155,13 @@ func (e *Engine) confirmed(now time.Time, p *peer) {
 	}
 	e.outputs.Fresh = append(e.outputs.Fresh, p.name)
 	if p.announced.Version.Compare(p.held.Version) <= 0 {
-		p.attempts = 0
+		p.retry.Row = 0
 		return
 	}
 	// A greater version was announced. If the origin denies it repeatedly, it does not exist.
-	if p.attempts >= denials {
+	if p.retry.Row >= denials {
 		p.announced, p.holders = Head{}, nil
-		p.attempts = 0
+		p.retry.Row = 0
 		return
 	}
 	e.backOff(now, p)

@@ -61,17 +61,19 @@ type Update struct {
 type EventKind uint8
 
 const (
-	Applied   EventKind = iota + 1 // a newer version of Peer's digest is in use
-	Diverged                       // the replica of Peer differs from Peer's digest at Head; repair has begun
-	Repaired                       // a replica that had diverged equals its origin's digest again
-	Rejected                       // Source's answer to a get for Peer's digest was not accepted, because of Err
-	Flooding                       // Peer replaces its whole digest too often; it is fetched less often now
-	Displaced                      // a former life of this peer had a greater incarnation; this one took an even greater
-	Collision                      // Peer's name has the ID of another peer; it is ignored
-	Leaving                        // Peer is about to leave
+	Applied  EventKind = iota + 1 // a newer version of Peer's digest is in use
+	Diverged                      // the replica of Peer differs from Peer's digest at Head; repair has begun
+	Repaired                      // a replica that had diverged equals its origin's digest again
+	Rejected                      // Source's answer to a get for Peer's digest was not accepted, because of Err
+	Flooding                      // Peer replaces its whole digest too often; it is fetched less often now
+	// a former life of this peer had a greater incarnation; this one took an even greater
+	Displaced
+	Collision // Peer's name has the ID of another peer; it is ignored
+	Leaving   // Peer is about to leave
 )
 
-var eventKinds = [...]string{"none", "applied", "diverged", "repaired", "rejected", "flooding", "displaced", "collision", "leaving"}
+var eventKinds = [...]string{"none", "applied", "diverged", "repaired", "rejected", "flooding", "displaced",
+	"collision", "leaving"}
 
 func (k EventKind) String() string { return eventKinds[k] }
 
@@ -89,14 +91,15 @@ type Event struct {
 
 // Stats has the counters of an [Engine]. Those in JSON are part of a peer's status.
 type Stats struct {
-	Published            int64 `json:"published"`          // versions of this peer's digest
-	AdvertsSent          int64 `json:"adverts_sent"`       // datagrams, with repeats and echoes
-	AdvertsReceived      int64 `json:"adverts_received"`   // datagrams that are not malformed
-	AdvertBytesSent      int64 `json:"-"`                  // without the changes in steps
-	AdvertBytesReceived  int64 `json:"-"`                  // likewise, with malformed datagrams
-	Repeats              int64 `json:"-"`                  // adverts and reminders to peers that had not reacted
-	CarriedSent          int64 `json:"-"`                  // of AdvertsSent, the steps
-	CarriedReceived      int64 `json:"carried_received"`   // of the deltas received, those that came in adverts' datagrams, as steps
+	Published           int64 `json:"published"`        // versions of this peer's digest
+	AdvertsSent         int64 `json:"adverts_sent"`     // datagrams, with repeats and echoes
+	AdvertsReceived     int64 `json:"adverts_received"` // datagrams that are not malformed
+	AdvertBytesSent     int64 `json:"-"`                // without the changes in steps
+	AdvertBytesReceived int64 `json:"-"`                // likewise, with malformed datagrams
+	Repeats             int64 `json:"-"`                // adverts and reminders to peers that had not reacted
+	CarriedSent         int64 `json:"-"`                // of AdvertsSent, the steps
+	// of the deltas received, those that came in adverts' datagrams, as steps
+	CarriedReceived      int64 `json:"carried_received"`
 	CarriedBytesSent     int64 `json:"carried_bytes_sent"` // of the deltas' bytes sent, those in steps
 	CarriedBytesReceived int64 `json:"-"`
 

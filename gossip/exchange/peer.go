@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/digest"
+	"github.com/summarycache/summarycache/gossip/internal/backoff"
 )
 
 // A peer is the engine's state for another member.
@@ -41,14 +42,15 @@ type pursuit struct {
 	stepAt    time.Time // when it arrived
 	stepsFrom time.Time // steps are ignored until then
 
-	queued    bool      // in Engine.want or Engine.waiting
-	flight    *flight   // the fetch under way; nil if there is none
-	notBefore time.Time // earliest start of the next fetch
-	attempts  int       // failed in a row
-	badDeltas int       // rejected in a row
-	refusals  int       // answers in a row that cannot be used here: too large, unknown format
-	refused   uint64    // epoch in which that happened too often; 0 if none
-	holders   []*peer   // other peers that listed announced.Version
+	queued    bool            // in Engine.want or Engine.waiting
+	flight    *flight         // the fetch under way; nil if there is none
+	retry     backoff.Backoff // of fetches that failed; none starts earlier, whatever the reason
+	elsewhere bool            // the origin is busy: the next fetch is from another holder, if there is one
+	whole     bool            // the next fetch is of a snapshot
+	badDeltas int             // rejected in a row
+	refusals  int             // answers in a row that cannot be used here: too large, unknown format
+	refused   uint64          // epoch in which that happened too often; 0 if none
+	holders   []*peer         // other peers that listed announced.Version
 	snapshots allowance
 }
 

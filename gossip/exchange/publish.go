@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/digest"
-	"github.com/summarycache/summarycache/gossip/internal/planted"
 )
 
 // PublishIn returns how long the changes since the last publication may still wait for more: 0 if the
@@ -137,7 +136,7 @@ func (e *Engine) beginRound(now time.Time) {
 	r := &e.round
 	start := len(r.queue)
 	for _, p := range e.live {
-		if !p.pending && p.hears() {
+		if !p.pending && !p.light {
 			p.pending = true
 			r.queue = append(r.queue, p)
 		}
@@ -184,7 +183,7 @@ func (e *Engine) Leave() []Datagram {
 // advertise advertises the current version to p, unless p is light, and plans the repeat. If the version before was
 // advertised to p, it gets a step.
 func (e *Engine) advertise(now time.Time, p *peer) {
-	if !e.published() || !p.hears() {
+	if !e.published() || p.light {
 		return
 	}
 	p.stepped = e.step.data != nil && p.advertised == e.step.base
@@ -194,9 +193,7 @@ func (e *Engine) advertise(now time.Time, p *peer) {
 		e.send(p, Advert{Announce, e.self})
 	}
 	p.advertised = e.self.Version
-	if planted.Fault != "repeats-kept" {
-		p.repeats = 0
-	}
+	p.repeats = 0
 	e.planRepeat(now, p)
 }
 

@@ -41,8 +41,11 @@ type Questions struct {
 	NotYet     int64 `json:"not_yet"`    // of those, answered by a peer that did not have all digests yet
 	Named      int64 `json:"named"`      // peers named in answers that were asked for the object
 	False      int64 `json:"false"`      // of those, the ones that did not have it
-	Answered   int64 `json:"answered"`   // questions of others answered
-	Deferred   int64 `json:"deferred"`   // of those, with "not yet"
+	Misled     int64 `json:"misled"`     // of those, the ones that another full peer did not name
+	// answers that named nobody, though a peer that another one named had the object
+	Withheld int64 `json:"withheld"`
+	Answered int64 `json:"answered"` // questions of others answered
+	Deferred int64 `json:"deferred"` // of those, with "not yet"
 }
 
 // A Holder is a peer whose digest has a key.

@@ -12,10 +12,11 @@ type replicaState uint8
 
 const (
 	nothing replicaState = iota // there is no replica
-	former                      // from a former life of the origin or of this process: not used until the origin confirms it
-	trusted                     // verified: used, listed and served while the origin lives
-	doubted                     // likewise, but the origin once answered as if it had not published this version
-	wrong                       // contradicted by the origin: not used or served, to be replaced by a snapshot
+	// from a former life of the origin or of this process: not used until the origin confirms it
+	former
+	trusted // verified: used, listed and served while the origin lives
+	doubted // likewise, but the origin once answered as if it had not published this version
+	wrong   // contradicted by the origin: not used or served, to be replaced by a snapshot
 )
 
 // replica is the replica of a peer's digest.

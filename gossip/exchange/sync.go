@@ -1,10 +1,6 @@
 package exchange
 
-import (
-	"time"
-
-	"github.com/summarycache/summarycache/gossip/internal/planted"
-)
+import "time"
 
 const (
 	eagerSyncs    = 3 // after joining
@@ -51,7 +47,7 @@ func (e *Engine) exchangeVectors(now time.Time, p *peer) {
 // one's digest. Peers that know the same have the same sum. They send it in each answer to a
 // probe of membership. That of a light peer is 0.
 func (e *Engine) Sum() uint32 {
-	if e.light && planted.Fault != "sum-never-equal" {
+	if e.light {
 		return 0
 	}
 	return uint32(e.known + e.self.sum())
@@ -149,7 +145,6 @@ func (e *Engine) SyncDone(now time.Time, name string, heads []Head, err error) {
 		if p.noNews++; len(heads) > 0 && !e.alone(p) {
 			p.noNews = 0
 		}
-		e.lists(p, heads)
 	}
 	e.handleVector(now, name, heads)
 }
@@ -157,9 +152,6 @@ func (e *Engine) SyncDone(now time.Time, name string, heads []Head, err error) {
 // HandleSync handles a sync from name and returns the vector for the answer.
 func (e *Engine) HandleSync(now time.Time, name string, heads []Head) []Head {
 	e.handleVector(now, name, heads)
-	if via := e.named(name); via != nil {
-		e.lists(via, heads)
-	}
 	if p := e.named(name); p != nil && e.light && !p.light && !now.Before(e.streamAt) {
 		e.exchangeVectors(now, p) // it knows more, or less: only it can compare the sums of the two
 	}

@@ -9,7 +9,9 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/summarycache/summarycache/gossip/http1"
 	"github.com/summarycache/summarycache/gossip/httpcache/engine"
+	"github.com/summarycache/summarycache/gossip/peering"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
@@ -38,7 +40,7 @@ func (m *Member) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func isFromSibling(r *http.Request) bool {
-	return sibling.IsLookup(r) || r.URL.Path == sibling.CoalescePath
+	return sibling.IsLookup(r) || r.URL.Path == peering.CoalescePath
 }
 
 // Serve answers a GET or HEAD from the store, from a sibling, or by next, whose answer is passed on as it
@@ -100,7 +102,8 @@ func (m *Member) served(r *http.Request) *url.URL {
 	if m.url != nil {
 		return m.url(r)
 	}
-	u := &url.URL{Scheme: "http", Host: r.Host, Path: r.URL.Path, RawPath: r.URL.RawPath, RawQuery: r.URL.RawQuery, ForceQuery: r.URL.ForceQuery}
+	u := &url.URL{Scheme: "http", Host: r.Host, Path: r.URL.Path, RawPath: r.URL.RawPath, RawQuery: r.URL.RawQuery,
+		ForceQuery: r.URL.ForceQuery}
 	if r.TLS != nil || r.URL.Scheme == "https" && sibling.IsLookup(r) {
 		u.Scheme = "https"
 	}
@@ -129,6 +132,9 @@ func hasBody(r *http.Request) bool {
 
 // request returns r as the cache needs it.
 func (m *Member) request(r *http.Request, u *url.URL, from *source) *http.Request {
+	if from != nil {
+		from.within = sourceOf(r.Context())
+	}
 	q := r.WithContext(context.WithValue(r.Context(), sourceKey{}, from))
 	q.URL, q.Header, q.Body, q.RequestURI = u, maps.Clone(r.Header), http.NoBody, ""
 	if q.Header == nil {
@@ -162,7 +168,7 @@ func (m *Member) serve(w http.ResponseWriter, q *http.Request) (refused bool, er
 
 // answer answers a request of a sibling.
 func (m *Member) answer(w http.ResponseWriter, r *http.Request) {
-	if r.URL.Path == sibling.CoalescePath {
+	if r.URL.Path == peering.CoalescePath && m.coalescer != nil {
 		m.coalescer.ServeHTTP(w, r)
 		return
 	}
@@ -190,7 +196,8 @@ func (w terse) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-func (w terse) Flush() { _ = http.NewResponseController(w.ResponseWriter).Flush() } // if that fails, the data is sent later
+// if that fails, the data is sent later
+func (w terse) Flush() { _ = http.NewResponseController(w.ResponseWriter).Flush() }
 
 // A refusable answer is none if the cache would refuse the request.
 type refusable struct {
@@ -200,7 +207,9 @@ type refusable struct {
 
 func (w *refusable) Refused()                    { w.refused = true }
 func (w *refusable) Unwrap() http.ResponseWriter { return w.ResponseWriter }
-func (w *refusable) Flush()                      { _ = http.NewResponseController(w.ResponseWriter).Flush() } // if that fails, the data is sent later
+
+// if that fails, the data is sent later
+func (w *refusable) Flush() { _ = http.NewResponseController(w.ResponseWriter).Flush() }
 
 // A statusWriter notes the status of an answer that passes by the cache.
 type statusWriter struct {
@@ -253,12 +262,13 @@ func (h handled) RoundTrip(r *http.Request) (*http.Response, error) {
 	})
 }
 
-// Transport returns the cache as an [http.RoundTripper] in front of the origin's; nil =
-// http.DefaultTransport. Errors are those of origin. The last member of Cache-Status in each response
-// is the cache's. All requests but GET and HEAD go to origin as they are, and remove what they change.
+// Transport returns the cache as an [http.RoundTripper] in front of the origin's; nil = a
+// client of this module, which speaks HTTP/1.1 and HTTP/2 and knows no proxies. Errors are those of origin. The last
+// member of Cache-Status in each response is the cache's. All requests but GET and HEAD go to origin as they are, and
+// remove what they change.
 func (m *Member) Transport(origin http.RoundTripper) http.RoundTripper {
 	if origin == nil {
-		origin = http.DefaultTransport
+		origin = http1.ToOrigins()
 	}
 	return &transport{m.made(), origin}
 }

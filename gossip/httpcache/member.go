@@ -14,9 +14,11 @@ import (
 
 	"github.com/summarycache/summarycache/digest"
 	"github.com/summarycache/summarycache/gossip"
+	"github.com/summarycache/summarycache/gossip/http1"
 	"github.com/summarycache/summarycache/gossip/httpcache/bodies"
 	"github.com/summarycache/summarycache/gossip/httpcache/engine"
 	"github.com/summarycache/summarycache/gossip/invalidation"
+	"github.com/summarycache/summarycache/gossip/peering"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
@@ -28,11 +30,13 @@ const (
 
 // MemberConfig says what a [Member] works with.
 type MemberConfig struct {
-	Node *gossip.Node // must have Holdings, which the Member keeps in step, and be served by nothing else
+	// Node must have Holdings, which the Member keeps in step, and a Service, where nothing else answers. It has one
+	// Member for life.
+	Node *gossip.Node
 	// Open opens the store: [memstore.Open] or [diskstore.Options.Open]. The bound of the store is the
 	// cache's; a body may take a quarter of it.
 	Open      func(bodies.Hooks) (bodies.Store, error)
-	Transport http.RoundTripper // carries requests to siblings; nil = sibling.NewHTTPTransport(nil)
+	Transport http.RoundTripper // carries requests to siblings; nil = a client of this module for HTTP/1.1
 	// URL returns the absolute URL under which the response to a request of a client or a sibling is
 	// stored; nil = its own, with the host that it names. Servers of one site under several host names
 	// need one that replaces the host, or they never share. It must be the same function at all
@@ -62,7 +66,7 @@ type Member struct {
 	url       func(*http.Request) *url.URL
 	log       *slog.Logger
 	cluster   sibling.Cluster
-	coalescer *sibling.Coalescer
+	coalescer peering.Coalescer
 
 	outcomes          [engine.Outcomes]atomic.Uint64 // of clients' requests
 	lookups, answered atomic.Uint64                  // of siblings
@@ -78,12 +82,13 @@ func NewMember(cfg MemberConfig) (*Member, error) {
 	case node.Holdings() == nil:
 		return nil, errors.New("cache: the node only listens: set Objects in gossip.Config")
 	case node.Holdings().Keys().Geometry().Profile != digest.HTTP:
-		return nil, fmt.Errorf("cache: the identities of a Member's objects are methods and URLs, and the node's profile is %v: set Profile: digest.HTTP in gossip.Config",
+		return nil, fmt.Errorf("cache: the identities of a Member's objects are methods and URLs, and the node's "+
+			"profile is %v: set Profile: digest.HTTP in gossip.Config",
 			node.Holdings().Keys().Geometry().Profile)
 	}
 	transport := cfg.Transport
 	if transport == nil {
-		transport = sibling.NewHTTPTransport(nil)
+		transport = http1.ToSiblings(nil)
 	}
 	health := &sibling.Health{OnFailure: node.Doubt}
 	client, err := sibling.New(sibling.Config{Name: node.Name(), Locator: node, HTTP: transport, Health: health})
@@ -98,16 +103,18 @@ func NewMember(cfg MemberConfig) (*Member, error) {
 		}
 		return list
 	}
-	coalescer := sibling.NewCoalescer(sibling.CoalescerConfig{
-		Name: node.Name(), HTTP: transport, Health: health, Others: others,
+	coalescer := sibling.NewCoalescer(peering.CoalescerConfig{
+		Name: node.Name(), HTTP: transport, Others: others,
 		Key:        func(identity string) uint64 { return uint64(digest.KeyOfString(node.Seed(), identity)) },
 		Advertised: func(identity string) bool { return len(node.Candidates(nil, identity)) > 0 },
-	})
-	held := node.Holdings()
-	m, err := newMember(cfg, engine.Config{Name: node.Name(), Siblings: client, Coalescer: coalescer, Cluster: node, Others: others,
-		Advertise: held.Retain, Withdraw: func(identity string) { held.Release(identity) }})
-	if err != nil {
-		return nil, err
+	}, health)
+	held, m := node.Holdings(), (*Member)(nil)
+	if err := node.Claim(func() (err error) {
+		m, err = newMember(cfg, engine.Config{Name: node.Name(), Siblings: client, Coalescer: coalescer, Cluster: node, Others: others,
+			Advertise: held.Retain, Withdraw: func(identity string) { held.Release(identity) }})
+		return err
+	}); err != nil {
+		return nil, fmt.Errorf("cache: %w", err)
 	}
 	m.coalescer, m.Health = coalescer, health
 	node.OnInvalidation(func(t invalidation.Target) {
@@ -119,8 +126,7 @@ func NewMember(cfg MemberConfig) (*Member, error) {
 
 // newMember returns a Member with these connections to a cluster.
 func newMember(cfg MemberConfig, of engine.Config) (m *Member, err error) {
-	m = &Member{Siblings: of.Siblings, cluster: of.Cluster, coalescer: new(sibling.Coalescer),
-		url: cfg.URL, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))}
+	m = &Member{Siblings: of.Siblings, cluster: of.Cluster, url: cfg.URL, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))}
 	of.Transport, of.Open, of.Logger, of.Source = bySource{m}, cfg.Open, m.log, ofSource
 	of.SiblingMaxAge, of.SendTimeout, of.BetweenBytesTimeout = memberMaxAge, memberTimeout, memberTimeout
 	m.engine, err = engine.New(of)
@@ -181,6 +187,15 @@ type source struct {
 	http.RoundTripper
 	of     *http.Request // the client's; nil = one of this package
 	wanted bool          // a fetch ends when no client waits for it any more
+	within *source       // whose handler or load asks this one; nil = none's
+	loading
+}
+
+// A loading is the load of a value by a member, while it runs.
+type loading struct {
+	by    *Member
+	name  string
+	ended atomic.Bool
 }
 
 type sourceKey struct{}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/summarycache/summarycache/digest"
 	"github.com/summarycache/summarycache/gossip"
+	"github.com/summarycache/summarycache/gossip/http1"
 	"github.com/summarycache/summarycache/gossip/httpcache/bodies"
 	"github.com/summarycache/summarycache/gossip/httpcache/diskstore"
 	"github.com/summarycache/summarycache/gossip/httpcache/engine"
@@ -118,7 +119,7 @@ func (m *Member) has(identity string) string {
 type world struct {
 	t       *testing.T
 	net     *memnet.Network
-	carrier *http.Transport
+	carrier *http1.Transport
 	health  *sibling.Health
 	client  *sibling.Client
 	servers []*http.Server
@@ -130,7 +131,7 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	w := &world{t: t, net: memnet.New(1), health: new(sibling.Health)}
 	host := w.net.Host("10.8.8.8")
-	w.carrier = sibling.NewHTTPTransport(func(ctx context.Context, _, addr string) (net.Conn, error) { return host.Dial(ctx, addr) })
+	w.carrier = http1.ToSiblings(func(ctx context.Context, _, addr string) (net.Conn, error) { return host.Dial(ctx, addr) })
 	var err error
 	if w.client, err = sibling.New(sibling.Config{Name: "me", Locator: w, HTTP: w.carrier, Health: w.health}); err != nil {
 		t.Fatal(err)
@@ -219,7 +220,7 @@ func (w *members) start() *Member {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	transport := sibling.NewHTTPTransport(func(ctx context.Context, _, addr string) (net.Conn, error) { return host.Dial(ctx, addr) })
+	transport := http1.ToSiblings(func(ctx context.Context, _, addr string) (net.Conn, error) { return host.Dial(ctx, addr) })
 	opened := &opened{open: memstore.Open(64 << 20)}
 	c, err := NewMember(MemberConfig{Node: node, Open: opened.Open, Transport: transport})
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/summarycache/summarycache/gossip/httpcache/memstore"
 	"github.com/summarycache/summarycache/gossip/invalidation"
+	"github.com/summarycache/summarycache/gossip/peering"
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
@@ -201,7 +202,7 @@ func TestWritesThroughOtherCaches(t *testing.T) {
 			(&sibling.Handler{Name: "p", Cache: old, Cluster: w.nodes[i]}).ServeHTTP(rec, question)
 			return rec.Code
 		}
-		if sibling.NameInvalidations(question.Header, w.nodes[0], "GET http://site.test/x"); asked(1) != 200 {
+		if peering.NameInvalidations(question.Header, w.nodes[0], "GET http://site.test/x"); asked(1) != 200 {
 			t.Errorf("before the write: %d", asked(1))
 		}
 		removed := 0
@@ -222,7 +223,7 @@ func TestWritesThroughOtherCaches(t *testing.T) {
 		w.net.Partition([]string{"10.0.0.1"}, []string{"10.0.0.2"})
 		write()
 		w.net.Heal()
-		if sibling.NameInvalidations(question.Header, w.nodes[0], "GET http://site.test/x"); asked(1) != 504 || asked(0) != 200 {
+		if peering.NameInvalidations(question.Header, w.nodes[0], "GET http://site.test/x"); asked(1) != 504 || asked(0) != 200 {
 			t.Errorf("one that has not heard of it answers %d, one that has %d", asked(1), asked(0))
 		}
 		time.Sleep(20 * time.Second)

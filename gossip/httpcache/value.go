@@ -25,25 +25,27 @@ const valueURL = "http://value.invalid/?"
 // a common prefix, for [TargetOf].
 func ValueURL(name string) string { return valueURL + url.QueryEscape(name) }
 
-// A LoadFunc makes a value that is good until it expires; the zero Time = for ever.
-type LoadFunc func(context.Context) (value []byte, expires time.Time, err error)
-
 var (
 	errNoLoad  = errors.New("cache: a value needs the function that loads it")
 	errNoValue = errors.New("cache: Put needs a value")
+	errItself  = errors.New("cache: the load of a value asks for that value, and would wait for itself: want what it " +
+		"is made of, or another name")
 )
 
 // Get returns the value of a name, any string, from the store, from a sibling, or from load. It returns load's error
-// as it is; any other error is ctx's, or says that the cache is closed. The value is stored until it expires or the
-// store needs the room. Times are cut to whole seconds: a value that expires within one is not stored. The caller must
-// not change the value.
+// as it is; any other error is ctx's, or says that the cache is closed. The value is stored until it expires (the zero
+// Time = never) or the store needs the room. Times are cut to whole seconds: a value that expires within one is not
+// stored. The caller must not change the value.
 //
 // Get does not return what [Member.Remove] has removed, except to callers that came before.
 //
 // Concurrent callers share one call of load, here and at siblings. Its context has the values of the first caller's,
 // and is canceled when no caller waits any more. load is also called if siblings that should have the value take far
-// longer than usual. If it panics, so does Get.
-func (m *Member) Get(ctx context.Context, name string, load LoadFunc) ([]byte, error) {
+// longer than usual. If it panics, so does Get. If it asks for the same value, under its context, it gets an error at
+// once.
+func (m *Member) Get(
+	ctx context.Context, name string, load func(context.Context) (value []byte, expires time.Time, err error),
+) ([]byte, error) {
 	if m.made(); load == nil {
 		return nil, errNoLoad
 	}
@@ -52,12 +54,15 @@ func (m *Member) Get(ctx context.Context, name string, load LoadFunc) ([]byte, e
 		m.outcomes[engine.LocalHit].Add(1)
 		return value, nil
 	}
-	var to collected
-	_, err := m.serve(&to, m.ask(ctx, name, func(ctx context.Context) (io.ReadCloser, int64, time.Time, error) {
+	q, err := m.ask(ctx, name, func(ctx context.Context) (io.ReadCloser, int64, time.Time, error) {
 		value, expires, err := load(ctx)
 		return io.NopCloser(bytes.NewReader(value)), int64(len(value)), expires, err
-	}))
+	})
 	if err != nil {
+		return nil, err
+	}
+	var to collected
+	if _, err := m.serve(&to, q); err != nil {
 		engine.Repanic(err)
 		return nil, err
 	}
@@ -70,10 +75,14 @@ func (m *Member) Open(ctx context.Context, name string, load func(context.Contex
 	if m.made(); load == nil {
 		return nil, errNoLoad
 	}
-	resp, err := m.receive(m.ask(ctx, name, func(ctx context.Context) (io.ReadCloser, int64, time.Time, error) {
+	q, err := m.ask(ctx, name, func(ctx context.Context) (io.ReadCloser, int64, time.Time, error) {
 		value, expires, err := load(ctx)
 		return value, -1, expires, err
-	}))
+	})
+	if err != nil {
+		return nil, err
+	}
+	resp, err := m.receive(q)
 	if err != nil {
 		return nil, err
 	}
@@ -84,10 +93,12 @@ func (m *Member) Open(ctx context.Context, name string, load func(context.Contex
 // in bytes, -1 = unknown. Nothing is transferred or stored. The error is ctx's.
 func (m *Member) Stat(ctx context.Context, name string) (size int64, found bool, err error) {
 	m.made()
-	absent := &source{wanted: true, RoundTripper: roundTripFunc(func(*http.Request) (*http.Response, error) {
+	q, err := m.valueFrom(ctx, name, &source{wanted: true, RoundTripper: roundTripFunc(func(*http.Request) (*http.Response, error) {
 		return &http.Response{StatusCode: http.StatusNotFound, Header: http.Header{}, Body: http.NoBody}, nil
-	})}
-	q := valueRequest(context.WithValue(ctx, sourceKey{}, absent), name)
+	})})
+	if err != nil {
+		return 0, false, err
+	}
 	q.Method = http.MethodHead
 	to := new(statted)
 	if _, err := m.serve(to, q); err != nil {
@@ -112,16 +123,30 @@ type statted struct {
 func (s *statted) WriteHeader(status int) { s.status = status }
 
 // ask returns a request for a value. load returns its length, -1 = unknown.
-func (m *Member) ask(ctx context.Context, name string, load func(context.Context) (io.ReadCloser, int64, time.Time, error)) *http.Request {
-	from := &source{wanted: true, RoundTripper: roundTripFunc(func(r *http.Request) (*http.Response, error) {
+func (m *Member) ask(ctx context.Context, name string, load func(context.Context) (io.ReadCloser, int64, time.Time, error)) (*http.Request, error) {
+	from := &source{wanted: true}
+	from.RoundTripper = roundTripFunc(func(r *http.Request) (*http.Response, error) {
+		defer from.ended.Store(true)
+		from.ended.Store(false)
 		began := time.Now()
 		body, length, expires, err := load(r.Context())
 		if err != nil {
 			return nil, err
 		}
 		return &http.Response{StatusCode: http.StatusOK, Header: valueHeader(began, expires), Body: body, ContentLength: length}, nil
-	})}
-	return valueRequest(context.WithValue(ctx, sourceKey{}, from), name)
+	})
+	return m.valueFrom(ctx, name, from)
+}
+
+// valueFrom returns a request for a value from a source. If the load of this very value makes it, that is an error.
+func (m *Member) valueFrom(ctx context.Context, name string, from *source) (*http.Request, error) {
+	from.within, from.by, from.name = sourceOf(ctx), m, name
+	for s := from.within; s != nil; s = s.within { // ends: each was there before the one in it
+		if s.by == m && s.name == name && !s.ended.Load() {
+			return nil, errItself
+		}
+	}
+	return valueRequest(context.WithValue(ctx, sourceKey{}, from), name), nil
 }
 
 // valueRequest returns a GET of a value, which must not be stale.
@@ -138,7 +163,8 @@ func valueHeader(began, expires time.Time) http.Header {
 	if !expires.IsZero() {
 		lifetime = max(0, min(lifetime, expires.Sub(began)))
 	}
-	return http.Header{"Content-Type": {"application/octet-stream"}, "Cache-Control": {"s-maxage=" + strconv.FormatInt(int64(lifetime/time.Second), 10)}}
+	return http.Header{"Content-Type": {"application/octet-stream"},
+		"Cache-Control": {"s-maxage=" + strconv.FormatInt(int64(lifetime/time.Second), 10)}}
 }
 
 type roundTripFunc func(*http.Request) (*http.Response, error)

@@ -20,12 +20,14 @@ import (
 )
 
 // value returns a load function.
-func value(v string) LoadFunc {
+type loadFunc = func(context.Context) ([]byte, time.Time, error)
+
+func value(v string) loadFunc {
 	return func(context.Context) ([]byte, time.Time, error) { return []byte(v), time.Time{}, nil }
 }
 
 // fails returns a load function that fails.
-func fails(err error) LoadFunc {
+func fails(err error) loadFunc {
 	return func(context.Context) ([]byte, time.Time, error) { return nil, time.Time{}, err }
 }
 

@@ -13,13 +13,14 @@ import (
 	"github.com/summarycache/summarycache/digest"
 	"github.com/summarycache/summarycache/gossip"
 	"github.com/summarycache/summarycache/gossip/memnet"
-	"github.com/summarycache/summarycache/gossip/sibling"
+	"github.com/summarycache/summarycache/gossip/peering"
 )
 
 // sent returns how many messages the caches have sent each other for their misses.
 func (w *members) sent() (toOwners, lookups uint64) {
 	for _, c := range w.all {
-		toOwners += c.coalescer.Sent.Load()
+		_, _, sent := c.coalescer.Counts()
+		toOwners += sent
 		lookups += c.Stats().Lookups
 	}
 	return toOwners, lookups
@@ -185,7 +186,7 @@ func TestLyingMember(t *testing.T) {
 			t.Fatal(err)
 		}
 		server := &http.Server{Handler: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-			if r.URL.Path == sibling.CoalescePath {
+			if r.URL.Path == peering.CoalescePath {
 				rw.WriteHeader(http.StatusNoContent)
 				return
 			}

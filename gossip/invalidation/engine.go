@@ -3,8 +3,6 @@ package invalidation
 import (
 	"slices"
 	"time"
-
-	"github.com/summarycache/summarycache/gossip/internal/planted"
 )
 
 // Config configures an [Engine].
@@ -163,9 +161,6 @@ func (e *Engine) sendReceipt(l *log) {
 func (e *Engine) PeerUp(now time.Time, name string, id, life uint64) {
 	if p := e.peers[id]; p == nil || p.life != life || p.name != name {
 		next := &peer{name: name, life: life, wait: firstRetry}
-		if planted.Fault == "former-mark" && p != nil {
-			next.heard, next.acked, next.sent = p.heard, p.acked, p.sent
-		}
 		e.peers[id] = next
 	}
 }

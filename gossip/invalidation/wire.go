@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/binary"
 
-	"github.com/summarycache/summarycache/gossip/internal/planted"
 	"github.com/summarycache/summarycache/gossip/internal/wire"
 )
 
@@ -140,7 +139,7 @@ func decodeAnswer(b []byte) (answer, error) {
 	m := answer{more: more == 1, parts: make([]part, 0, n)}
 	for range n {
 		p := part{Log: r.log(), floor: r.Uvarint("forgotten"), age: r.Uvarint("age"), first: r.Uvarint("first")}
-		if planted.Fault != "first-below-floor" && p.first <= p.floor || p.first+maxFrame < p.first { // no payload has maxFrame entries
+		if p.first <= p.floor || p.first+maxFrame < p.first { // no payload has maxFrame entries
 			r.Fail("first")
 		}
 		if p.floor == 0 && p.age != 0 {

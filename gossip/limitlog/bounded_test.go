@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 func TestBounded(t *testing.T) {
@@ -32,6 +33,28 @@ func TestBounded(t *testing.T) {
 	slog.New(New(slog.NewTextHandler(&b, nil))).Info(long, "short", "x", "list", []string{"a", "b"}, "n", 1)
 	if got := b.String(); b.Len() > 2*MaxValue || !strings.HasSuffix(got, "short=x list=\"[a b]\" n=1\n") {
 		t.Errorf("a long message: %d bytes, %.300s", b.Len(), got)
+	}
+}
+
+// TestCut: what is cut has no part of a character at its end, and is never longer than the bound.
+func TestCut(t *testing.T) {
+	for _, one := range []string{"a", "ä", "€", "😀", "\x80"} {
+		for _, before := range []string{"", "a", "aa", "aaa"} {
+			s := before + strings.Repeat(one, MaxValue+1)
+			text, note, ok := strings.Cut(cut(s), "…")
+			room, least := MaxValue-len("…"+note), MaxValue-len("…"+note)-len(one)
+			if one == "\x80" { // no character begins with it
+				least = -1
+			}
+			if !ok || !strings.HasPrefix(s, text) || !utf8.ValidString(text) || len(text) <= least || len(text) > room {
+				t.Errorf("cut(%q and %d of %q) = %d bytes and %q", before, MaxValue+1, one, len(text), note)
+			}
+		}
+		for _, n := range []int{0, 1, MaxValue / len(one)} {
+			if s := strings.Repeat(one, n); cut(s) != s {
+				t.Errorf("cut(%d of %q) = %.20q…, want the same", n, one, cut(s))
+			}
+		}
 	}
 }
 

@@ -12,8 +12,6 @@ import (
 	"maps"
 	"sync"
 	"time"
-
-	"github.com/summarycache/summarycache/gossip/internal/planted"
 )
 
 // Of one cause, AtOnce lines are written and then one per Every. Of one message, with all its causes,
@@ -109,7 +107,7 @@ func (l *limits) due(text, cause string, now time.Time) (due bool, unsaid int) {
 		m.unsaid++
 		return false, 0
 	}
-	maps.DeleteFunc(m.causes, func(_ uint64, full time.Time) bool { return planted.Fault != "keys-stay" && !full.After(now) })
+	maps.DeleteFunc(m.causes, func(_ uint64, full time.Time) bool { return !full.After(now) })
 	unsaid = m.unsaid + l.beyond
 	m.full, m.causes[by], m.unsaid, l.beyond = all, one, 0, 0
 	return true, unsaid

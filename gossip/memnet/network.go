@@ -19,8 +19,11 @@ type Conditions struct {
 	Jitter    time.Duration // added to a packet's latency, uniformly from 0; it reorders packets
 
 	// Of streams. All their bytes arrive, and in order.
-	Resend float64 // probability that the data of one Write is lost and arrives 200 ms later, or 400 ms more if it is lost again, and so on; 0 to 0.9
-	Rate   int64   // bytes per second that one stream carries; 0 = unlimited
+
+	// probability that the data of one Write is lost and arrives 200 ms later, or 400 ms more if it is lost again, and
+	// so on; 0 to 0.9
+	Resend float64
+	Rate   int64 // bytes per second that one stream carries; 0 = unlimited
 }
 
 // Traffic counts packets since the network was created.

@@ -164,6 +164,23 @@ func (c *conn) Write(b []byte) (n int, err error) {
 	return n, err
 }
 
+// Peek returns how many bytes a Read would return now, and the error of one that has none. Both are zero if it would
+// wait.
+func (c *conn) Peek() (n int, err error) {
+	c.locked(func() {
+		switch p := c.in; {
+		case p.readErr != nil:
+			err = p.readErr
+		case !p.arrived():
+		case len(p.chunks) > 0:
+			n = len(p.chunks[0].data)
+		default:
+			err = io.EOF
+		}
+	})
+	return n, err
+}
+
 // CloseWrite ends the stream for the reader at the other side.
 func (c *conn) CloseWrite() error { return c.locked(c.out.finish) }
 

@@ -68,9 +68,8 @@ func (r *Response) Fill(h http.Header, p Part, age time.Duration, validated bool
 		return
 	case p.ContentRange != "":
 		h["Content-Range"] = []string{p.ContentRange}
-	}
-	if h["Content-Type"] == nil {
-		h["Content-Type"] = nil // else net/http guesses one
+		delete(h, "Content-Digest") // of the content of one message (RFC 9530 section 2), which this is not
+		delete(h, "Content-Md5")
 	}
 	if p.Length >= 0 && p.Status != http.StatusNoContent {
 		var room [20]byte

@@ -27,7 +27,8 @@ const monthNames = "JanFebMarAprMayJunJulAugSepOctNovDec"
 // faster than time.Parse: each response has one or two dates. If it is not ok, the date
 // may still be valid.
 func parseFixdate(s string) (t time.Time, ok bool) {
-	if len(s) != len(http.TimeFormat) || s[3:5] != ", " || s[7] != ' ' || s[11] != ' ' || s[16] != ' ' || s[19] != ':' || s[22] != ':' || s[25:] != " GMT" {
+	if len(s) != len(http.TimeFormat) || s[3:5] != ", " || s[7] != ' ' || s[11] != ' ' || s[16] != ' ' ||
+		s[19] != ':' || s[22] != ':' || s[25:] != " GMT" {
 		return t, false
 	}
 	ok = strings.Contains("Mon Tue Wed Thu Fri Sat Sun", s[:3]) && s[0] != ' ' && s[1] != ' ' && s[2] != ' '

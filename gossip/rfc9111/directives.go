@@ -4,8 +4,6 @@ import (
 	"net/http"
 	"strings"
 	"time"
-
-	"github.com/summarycache/summarycache/gossip/internal/planted"
 )
 
 // Unset is the value of an absent directive in [Directives].
@@ -24,6 +22,7 @@ type Directives struct {
 	MustRevalidate, ProxyRevalidate, MustUnderstand bool
 	OnlyIfCached                                    bool
 	NoCacheFields                                   []string // canonical, of a qualified no-cache; then NoCache is false
+	Blameless                                       bool     // the request is, as [Blameless] says; RequestDirectives does not set it
 
 	// In whole seconds, from 0 to MaxDelta; Unset if absent. A MaxStale without an argument
 	// is the longest Duration.
@@ -55,13 +54,24 @@ func NoTransform(h http.Header) bool { return hasToken(h["Cache-Control"], "no-t
 // parseDirectives reads the lines of a Cache-Control field. Names are
 // case-insensitive, arguments may be tokens or quoted strings. The first of
 // several equal directives counts. An invalid number of seconds counts
-// as 0: a response with invalid freshness is stale (section 4.2.1).
+// as 0: a response with invalid freshness is stale (section 4.2.1). What is no directive, such as
+// "private; max-age=60" or "#private", restricts by the words in it: whoever wrote it meant them.
 func parseDirectives(lines []string) Directives {
 	d := noDirectives()
 	for item := range Members(lines) {
 		name, arg, hasArg := strings.Cut(item, "=")
-		if arg, ok := unquote(arg); ok {
-			d.set(strings.ToLower(name), arg, hasArg)
+		value, ok := unquote(arg)
+		if ok {
+			d.set(strings.ToLower(name), value, hasArg)
+		}
+		if !token(name) || strings.ContainsAny(name, "!#$%&'*+.^`|~") || hasArg && !token(arg) &&
+			!(ok && strings.HasPrefix(arg, `"`)) {
+			item = strings.ToLower(item)
+			for _, word := range []string{"no-store", "no-cache", "private"} {
+				if strings.Contains(item, word) {
+					d.set(word, "", false)
+				}
+			}
 		}
 	}
 	return d
@@ -114,9 +124,6 @@ func (d *Directives) delta(name string) *time.Duration {
 	case "stale-while-revalidate":
 		return &d.StaleWhileRevalidate
 	case "stale-if-error":
-		if planted.Fault == "stale-if-error-misfiled" {
-			return &d.StaleWhileRevalidate
-		}
 		return &d.StaleIfError
 	}
 	return nil

@@ -1,10 +1,6 @@
 package rfc9111
 
-import (
-	"time"
-
-	"github.com/summarycache/summarycache/gossip/internal/planted"
-)
+import "time"
 
 const (
 	heuristicShare = 10             // a heuristic lifetime is a tenth of the time since the last modification
@@ -51,16 +47,18 @@ func heuristicStatus(status int) bool {
 
 // requestStatus reports whether a status complains about something in the request that is not in the
 // key: its fields, its size, its framing, its conditions or its client (RFC 6585). Such an answer says
-// nothing to other clients, whatever lifetime it states.
+// nothing to other clients, whatever lifetime it states, except a 400 or 414 to a blameless request ([Blameless]).
 func requestStatus(status int) bool {
-	if planted.Fault == "complaint-stored" || planted.Fault == "expectation-stored" && status == 417 || planted.Fault == "content-stored" && status == 415 {
-		return false
-	}
 	switch status {
 	case 400, 407, 408, 411, 412, 413, 414, 415, 416, 417, 421, 422, 426, 428, 429, 431, 511:
 		return true
 	}
 	return false
+}
+
+// ofItsURL reports whether the response is an error that its request's URL alone provoked, with a lifetime.
+func (r *Response) ofItsURL(req *Directives) bool {
+	return (r.Status == 400 || r.Status == 414) && r.Explicit && req != nil && req.Blameless
 }
 
 // understoodStatus reports whether the caching rules of a status are implemented,
@@ -75,19 +73,22 @@ type Obstacle uint8
 
 // The obstacles; the zero value is none.
 const (
-	StatusObstacle        Obstacle = iota + 1 // the status needs an explicit lifetime, or is never stored (206, 304, 400, 416, …)
-	RequestObstacle                           // the request says no-store
-	NoStoreObstacle                           // the response says no-store
-	PrivateObstacle                           // it is for one user
-	AuthorizationObstacle                     // the request has Authorization, and the response does not permit storing then (section 3.5)
-	VaryObstacle                              // it says "Vary: *", or what is no list of field names
-	CookieObstacle                            // it sets a cookie, and has neither a lifetime nor public
-	ExpiredObstacle                           // it is stale and has no validator: storing it saves nothing
-	LifetimeObstacle                          // it states no lifetime and has no validator: storing it saves nothing
-	Obstacles                                 // the number of values, zero included
+	// the status needs an explicit lifetime, or is never stored (206, 304, 400, 416, …)
+	StatusObstacle  Obstacle = iota + 1
+	RequestObstacle          // the request says no-store
+	NoStoreObstacle          // the response says no-store
+	PrivateObstacle          // it is for one user
+	// the request has Authorization, and the response does not permit storing then (section 3.5)
+	AuthorizationObstacle
+	VaryObstacle     // it says "Vary: *", or what is no list of field names
+	CookieObstacle   // it sets a cookie, and has neither a lifetime nor public
+	ExpiredObstacle  // it is stale and has no validator: storing it saves nothing
+	LifetimeObstacle // it states no lifetime and has no validator: storing it saves nothing
+	Obstacles        // the number of values, zero included
 )
 
-var obstacleNames = [Obstacles]string{"", "status", "request-no-store", "no-store", "private", "authorization", "vary", "set-cookie", "expired", "no-lifetime"}
+var obstacleNames = [Obstacles]string{"", "status", "request-no-store", "no-store", "private", "authorization", "vary",
+	"set-cookie", "expired", "no-lifetime"}
 
 func (o Obstacle) String() string {
 	if o >= Obstacles {
@@ -119,14 +120,15 @@ func (r *Response) Storable(req *Directives, authorized bool) bool {
 func (r *Response) forbidden(req *Directives, authorized bool) Obstacle {
 	cc := &r.Control
 	switch {
-	case r.Status < 200 || r.Status > 599 || r.Status == 206 && planted.Fault != "part-stored" || r.Status == 304 || requestStatus(r.Status):
+	case r.Status < 200 || r.Status > 599 || r.Status == 206 || r.Status == 304, requestStatus(r.Status) && !r.ofItsURL(req):
 		return StatusObstacle
 	case req != nil && req.NoStore:
 		return RequestObstacle
 	case cc.MustUnderstand && !understoodStatus(r.Status):
 		return StatusObstacle
 	case cc.NoStore && !cc.MustUnderstand:
-		if r.Header["Set-Cookie"] != nil && r.Header[ClusterControl] != nil { // an operator's rule says no-store because of the cookie
+		// an operator's rule says no-store because of the cookie
+		if r.Header["Set-Cookie"] != nil && r.Header[ClusterControl] != nil {
 			return CookieObstacle
 		}
 		return NoStoreObstacle
@@ -150,7 +152,7 @@ func (r *Response) forbidden(req *Directives, authorized bool) Obstacle {
 // nobody knows by what the response varies.
 func variesByAnything(vary []string) bool {
 	for name := range Members(vary) {
-		if name == "*" || planted.Fault != "vary-invalid" && !token(name) {
+		if name == "*" || !token(name) {
 			return true
 		}
 	}

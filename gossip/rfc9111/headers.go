@@ -3,18 +3,35 @@ package rfc9111
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 )
 
 // hopByHop are the fields that apply to one connection even if Connection does not name them.
-var hopByHop = []string{"Connection", "Proxy-Connection", "Keep-Alive", "Te", "Transfer-Encoding", "Upgrade",
+var hopByHop = [...]string{"Connection", "Proxy-Connection", "Keep-Alive", "Te", "Transfer-Encoding", "Upgrade",
 	"Proxy-Authenticate", "Proxy-Authentication-Info", "Proxy-Authorization", "Trailer"}
 
-// RemoveHopByHop removes the fields of h that apply to one connection only (RFC 9110
-// section 7.6.1, RFC 9111 section 3.1).
+// HopByHop reports whether a field applies to one connection even if Connection does not name it. name is canonical.
+func HopByHop(name string) bool { return slices.Contains(hopByHop[:], name) }
+
+// endToEnd reports whether a field is never a connection option (RFC 9110 section 7.6.1): caches obey it, it
+// says what the message is, or it finds loops. Whoever could remove it would decide what others get.
+func endToEnd(name string) bool {
+	switch name {
+	case "Age", "Date", "Etag", "Expires", "Last-Modified", "Pragma", "Set-Cookie", "Vary", "Via",
+		"Surrogate-Key", "Cache-Tag", "Xkey":
+		return true
+	}
+	return strings.HasPrefix(name, "Content-") || strings.HasSuffix(name, "Cache-Control")
+}
+
+// RemoveHopByHop removes the fields of h that apply to one connection only (RFC 9110 section 7.6.1, RFC 9111
+// section 3.1). What Connection names is removed, except for what it must not name, such as Cache-Control and Vary.
 func RemoveHopByHop(h http.Header) {
 	for name := range Members(h["Connection"]) {
-		h.Del(name)
+		if name = http.CanonicalHeaderKey(name); !endToEnd(name) {
+			delete(h, name)
+		}
 	}
 	for _, name := range hopByHop {
 		delete(h, name)
@@ -49,7 +66,8 @@ func Via(h http.Header) (names []string) {
 // IsSafe reports whether a method is registered as safe (RFC 9110 section 9.2.1).
 func IsSafe(method string) bool {
 	switch method {
-	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace, "PROPFIND", "REPORT", "SEARCH", "QUERY", "PRI":
+	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace, "PROPFIND", "REPORT", "SEARCH",
+		"QUERY", "PRI":
 		return true
 	}
 	return false

@@ -3,8 +3,6 @@ package rfc9111
 import (
 	"slices"
 	"sync"
-
-	"github.com/summarycache/summarycache/gossip/internal/planted"
 )
 
 // Hints remember by which request fields the responses of a host vary, and guess the fields for
@@ -47,7 +45,7 @@ func (h *Hints) Learn(url string, fields []string) {
 	if h.m == nil {
 		h.m = make(map[string][][]string)
 	}
-	if len(h.m) >= maxHintHosts && (planted.Fault != "host-too-many" || len(h.m) > maxHintHosts) && h.m[host] == nil {
+	if len(h.m) >= maxHintHosts && h.m[host] == nil {
 		for other := range h.m { // any host will do: a hint is only a guess
 			delete(h.m, other)
 			break

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/summarycache/summarycache/gossip/internal/planted"
 )
 
 // CanonicalURL returns the absolute URL under which responses are stored (RFC 9111
@@ -38,10 +36,8 @@ func canonical(prefix string, u *url.URL) string {
 	if u.RawQuery == "" && !u.ForceQuery {
 		return prefix + scheme + "://" + host + path
 	}
-	if planted.Fault == "queries-alike" {
-		return prefix + scheme + "://" + host + path + "?" + strings.NewReplacer("\"", "%22", "<", "%3C", ">", "%3E").Replace(u.RawQuery)
-	}
-	return prefix + scheme + "://" + host + path + "?" + strings.ReplaceAll(u.RawQuery, "\n", "%0A") // which no received URL has; keeps identities parseable
+	// which no received URL has; keeps identities parseable
+	return prefix + scheme + "://" + host + path + "?" + strings.ReplaceAll(u.RawQuery, "\n", "%0A")
 }
 
 // Identity returns the key of a response that varies by these fields, to a GET of a canonical
@@ -96,9 +92,6 @@ func SplitIdentity(id string) (url string, fields []string) {
 func VaryFields(h http.Header) []string {
 	fields := appendFields(nil, h["Vary"]...)
 	slices.Sort(fields)
-	if planted.Fault == "vary-ignored" {
-		return fields[:0]
-	}
 	return slices.Compact(fields)
 }
 

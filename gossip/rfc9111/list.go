@@ -4,8 +4,6 @@ import (
 	"iter"
 	"net/http"
 	"strings"
-
-	"github.com/summarycache/summarycache/gossip/internal/planted"
 )
 
 // Members yields the trimmed members of a list field, from all of its lines (RFC 9110
@@ -82,7 +80,7 @@ func hasToken(lines []string, token string) bool {
 // token reports whether s is a token, such as the name of a field (RFC 9110 section 5.6.2).
 func token(s string) bool {
 	for i := range len(s) {
-		if c := s[i]; c <= ' ' || c >= 0x7f && (planted.Fault != "delete-in-token" || c > 0x7f) || strings.IndexByte(`"(),/:;<=>?@[\]{}`, c) >= 0 {
+		if c := s[i]; c <= ' ' || c >= 0x7f || strings.IndexByte(`"(),/:;<=>?@[\]{}`, c) >= 0 {
 			return false
 		}
 	}

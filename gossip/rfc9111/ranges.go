@@ -114,3 +114,42 @@ func (r *Response) HasRest(h http.Header, offset, end, size int64) bool {
 	return r.StrongValidator() != "" && h.Get("Etag") == r.ETag && (h.Get("Last-Modified") == "" || r.sameDate(h)) &&
 		(coding == "" || coding == r.Header.Get("Content-Encoding"))
 }
+
+// maxRanges bounds the parts of an answer.
+const maxRanges = 16
+
+// PartsFor returns the parts that answer a Range of several, in the order of the request (RFC 9110 section 14.2); nil =
+// the request is answered as [Response.PartFor] says. So it is if there are more than 16 of them, if they overlap or
+// come in another order than in the body, or if none but one can be satisfied. size is the body's.
+func (r *Response) PartsFor(req *http.Request, size int64) (parts []Part) {
+	lines := req.Header["Range"]
+	if len(lines) != 1 || !strings.Contains(lines[0], ",") || r.Status != http.StatusOK ||
+		req.Method != http.MethodGet || size <= 0 ||
+		r.notModified(req.Header) || !r.ifRange(req.Header) {
+		return nil
+	}
+	unit, set, _ := strings.Cut(lines[0], "=")
+	all, end := strings.Split(set, ","), int64(0)
+	if len(all) > maxRanges {
+		return nil
+	}
+	for _, one := range all {
+		first, last, ok := parseRange(unit+"="+one, size)
+		switch {
+		case !ok:
+			return nil
+		case first >= size: // this one can't be satisfied
+			continue
+		case first < end:
+			return nil
+		}
+		end = last + 1
+		parts = append(parts, Part{Status: http.StatusPartialContent, Offset: first, Length: last - first + 1,
+			ContentRange: "bytes " + strconv.FormatInt(first, 10) + "-" + strconv.FormatInt(last, 10) + "/" +
+				strconv.FormatInt(size, 10)})
+	}
+	if len(parts) < 2 {
+		return nil
+	}
+	return parts
+}

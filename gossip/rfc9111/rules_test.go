@@ -3,6 +3,7 @@ package rfc9111
 import (
 	"net/http"
 	"net/url"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -20,6 +21,64 @@ func header(s string) http.Header {
 		}
 	}
 	return h
+}
+
+// What Connection names goes with it, except for what caches obey and what says what the message is.
+func TestRemoveHopByHop(t *testing.T) {
+	for name, tt := range map[string]struct{ in, want string }{
+		"not named":          {"Keep-Alive: 1 | Te: a | Trailer: a | Upgrade: a | Transfer-Encoding: a | Proxy-Connection: a | Proxy-Authenticate: a | X-A: 1", "X-A: 1"},
+		"named":              {"Connection: x-a, X-C | Connection: close,X-D | X-A: 1 | X-B: 2 | X-C: 3 | X-D: 4", "X-B: 2"},
+		"what caches obey":   {"Connection: cache-control, cdn-cache-control, Summarycache-Cache-Control, pragma, expires, vary, age, date, etag, last-modified, set-cookie | Cache-Control: a | Cdn-Cache-Control: a | Summarycache-Cache-Control: a | Pragma: a | Expires: a | Vary: a | Age: 1 | Date: a | Etag: a | Last-Modified: a | Set-Cookie: a", "Cache-Control: a | Cdn-Cache-Control: a | Summarycache-Cache-Control: a | Pragma: a | Expires: a | Vary: a | Age: 1 | Date: a | Etag: a | Last-Modified: a | Set-Cookie: a"},
+		"tags and loops":     {"Connection: surrogate-key, cache-tag, xkey, via | Surrogate-Key: a | Cache-Tag: a | Xkey: a | Via: 1.1 a", "Surrogate-Key: a | Cache-Tag: a | Xkey: a | Via: 1.1 a"},
+		"what it is":         {"Connection: content-length, Content-Type, content-encoding, content-range | Content-Length: 1 | Content-Type: a | Content-Encoding: a | Content-Range: a", "Content-Length: 1 | Content-Type: a | Content-Encoding: a | Content-Range: a"},
+		"no more than these": {"Connection: Cache-Controls, Contents, Cache | Cache-Controls: a | Contents: a | Cache: a", ""},
+	} {
+		h := header(tt.in)
+		if RemoveHopByHop(h); !reflect.DeepEqual(h, header(tt.want)) {
+			t.Errorf("%s: RemoveHopByHop(%s) = %v, want %s", name, tt.in, h, tt.want)
+		}
+	}
+}
+
+// What is no directive restricts all the same: origins write ; for a comma, or leave a quote open, and mean it.
+func TestDirectivesThatAreNone(t *testing.T) {
+	for value, want := range map[string]string{
+		"private; max-age=600":             "private",
+		"max-age=600; private":             "private",
+		"no-cache; no-store":               "no-store no-cache",
+		"no-store;":                        "no-store",
+		"Max-Age=600, NO-STORE private":    "no-store private",
+		": no-store":                       "no-store",
+		"no-store: 1":                      "no-store",
+		`"no-store", max-age=600`:          "no-store",
+		`max-age="600, no-store`:           "no-store",
+		`max-age=600, x="a, private`:       "private",
+		`max-age=600,no-store="`:           "no-store",
+		"max-age=600, private = x":         "private",
+		`max-age=600, no-store\`:           "no-store",
+		"max-age=600, 'no-store'":          "no-store",
+		"#private, max-age=600":            "private",
+		"max-age=600, x_private":           "",
+		"max-age=600; public":              "",
+		`max-age=600, x="no-store"`:        "", // these are directives of other names
+		"max-age=600, x=private":           "",
+		"max-age=600, x-no-store":          "",
+		`max-age=600, x="a\", private`:     "private",
+		`max-age=600, x="a, private"`:      "",
+		`no-cache="no-store", max-age=600`: "",
+	} {
+		d, got := parseDirectives([]string{value}), []string{}
+		for word, is := range map[string]bool{"no-store": d.NoStore, "private": d.Private, "no-cache": d.NoCache} {
+			if is {
+				got = append(got, word)
+			}
+		}
+		slices.Sort(got)
+		wanted := strings.Fields(want)
+		if slices.Sort(wanted); !slices.Equal(got, wanted) {
+			t.Errorf("parseDirectives(%s) says %q, want %q", value, got, wanted)
+		}
+	}
 }
 
 // The rows of CONFORMANCE.md test whole caches; this tests the methods of Response at their bounds.

@@ -86,8 +86,10 @@ func LastStatus(h http.Header) (s Status, ok bool) {
 	}
 	ttl, hasTTL := param("ttl").(int64)
 	status, _ := param("fwd-status").(int64)
-	return Status{Cache: text(item.Value), Hit: param("hit") == true, HasTTL: hasTTL, TTL: time.Duration(ttl) * time.Second, Fwd: text(param("fwd")),
-		FwdStatus: int(status), Stored: param("stored") == true, Collapsed: param("collapsed") == true, Detail: text(param("detail"))}, true
+	return Status{Cache: text(item.Value), Hit: param("hit") == true, HasTTL: hasTTL,
+		TTL: time.Duration(ttl) * time.Second, Fwd: text(param("fwd")),
+		FwdStatus: int(status), Stored: param("stored") == true, Collapsed: param("collapsed") == true,
+		Detail: text(param("detail"))}, true
 }
 
 // appendName appends a cache's name as a token if possible, and otherwise as a string

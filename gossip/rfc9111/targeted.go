@@ -11,6 +11,10 @@ import (
 // operator's rules write their decisions into it. Siblings get it; clients must not.
 const ClusterControl = "Summarycache-Cache-Control"
 
+// KeyField is a field of requests within a cluster, in which an operator's rules write what is part of the key beside
+// the URL. Responses vary by it. Siblings get it; origins and clients must not.
+const KeyField = "Summarycache-Key"
+
 // targetedFields take precedence over Cache-Control, the first over the second (RFC 9213
 // sections 2.2 and 3.1).
 var targetedFields = [...]string{ClusterControl, "Cdn-Cache-Control"}

@@ -5,8 +5,6 @@ import (
 	"net/http"
 	"strconv"
 	"time"
-
-	"github.com/summarycache/summarycache/gossip/internal/planted"
 )
 
 // Conditions returns the request fields that validate the stored response (RFC 9111 section
@@ -31,7 +29,7 @@ func (r *Response) ConfirmedBy(h http.Header) bool {
 		return weakMatch(tag, r.ETag)
 	}
 	modified := headerDate(h, "Last-Modified")
-	return planted.Fault == "older-confirms" || modified.IsZero() || r.LastModified.IsZero() || modified.Equal(r.LastModified)
+	return modified.IsZero() || r.LastModified.IsZero() || modified.Equal(r.LastModified)
 }
 
 // Freshened returns the stored response updated by the header of a 304, or of the answer to a
@@ -62,6 +60,7 @@ func (r *Response) Freshened(h http.Header, delay time.Duration, arrived time.Ti
 // the stored response; if not, it invalidates it.
 func (r *Response) MatchesHead(h http.Header, size int64) bool {
 	length := h.Get("Content-Length")
-	return r.Status == http.StatusOK && h.Get("Etag") == r.ETag && headerDate(h, "Last-Modified").Equal(r.LastModified) &&
+	return r.Status == http.StatusOK && h.Get("Etag") == r.ETag &&
+		headerDate(h, "Last-Modified").Equal(r.LastModified) &&
 		(r.ETag != "" || !r.LastModified.IsZero()) && (length == "" || length == strconv.FormatInt(size, 10))
 }

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/summarycache/summarycache/gossip/peering"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
@@ -30,7 +31,7 @@ var (
 )
 
 // ask sends the request to one sibling.
-func (l *Lookup) ask(ctx context.Context, cancel context.CancelCauseFunc, to Ranked, conditions http.Header) (*Answer, outcome) {
+func (l *Lookup) ask(ctx context.Context, cancel context.CancelCauseFunc, to Ranked, conditions http.Header) (*Answer, result) {
 	timeout := l.c.deadline()
 	t := &transfer{c: l.c, from: to, ctx: ctx, cancel: cancel, late: errNoFirstByte, pause: idleFactor * timeout}
 	l.c.begin(t)
@@ -39,7 +40,7 @@ func (l *Lookup) ask(ctx context.Context, cancel context.CancelCauseFunc, to Ran
 	resp, err := l.c.cfg.HTTP.RoundTrip(l.request(ctx, to, conditions))
 	inTime := t.clock.Stop()
 	if err != nil {
-		o := outcomeOf(ctx)
+		o := resultOf(ctx)
 		t.end(nil)
 		return nil, o
 	}
@@ -52,8 +53,8 @@ func (l *Lookup) ask(ctx context.Context, cancel context.CancelCauseFunc, to Ran
 		switch {
 		case !inTime:
 			o = timedOut
-		case resp.StatusCode == http.StatusGatewayTimeout && l.wantsFresh():
-			o = unusable // it may have the object: a client's request must not discredit its digest
+		case resp.StatusCode == http.StatusGatewayTimeout && l.unusable() == tooOld:
+			o = tooOld // it may have the object: a client's request must not discredit its digest
 		case resp.StatusCode == http.StatusGatewayTimeout:
 			o = falseHit
 		}
@@ -71,12 +72,15 @@ func (l *Lookup) ask(ctx context.Context, cancel context.CancelCauseFunc, to Ran
 	return &Answer{Response: resp, Peer: to.Peer, Outside: to.outside, Requested: start, Arrived: time.Now()}, hit
 }
 
-// wantsFresh reports whether the request asks for an object that is fresher than caches must
-// keep it, so that even a sibling that has it may answer 504; or for a stale one, which no
+// unusable returns the result of an answer that is not as needed. It is tooOld if the request asks for an object that
+// is fresher than caches must keep it, so that even a sibling that has it may answer 504; or for a stale one, which no
 // digest advertises.
-func (l *Lookup) wantsFresh() bool {
+func (l *Lookup) unusable() result {
 	cc := rfc9111.RequestDirectives(l.req.Header)
-	return cc.MaxAge != rfc9111.Unset || cc.MinFresh != rfc9111.Unset || cc.StaleIfError != rfc9111.Unset
+	if cc.MaxAge != rfc9111.Unset || cc.MinFresh != rfc9111.Unset || cc.StaleIfError != rfc9111.Unset {
+		return tooOld
+	}
+	return unusable
 }
 
 // request returns an absolute-form GET or HEAD to the candidate's address.
@@ -92,7 +96,7 @@ func (l *Lookup) request(ctx context.Context, to Ranked, conditions http.Header)
 	u := *l.req.URL
 	u.Fragment, u.RawFragment, u.User = "", "", nil
 	if !to.outside {
-		ctx = WithPeer(ctx, to.Peer)
+		ctx = peering.WithPeer(ctx, to.Peer)
 	}
 	r := &http.Request{
 		Method: cmp.Or(l.req.Method, http.MethodGet),
@@ -104,8 +108,8 @@ func (l *Lookup) request(ctx context.Context, to Ranked, conditions http.Header)
 	return r.WithContext(ctx)
 }
 
-// outcomeOf returns the outcome of a request that ended in an error.
-func outcomeOf(ctx context.Context) outcome {
+// resultOf returns the result of a request that ended in an error.
+func resultOf(ctx context.Context) result {
 	switch cause := context.Cause(ctx); {
 	case cause == errNoFirstByte:
 		return timedOut
@@ -163,7 +167,7 @@ func (t *transfer) Read(p []byte) (int, error) {
 	if err != nil && err != io.EOF && !t.broken && !t.closed.Load() && t.faulty() {
 		t.broken = true
 		t.c.count(&t.c.stats.n.Errors)
-		t.c.cfg.Health.note(t.from.Peer, failed)
+		t.c.cfg.Health.record(outcome{peer: t.from.Peer, kind: other, result: failed})
 	}
 	return n, err
 }

@@ -9,10 +9,13 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/summarycache/summarycache/gossip/http1"
 )
 
 const (
 	defaultTimeout = 500 * time.Millisecond
+	leastTimeout   = time.Millisecond
 	mostAsked      = 2 // siblings asked for one object
 )
 
@@ -23,8 +26,8 @@ type Config struct {
 	Name    string
 	Locator Locator           // knows which siblings may hold an object
 	Health  *Health           // of the siblings; may be shared with other users of the same peers; nil = a new one
-	HTTP    http.RoundTripper // carries lookup requests; nil = NewHTTPTransport(nil)
-	// Timeout is how long a sibling may take to send its response's header; 0 = 500 ms. While
+	HTTP    http.RoundTripper // carries lookup requests; nil = a client of this module for HTTP/1.1
+	// Timeout is how long a sibling may take to send its response's header, at least 1 ms; 0 = 500 ms. While
 	// siblings are slow, or this process runs late, it is up to three times as long.
 	Timeout time.Duration
 	// ZoneCost is by how much a sibling of another zone counts as slower than it is, where it is compared with
@@ -42,9 +45,12 @@ type Client struct {
 
 	zoneCost atomic.Int64 // see SetZoneCost
 
+	toOrigins *http1.Transport // of a [Transport] without one
+
 	stats   tally
-	recent  recent
 	origins Health // by host
+
+	judging atomic.Bool // a keeper is asked about another
 
 	mu       sync.Mutex
 	underway map[*transfer]struct{}
@@ -65,22 +71,25 @@ func New(c Config) (*Client, error) {
 	}
 	if min(c.Timeout, c.ZoneCost) < 0 {
 		errs = append(errs, errors.New("sibling: Timeout or ZoneCost is negative"))
+	} else if c.Timeout > 0 && c.Timeout < leastTimeout {
+		errs = append(errs, fmt.Errorf("sibling: in a Timeout of %v no sibling answers: want at least %v, such as "+
+			"500 * time.Millisecond", c.Timeout, leastTimeout))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
 	if c.HTTP == nil {
-		c.HTTP = NewHTTPTransport(nil)
+		c.HTTP = http1.ToSiblings(nil)
 	}
 	c.Health = cmp.Or(c.Health, &Health{})
 	c.Timeout = cmp.Or(c.Timeout, defaultTimeout)
-	client := &Client{cfg: c, most: mostAsked, hedge: budget{share: hedgeShare, saved: 1}, underway: make(map[*transfer]struct{})}
+	client := &Client{cfg: c, most: mostAsked, hedge: budget{share: hedgeShare, saved: 1}, underway: make(map[*transfer]struct{}), toOrigins: http1.ToOrigins()}
 	client.SetZoneCost(c.ZoneCost)
 	return client, nil
 }
 
-// SetZoneCost replaces Config.ZoneCost, for a Client in use. It must not be negative.
-func (c *Client) SetZoneCost(d time.Duration) { c.zoneCost.Store(int64(d)) }
+// SetZoneCost replaces Config.ZoneCost, for a Client in use; below 0 = 0.
+func (c *Client) SetZoneCost(d time.Duration) { c.zoneCost.Store(int64(max(0, d))) }
 
 // CloseIdleConnections closes the connections of Config.HTTP that are not in use.
 func (c *Client) CloseIdleConnections() {
@@ -90,7 +99,9 @@ func (c *Client) CloseIdleConnections() {
 // Accuse reports that a sibling has sent a wrong answer. If that is proven, the sibling is
 // quarantined for a minute, and for twice as long each further time, up to 30 minutes.
 // Otherwise it is suspended, as after a failure.
-func (c *Client) Accuse(peer string, proven bool) { c.cfg.Health.accuse(peer, proven) }
+func (c *Client) Accuse(peer string, proven bool) {
+	c.cfg.Health.record(outcome{peer: peer, kind: other, result: map[bool]result{true: accused, false: failed}[proven]})
+}
 
 // Gone reports that a sibling is no longer a member of the cluster. All requests to it are
 // canceled at once, with the bodies that it is sending, so that another sibling is asked.

@@ -12,12 +12,10 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/gossip/invalidation"
+	"github.com/summarycache/summarycache/gossip/peering"
 )
 
 const (
-	// CoalescePath is the path of requests to owners, at the address of lookup requests.
-	CoalescePath = "/.well-known/summarycache-fetching"
-
 	// coalesceFor is how long an owner remembers the peer that fetches an object, after the fetch
 	// is expected to have ended. By then the digest of that peer has usually arrived.
 	coalesceFor = 2 * time.Second
@@ -26,35 +24,15 @@ const (
 	askTimeout    = 50 * time.Millisecond
 	membersFor    = time.Second // for which a list of members is used
 	maxInFlight   = 64 << 10
-	fetchWait     = 2 * time.Second // for a peer that is fetching, added to its deadline, if fetches of the origin take less than half of it
+	// for a peer that is fetching, added to its deadline, if fetches of the origin take less than half of it
+	fetchWait = 2 * time.Second
 )
 
 // atMost returns the time in which a fetch will have ended, if it is expected to take fetch; 0 =
-// unknown. It is [fetchWait] to maxWait.
-func atMost(fetch time.Duration) time.Duration { return min(max(2*fetch, fetchWait), maxWait) }
+// unknown. It is [fetchWait] to peering.MaxWait.
+func atMost(fetch time.Duration) time.Duration { return min(max(2*fetch, fetchWait), peering.MaxWait) }
 
-// A Peer is a living member of the cluster.
-type Peer struct{ Name, Addr string }
-
-// CoalescerConfig describes this peer and the others. All fields except Admit are needed.
-type CoalescerConfig struct {
-	Name   string                       // of this peer
-	Others func() []Peer                // the other living members
-	Key    func(identity string) uint64 // the same at all peers
-	HTTP   http.RoundTripper            // to other peers
-	// Advertised reports whether the digest of another peer has an identity. It must neither
-	// block nor do I/O.
-	Advertised func(identity string) bool
-	// Health of the other members. An owner that failed recently, or is too far away to answer
-	// in time, is not asked. An owner that fails is suspended for lookup requests, too, but not one
-	// that is silent.
-	Health *Health
-	// Admit returns an error if a request does not come from the peer that it names; nil = all
-	// requests are believed.
-	Admit func(r *http.Request, name string) error
-}
-
-// A Coalescer lets several peers that miss the same object, at the same time or one soon after
+// A coalescer lets several peers that miss the same object, at the same time or one soon after
 // another, share one fetch, before a digest can advertise the object. PROTOCOL.md, section 14, has
 // the message. For each key one living member, chosen by rendezvous hashing,
 // is the owner. It remembers which peer was the first to fetch the key, until the digest with it has
@@ -63,15 +41,14 @@ type CoalescerConfig struct {
 // waits for one that waits. The answer of an owner is a hint: peers may temporarily differ in the
 // members that they know, owners forget, and the peer that they name may have nothing to share.
 //
-// Owners are asked only while that pays: see [Coalescer.InFlight]. A Coalescer is safe for
+// Owners are asked only while that pays: see [coalescer.InFlight]. A coalescer is safe for
 // concurrent use, and answers the other peers as an [http.Handler].
-type Coalescer struct {
-	Asked         atomic.Uint64 // lookups of owners, also at this peer
-	FetchersFound atomic.Uint64 // of Asked, answered with another peer
-	Sent          atomic.Uint64 // of Asked, messages to other peers
+type coalescer struct {
+	asked, found, sent atomic.Uint64 // as [peering.Coalescer] counts them
 
-	cfg   CoalescerConfig
-	yield yield
+	cfg    peering.CoalescerConfig
+	health *Health
+	yield  yield
 
 	mu     sync.Mutex
 	first  map[uint64]inFlight // by key
@@ -86,10 +63,25 @@ type inFlight struct {
 	until time.Time
 }
 
-// NewCoalescer returns a Coalescer.
-func NewCoalescer(c CoalescerConfig) *Coalescer {
-	return &Coalescer{cfg: c, yield: yield{share: yieldAtFirst}, first: make(map[uint64]inFlight)}
+// NewCoalescer returns what lets peers that miss one object share a fetch, for package httpcache and peer: nothing of the
+// result is promised. It panics if a field other than Admit is missing. An owner that failed recently by h, or is too far away to
+// answer in time, is not asked. An owner that fails is suspended for lookup requests, too, but not one that is silent.
+func NewCoalescer(c peering.CoalescerConfig, h *Health) peering.Coalescer { return newCoalescer(c, h) }
+
+func newCoalescer(c peering.CoalescerConfig, h *Health) *coalescer {
+	if checkName(c.Name) != nil || c.Others == nil || c.Key == nil || c.HTTP == nil || c.Advertised == nil || h == nil {
+		panic("sibling: NewCoalescer needs a Name that can stand in Via, and Others, Key, HTTP, Advertised and Health")
+	}
+	return &coalescer{cfg: c, health: h, yield: yield{share: yieldAtFirst}, first: make(map[uint64]inFlight)}
 }
+
+// Counts returns how often owners were looked up, with another peer as the result, and by a message.
+func (c *coalescer) Counts() (asked, found, sent uint64) {
+	return c.asked.Load(), c.found.Load(), c.sent.Load()
+}
+
+// A Peer is a living member of the cluster.
+type Peer = peering.Peer
 
 // InFlight returns the sibling that is fetching the object of an identity, or has just fetched it. If
 // there is none, the owner remembers that this peer is fetching it. fetch is the expected time of a
@@ -98,12 +90,12 @@ func NewCoalescer(c CoalescerConfig) *Coalescer {
 // It waits for the owner's answer for at most 50 ms, and asks only while that pays: of the objects
 // that this peer fetches, others must want more than half at about the same time, or that share
 // times the time of a fetch must exceed the round trip to an owner, or an invalidation has just
-// removed objects here ([Coalescer.Invalidated]). The share is known from
+// removed objects here ([coalescer.Invalidated]). The share is known from
 // the answers of owners and, without a message, from requests that join a fetch, from those of
 // peers that an owner sent here, and from objects that others begin to advertise without
-// having got them here ([Coalescer.Joined], [Coalescer.Served]).
-func (c *Coalescer) InFlight(ctx context.Context, identity string, fetch time.Duration) (Peer, bool) {
-	if c.cfg.Key == nil { // the zero Coalescer is alone
+// having got them here ([coalescer.Joined], [coalescer.Served]).
+func (c *coalescer) InFlight(ctx context.Context, identity string, fetch time.Duration) (Peer, bool) {
+	if c.cfg.Key == nil { // the zero coalescer is alone
 		return Peer{}, false
 	}
 	key := c.cfg.Key(identity)
@@ -119,41 +111,41 @@ func (c *Coalescer) InFlight(ctx context.Context, identity string, fetch time.Du
 		c.yield.fetches(identity, time.Now(), c.cfg.Advertised)
 		return Peer{}, false
 	default:
-		c.Sent.Add(1)
+		c.sent.Add(1)
 		start := time.Now()
 		got, err := c.ask(ctx, owner, key, fetch)
 		if ctx.Err() == nil {
-			c.cfg.Health.asked(owner.Name, min(time.Since(start), askTimeout), err) // not longer: one late answer does not show that it is too far away
+			c.health.record(outcome{peer: owner.Name, kind: question, result: answerOf(err), took: time.Since(start)})
 		}
 		if err == nil {
 			name = got
 			c.yield.asked(identity, time.Since(start), name != "", time.Now(), c.cfg.Advertised)
 		}
 	}
-	c.Asked.Add(1)
+	c.asked.Add(1)
 	addr := c.addr(name)
 	if addr == "" {
 		return Peer{}, false
 	}
-	c.FetchersFound.Add(1)
-	return Peer{name, addr}, true
+	c.found.Add(1)
+	return Peer{Name: name, Addr: addr}, true
 }
 
 // Joined reports that a request joined a fetch at this peer, which shows that several clients
 // want an object at once.
-func (c *Coalescer) Joined() { c.yield.joined() }
+func (c *coalescer) Joined() { c.yield.joined() }
 
 // Served reports that another peer got an object here, by a request with that header, and so need
 // not have fetched it.
-func (c *Coalescer) Served(identity string, request http.Header) {
-	c.yield.served(identity, PreferredWait(request) > 0)
+func (c *coalescer) Served(identity string, request http.Header) {
+	c.yield.served(identity, peering.PreferredWait(request) > 0)
 }
 
 // Invalidated reports that an invalidation of the cluster has removed n objects here. What this owner
 // remembers of the objects that it selects is dropped, except for variants: the peers that fetched
 // them do not hold them any more. All peers will miss these objects, so as many fetches of the next
 // minute ask owners in any case.
-func (c *Coalescer) Invalidated(t invalidation.Target, n int) {
+func (c *coalescer) Invalidated(t invalidation.Target, n int) {
 	c.yield.removes(n, time.Now())
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -168,7 +160,7 @@ func (c *Coalescer) Invalidated(t invalidation.Target, n int) {
 
 // enter returns the peer that is fetching a key or has just fetched it; "" = no peer but the one of
 // that name, which is then remembered. It expects to take fetch.
-func (c *Coalescer) enter(key uint64, name string, fetch time.Duration) string {
+func (c *coalescer) enter(key uint64, name string, fetch time.Duration) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := time.Now()
@@ -190,12 +182,12 @@ func (c *Coalescer) enter(key uint64, name string, fetch time.Duration) string {
 }
 
 // ask asks an owner which peer is fetching a key, which takes about fetch; "" = none.
-func (c *Coalescer) ask(ctx context.Context, owner Peer, key uint64, fetch time.Duration) (string, error) {
-	ctx, cancel := context.WithTimeout(WithPeer(ctx, owner.Name), askTimeout)
+func (c *coalescer) ask(ctx context.Context, owner Peer, key uint64, fetch time.Duration) (string, error) {
+	ctx, cancel := context.WithTimeout(peering.WithPeer(ctx, owner.Name), askTimeout)
 	defer cancel()
 	r := (&http.Request{
 		Method: http.MethodGet,
-		URL:    &url.URL{Scheme: "http", Host: owner.Addr, Path: CoalescePath, RawQuery: "key=" + strconv.FormatUint(key, 16) + "&ms=" + strconv.FormatInt(min(fetch, maxWait).Milliseconds(), 10)},
+		URL:    &url.URL{Scheme: "http", Host: owner.Addr, Path: peering.CoalescePath, RawQuery: "key=" + strconv.FormatUint(key, 16) + "&ms=" + strconv.FormatInt(min(fetch, peering.MaxWait).Milliseconds(), 10)},
 		Header: http.Header{"Via": {"1.1 " + c.cfg.Name}, "User-Agent": {""}},
 		Proto:  "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 	}).WithContext(ctx)
@@ -205,15 +197,30 @@ func (c *Coalescer) ask(ctx context.Context, owner Peer, key uint64, fetch time.
 	}
 	io.CopyN(io.Discard, resp.Body, 4<<10)
 	resp.Body.Close()
-	if resp.StatusCode != http.StatusNoContent {
-		return "", errors.New("sibling: owner answered " + resp.Status)
+	switch resp.StatusCode {
+	case http.StatusNoContent:
+		return resp.Header.Get(coalesceField), nil
+	case http.StatusForbidden: // it does not know this member yet, and is no worse a sibling for that
+		return "", nil
 	}
-	return resp.Header.Get(coalesceField), nil
+	return "", errors.New("sibling: owner answered " + resp.Status)
+}
+
+// answerOf returns the result of a question. A process that gets too little CPU time misses such short deadlines, and
+// its siblings would then be asked for nothing: silence does not suspend them.
+func answerOf(err error) result {
+	switch {
+	case err == nil:
+		return answered
+	case errors.Is(err, context.DeadlineExceeded):
+		return silent
+	}
+	return failed
 }
 
 // ServeHTTP answers a member that is about to fetch.
-func (c *Coalescer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	name := Asker(r.Header)
+func (c *coalescer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	name := peering.Asker(r.Header)
 	query := r.URL.Query()
 	key, err := strconv.ParseUint(query.Get("key"), 16, 64)
 	if err != nil || c.cfg.Others == nil || c.addr(name) == "" || c.cfg.Admit != nil && c.cfg.Admit(r, name) != nil {

@@ -1,6 +1,10 @@
 package sibling
 
-import "time"
+import (
+	"time"
+
+	"github.com/summarycache/summarycache/gossip/internal/backoff"
+)
 
 // A hit spares the origin a request, and a false hit costs one to a sibling. So a sibling has a
 // credit of false hits, which its hits raise. A sibling that has not proved itself has a little on
@@ -22,21 +26,19 @@ const (
 	rareShare    = 1.0 / 8  // the same for siblings that claim no more than their error rates explain
 	mostOnTrust  = 32       // of either at once
 
-	firstQuarantine = time.Second
-	lastQuarantine  = 30 * time.Minute
-	wornOut         = time.Minute // a quarantine this long shows that the digest is wrong
+	firstQuarantine = time.Second // up to lastAccused; one as long as firstAccused shows that the digest is wrong
 )
 
-// A stake is what pays for a request to a sibling, in case that it is a false hit.
-type stake uint8
+// A credit is what the word of a peer was worth.
+type credit struct {
+	debt  float64         // false hits less what hits and time have made up for; negative = its hits pay for more
+	at    int64           // Health.lookups when debt was last reduced by what the error rate explains
+	trust float64         // debt that was allowed then
+	until backoff.Backoff // without credit it is asked once after this
+}
 
-const (
-	staked    stake = 1 << iota // 0 = nothing: no digest claims the object
-	paid                        // in advance, so that requests under way are counted
-	onTrust                     // the hits of the sibling do not pay for it
-	asRare                      // the same, and it claims no more than its error rate explains
-	overdrawn                   // it began a quarantine, or was sent after one
-)
+// quarantined reports whether there is no credit, and the wait is not over.
+func (c *credit) quarantined(now time.Time) bool { return c.trust-c.debt < 1 && !c.until.Over(now) }
 
 // lookedUp counts a lookup of so many identities.
 func (h *Health) lookedUp(identities int) {
@@ -46,100 +48,65 @@ func (h *Health) lookedUp(identities int) {
 	h.onTrust, h.asRare = max(0, h.onTrust-trustShare), max(0, h.asRare-rareShare)
 }
 
-// credit brings the credit of r up to date, for a digest with that error rate, and returns it. h.mu
-// is held.
-func (h *Health) credit(r *record, falsePositives float64) float64 {
-	r.trust = trustAtFirst * promised(falsePositives)
-	explained := min(explainedBy*falsePositives, mostExplain) * float64(h.lookups-r.explained)
-	if r.debt > 0 {
-		r.debt = max(0, r.debt-explained)
+// explain reduces the debt, and the claims that count, by what a digest with that error rate explains. h.mu is held.
+func (h *Health) explain(r *record, falsePositives float64) {
+	d := &r.digest
+	explained := min(explainedBy*falsePositives, mostExplain) * float64(h.lookups-d.at)
+	if d.debt > 0 {
+		d.debt = max(0, d.debt-explained)
 	}
-	r.claims, r.explained = max(0, r.claims-explained), h.lookups
-	return r.trust - r.debt
+	d.trust, d.at, r.claims = trustAtFirst*promised(falsePositives), h.lookups, max(0, r.claims-explained)
+}
+
+// worthAsking reports whether r, with a digest of that error rate, has the credit for a request, or its quarantine is
+// over. h.mu is held.
+func (h *Health) worthAsking(r *record, falsePositives float64, now time.Time) bool {
+	h.explain(r, falsePositives)
+	return !r.digest.quarantined(now) && (r.digest.debt <= -1 || *h.trusted(r) <= mostOnTrust-1)
 }
 
 // trusted returns the requests that count against the limit for r, which hits do not pay for. h.mu is held.
-func (h *Health) trusted(r *record) (s stake, requests *float64) {
+func (h *Health) trusted(r *record) *float64 {
 	if r.claims <= fewClaims {
-		return asRare, &h.asRare
+		return &h.asRare
 	}
-	return onTrust, &h.onTrust
+	return &h.onTrust
 }
 
-// worthAsking reports whether r has the credit for a request, or its quarantine is over. h.mu is
-// held.
-func (h *Health) worthAsking(r *record, falsePositives float64, now time.Time) bool {
-	if h.credit(r, falsePositives) < 1 && now.Before(r.mistrustedUntil) {
-		return false
-	}
-	_, requests := h.trusted(r)
-	return r.debt <= -1 || *requests <= mostOnTrust-1
-}
-
-// stake takes from the credit of a candidate what a request to it may cost, unless it has not had a
-// false hit. ok is false if it is not worth a request, after all.
-func (h *Health) stake(c Candidate) (s stake, ok bool) {
+// take reports whether a candidate is still worth a request. One without credit is asked once, and no more while that
+// is under way.
+func (h *Health) take(c Candidate) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	r, now := h.of(c.Peer), time.Now()
 	if !h.worthAsking(r, c.FalsePositiveRate, now) {
-		return 0, false
-	}
-	if r.debt == 0 && r.trust >= 1 {
-		return staked, true // many requests at once are no sign of many false hits
-	}
-	return h.pay(r, now), true
-}
-
-// pay takes from the credit of r what a false hit costs. h.mu is held.
-func (h *Health) pay(r *record, now time.Time) stake {
-	s := staked | paid
-	if r.debt > -1 {
-		of, requests := h.trusted(r)
-		s |= of
-		*requests++
-	}
-	if r.debt = min(r.debt+1, trustAtFirst); r.trust-r.debt < 1 {
-		s |= overdrawn
-		r.mistrustedUntil = now.Add(min(firstQuarantine<<min(r.mistrusted, 20), lastQuarantine))
-		r.mistrusted++
-	}
-	return s
-}
-
-// settle gives back what was staked on a request unless it was a waste. It reports whether the
-// sibling is now quarantined for so long that its digest must be wrong.
-func (h *Health) settle(c Candidate, s stake, o outcome) (wrong bool) {
-	if s == 0 {
 		return false
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	r := h.of(c.Peer)
-	if o == falseHit {
-		if s&paid == 0 {
-			s = h.pay(r, time.Now())
-		}
-		return s&overdrawn != 0 && time.Until(r.mistrustedUntil) >= wornOut-time.Second
+	if d := &r.digest; d.trust-d.debt < 1 {
+		d.until.Until = now.Add(d.until.Wait(firstQuarantine, lastAccused))
 	}
-	if s&paid != 0 {
-		r.debt--
+	return true
+}
+
+// pay takes a false hit from the credit of r. It reports whether the quarantine is now so long that the digest must be
+// wrong. h.mu is held.
+func (h *Health) pay(r *record, now time.Time) (wrong bool) {
+	d := &r.digest
+	if d.debt > -1 {
+		*h.trusted(r)++
 	}
-	if s&onTrust != 0 {
-		h.onTrust = max(0, h.onTrust-1)
+	if d.debt = min(d.debt+1, trustAtFirst); d.trust-d.debt >= 1 {
+		return false
 	}
-	if s&asRare != 0 {
-		h.asRare = max(0, h.asRare-1)
+	d.until.Fail(now, firstQuarantine, lastAccused)
+	return d.until.Until.Sub(now) >= firstAccused
+}
+
+// earn adds a hit to the credit of r, and makes up for other requests on trust. h.mu is held.
+func (h *Health) earn(r *record) {
+	d := &r.digest
+	if d.debt > -1 {
+		h.onTrust, h.asRare = max(0, h.onTrust-hitWorth), max(0, h.asRare-hitWorth)
 	}
-	switch {
-	case o == hit:
-		r.debt = max(min(r.debt, 0)-hitWorth, -mostCredit)
-		r.mistrusted, r.mistrustedUntil = 0, time.Time{}
-		if s&(onTrust|asRare) != 0 || s&paid == 0 {
-			h.onTrust, h.asRare = max(0, h.onTrust-hitWorth), max(0, h.asRare-hitWorth)
-		}
-	case s&overdrawn != 0:
-		r.mistrusted, r.mistrustedUntil = max(0, r.mistrusted-1), time.Time{}
-	}
-	return false
+	d.debt, d.until = max(min(d.debt, 0)-hitWorth, -mostCredit), backoff.Backoff{}
 }

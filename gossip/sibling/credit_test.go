@@ -282,25 +282,3 @@ func TestQuarantineIsReported(t *testing.T) {
 		}
 	})
 }
-
-// TestNoAnswerIsNoFalseHit: requests on trust that fail, or that nobody needs any more, leave the limits of requests on trust
-// to others, whether the sibling claims little or much.
-func TestNoAnswerIsNoFalseHit(t *testing.T) {
-	for _, claims := range []float64{0, fewClaims + 1} {
-		var h Health
-		c := Candidate{Peer: "p", FalsePositiveRate: 0.001}
-		h.of(c.Peer).claims = claims
-		h.settle(c, staked, falseHit) // from now on it pays in advance
-		before := h.onTrust + h.asRare
-		for i := range 10 {
-			s, ok := h.stake(c)
-			if !ok || s&(onTrust|asRare) == 0 {
-				t.Fatalf("%v claims: stake %b, %v", claims, s, ok)
-			}
-			h.settle(c, s, []outcome{failed, canceled}[i%2])
-		}
-		if now := h.onTrust + h.asRare; before != 1 || now != before {
-			t.Errorf("%v claims: %v false hits count, then %v; want 1", claims, before, now)
-		}
-	}
-}

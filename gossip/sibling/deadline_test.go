@@ -155,15 +155,15 @@ func TestDeadlineUnderLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, Config{})
 		defer w.close()
-		for i := range recentMost {
-			peer, now := fmt.Sprint(i%4), time.Now()
+		for i := range 64 {
+			peer, now, recent := fmt.Sprint(i%4), time.Now(), &w.client.cfg.Health.recent
 			switch i % 10 {
 			case 0, 5:
-				w.client.recent.add(peer, 500*time.Millisecond, true, now)
+				recent.add(peer, 500*time.Millisecond, true, now)
 			case 1, 6:
-				w.client.recent.add(peer, 400*time.Millisecond, false, now)
+				recent.add(peer, 400*time.Millisecond, false, now)
 			default:
-				w.client.recent.add(peer, 50*time.Millisecond, false, now)
+				recent.add(peer, 50*time.Millisecond, false, now)
 			}
 		}
 		if l := w.client.Load(); l.Deadline != w.client.cfg.Timeout || l.Lost < 0.15 || l.Lost > 0.25 {

@@ -51,7 +51,7 @@ func program(name string, join ...string) (cache *shelf, node *gossip.Node) {
 	if err != nil {
 		panic(err)
 	}
-	cache.listed, cache.next = node.Holdings(), &sibling.Transport{Siblings: siblings} // the origin's is http.DefaultTransport
+	cache.listed, cache.next = node.Holdings(), &sibling.Transport{Siblings: siblings} // origins are asked by a client of this module
 	return cache, node
 }
 

@@ -5,10 +5,9 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
-	"strconv"
-	"strings"
 	"time"
 
+	"github.com/summarycache/summarycache/gossip/peering"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
@@ -23,31 +22,6 @@ func IsLookup(r *http.Request) bool {
 	}
 	cc := rfc9111.RequestDirectives(r.Header)
 	return cc.OnlyIfCached
-}
-
-// Asker returns the name of the cache that sent a request, from the last member of Via; "" = a
-// client sent it. Anybody can claim a name.
-func Asker(h http.Header) string {
-	if names := rfc9111.Via(h); len(names) > 0 {
-		return names[len(names)-1]
-	}
-	return ""
-}
-
-// maxWait is how long a lookup request may wait for a fetch in flight.
-const maxWait = 10 * time.Second
-
-// PreferredWait returns how long the sender of a lookup request is ready to wait for a fetch in
-// flight (RFC 7240 section 4.3), at most 10 s; 0 = not at all.
-func PreferredWait(h http.Header) time.Duration {
-	for m := range rfc9111.Members(h["Prefer"]) {
-		if s, ok := strings.CutPrefix(strings.ToLower(m), "wait="); ok {
-			if n, err := strconv.ParseUint(s, 10, 16); err == nil {
-				return min(time.Duration(n)*time.Second, maxWait)
-			}
-		}
-	}
-	return 0
 }
 
 // markHit writes into a header that the response comes from the store of the cache of that name. A
@@ -94,7 +68,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w)
 		return
 	}
-	if h.Cache == nil || !UpToDate(r.Header, h.Cluster) {
+	if h.Cache == nil || !peering.UpToDate(r.Header, h.Cluster) {
 		answerMiss(w, h.Name)
 		return
 	}
@@ -112,8 +86,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answerMiss(w, h.Name)
 		return
 	}
+	rfc9111.RemoveHopByHop(resp.Header)
+	w.Header()["Content-Type"] = nil // keeps the server from guessing one
 	maps.Copy(w.Header(), resp.Header)
-	delete(w.Header(), "Connection")
 	markHit(w.Header(), h.Name)
 	w.WriteHeader(resp.StatusCode)
 	if _, err := io.Copy(w, resp.Body); err != nil {

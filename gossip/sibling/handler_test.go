@@ -21,6 +21,7 @@ func stored(head, body string) roundTrip {
 			name, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
 			rec.Header().Set(name, value)
 		}
+		rec.Header()["Content-Type"] = nil
 		io.WriteString(rec, body)
 		return rec.Result(), nil
 	}
@@ -67,5 +68,24 @@ func TestHandler(t *testing.T) {
 		if tt.status != 403 && (seen.URL.String() != "http://o.test/x" || !IsLookup(seen)) {
 			t.Errorf("%s: the cache was asked for %s, %v", name, seen.URL, seen.Header)
 		}
+	}
+}
+
+// A sibling gets the fields that the cache has, and none that the server guesses or that are the connection's.
+func TestHandlerAddsNothing(t *testing.T) {
+	s := httptest.NewServer(&Handler{Name: "p", Cache: stored("Cache-Control: max-age=60\nConnection: X-Hop\nX-Hop: 1\nX-Other: 1", "<html>")})
+	defer s.Close()
+	r, err := http.NewRequest("GET", s.URL+"/x", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Cache-Control", "only-if-cached")
+	resp, err := s.Client().Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if h := resp.Header; resp.StatusCode != 200 || h["Content-Type"] != nil || h["X-Hop"] != nil || h["X-Other"] == nil {
+		t.Errorf("%d %v, want X-Other and neither X-Hop nor a Content-Type", resp.StatusCode, h)
 	}
 }

@@ -2,12 +2,9 @@ package sibling
 
 import (
 	"context"
-	"errors"
 	"io"
 	"sync"
 	"time"
-
-	"github.com/summarycache/summarycache/gossip/internal/planted"
 )
 
 // Health is what a cache knows about its siblings, by name. It decides which of them may be asked,
@@ -30,6 +27,7 @@ type Health struct {
 	lookups int64   // of identities in digests
 	onTrust float64 // recent requests that no hits pay for; see credit.go
 	asRare  float64 // the same to siblings that claim little
+	recent  recent
 }
 
 const (
@@ -50,12 +48,14 @@ type Record struct {
 	FalseHits int64 `json:"false_hits"` // requests for objects that it did not have
 	Failures  int64 `json:"failures"`   // requests that it did not answer
 	// RoundTrip is the expected time to the header of an answer. It is the recent average, which
-	// drifts to the average of its zone, or of all siblings if that is unknown, while there are no answers; 0 = it never answered.
-	RoundTrip   time.Duration `json:"-"`
-	Bytes       int64         `json:"body_bytes"`       // of bodies that it sent
-	Throughput  float64       `json:"bytes_per_second"` // of recent bodies, in bytes a second; 0 = unknown
-	Suspended   bool          `json:"-"`                // not asked for a while because it failed
-	Quarantined bool          `json:"-"`                // not asked for a while because it sent a wrong answer, or too little of what its digest claims is there
+	// drifts to the average of its zone, or of all siblings if that is unknown, while there are no answers; 0 = it
+	// never answered.
+	RoundTrip  time.Duration `json:"-"`
+	Bytes      int64         `json:"body_bytes"`       // of bodies that it sent
+	Throughput float64       `json:"bytes_per_second"` // of recent bodies, in bytes a second; 0 = unknown
+	Suspended  bool          `json:"-"`                // not asked for a while because it failed
+	// not asked for a while because it sent a wrong answer, or too little of what its digest claims is there
+	Quarantined bool `json:"-"`
 }
 
 // Of returns what is known about a sibling; zero values if nothing is.
@@ -63,7 +63,7 @@ func (h *Health) Of(name string) Record {
 	r, others := h.look(name)
 	now := time.Now()
 	out := Record{Hits: r.hits, FalseHits: r.falseHits, Failures: r.failures, Bytes: r.bytes,
-		Suspended: now.Before(r.suspendedUntil), Quarantined: now.Before(r.quarantinedUntil) || r.trust-r.debt < 1 && now.Before(r.mistrustedUntil)}
+		Suspended: !r.suspended.Over(now), Quarantined: !r.accused.Over(now) || r.digest.quarantined(now)}
 	if r.trip.known {
 		out.RoundTrip = r.roundTrip(others, now)
 	}
@@ -71,81 +71,6 @@ func (h *Health) Of(name string) Record {
 		out.Throughput = 1 / r.pace.value
 	}
 	return out
-}
-
-// asked records the result of a message other than a lookup request. Success ends a suspension, and an
-// error suspends the sibling. Not so [context.DeadlineExceeded]: a process that gets too little CPU time
-// misses short deadlines, and its siblings would then be asked for nothing. From the third time in a row on
-// it only gets no such messages for a while. took is how long the message took.
-func (h *Health) asked(name string, took time.Duration, err error) {
-	if err != nil {
-		h.unheard(name)
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	r, now := h.of(name), time.Now()
-	switch {
-	case err == nil:
-		r.restore()
-	case !errors.Is(err, context.DeadlineExceeded):
-		r.failed(now)
-	default:
-		if row := r.unanswered(took, now); row >= tooOften {
-			r.silentUntil = now.Add(min(firstSuspension<<min(row-tooOften, 10), lastSuspension))
-		}
-	}
-}
-
-// accuse records that a sibling sent a wrong answer.
-func (h *Health) accuse(name string, proven bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if r := h.of(name); proven {
-		r.quarantine(time.Now())
-	} else {
-		r.failed(time.Now())
-	}
-}
-
-func (h *Health) unheard(name string) {
-	if h.OnFailure != nil {
-		h.OnFailure(name)
-	}
-}
-
-// note records the outcome of a request to a sibling.
-func (h *Health) note(name string, o outcome) {
-	if o == timedOut || o == failed {
-		h.unheard(name)
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	switch r := h.of(name); o {
-	case hit, unusable: // the digest was right
-		r.hit(o == hit)
-	case falseHit:
-		r.falseHit()
-	case timedOut, failed:
-		r.failed(time.Now())
-	}
-}
-
-// shared counts an object that a sibling sent while it was fetching it. No digest advertised the
-// object, so this does not change the odds.
-func (h *Health) shared(name string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.of(name).hits++
-}
-
-// answered records the round trip of an answer.
-func (h *Health) answered(name string, d time.Duration, now time.Time) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	r := h.of(name)
-	r.answered(d, now)
-	h.all.add(d.Seconds())
-	h.inZone(r, func(z *zone) { z.trips.add(d.Seconds()) })
 }
 
 // inZone notes something about the zone of a sibling, if it has one and there are not too many. h.mu is held.
@@ -179,14 +104,6 @@ func (h *Health) ZoneBytes() map[string]int64 {
 		bytes[name] = z.bytes
 	}
 	return bytes
-}
-
-// unanswered records that there was no answer for that long, and returns how many times in a row
-// that has happened.
-func (h *Health) unanswered(name string, d time.Duration, now time.Time) (row int) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.of(name).unanswered(d, now)
 }
 
 // look returns a copy of the record of a name, the zero record if there is none, and the average
@@ -256,7 +173,7 @@ func (t *timed) Close() error {
 	if t.n > 0 {
 		t.from.mu.Lock()
 		t.from.size.add(float64(t.n))
-		if t.n >= leastBody && (!t.arriving || planted.Fault == "arriving-pace") {
+		if t.n >= leastBody && !t.arriving {
 			t.from.of(t.name).pace.add(t.took.Seconds() / float64(t.n))
 		}
 		r := t.from.of(t.name)

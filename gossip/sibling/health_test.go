@@ -41,12 +41,12 @@ func TestSuspension(t *testing.T) {
 			}
 		}
 		for range 10 {
-			h.note(w.known[0].Peer, failed)
+			h.record(outcome{peer: w.known[0].Peer, result: failed})
 		}
 		if took := away(); took != lastSuspension {
 			t.Errorf("after many failures it was away for %v, want %v", took, lastSuspension)
 		}
-		h.note(w.known[0].Peer, hit)
+		h.record(outcome{peer: w.known[0].Peer, result: hit})
 		w.learn(1)
 		if took := away(); took != firstSuspension {
 			t.Errorf("a hit did not end the doubling: away for %v", took)
@@ -75,7 +75,7 @@ func TestAsked(t *testing.T) {
 			{context.DeadlineExceeded, false}, {context.DeadlineExceeded, false}, {context.DeadlineExceeded, false},
 			{errors.New("refused"), true}, {nil, false},
 		} {
-			h.asked("p", 50*time.Millisecond, tt.err)
+			h.record(outcome{peer: "p", kind: question, result: answerOf(tt.err), took: 50 * time.Millisecond})
 			if got := h.Of("p"); got.Suspended != tt.suspended {
 				t.Errorf("message %d, %v: %+v", i, tt.err, got)
 			}
@@ -96,13 +96,13 @@ func TestOthersAreRankedWithMembers(t *testing.T) {
 		w.client = c
 		for squid, want := range map[time.Duration]string{time.Second: "[p1 squid]", time.Millisecond: "[squid p1]"} {
 			c.cfg.Health = &Health{}
-			c.cfg.Health.answered("p1", 10*time.Millisecond, time.Now())
-			c.cfg.Health.answered("squid", squid, time.Now())
+			c.cfg.Health.record(outcome{peer: "p1", result: answered, took: 10 * time.Millisecond})
+			c.cfg.Health.record(outcome{peer: "squid", result: answered, took: squid})
 			if got := fmt.Sprint(w.plan()); got != want {
 				t.Errorf("a Squid at %v: asks %v, want %v", squid, got, want)
 			}
 		}
-		c.cfg.Health.note("squid", timedOut)
+		c.cfg.Health.record(outcome{peer: "squid", result: timedOut})
 		if got := fmt.Sprint(w.plan()); got != "[p1]" {
 			t.Errorf("a Squid that failed: asks %v", got)
 		}
@@ -132,7 +132,7 @@ func TestHealthIsBounded(t *testing.T) {
 		}
 		const members = 100
 		for i := range members {
-			h.answered(fmt.Sprint("member ", i), time.Millisecond, time.Now())
+			h.record(outcome{peer: fmt.Sprint("member ", i), result: answered, took: time.Millisecond})
 		}
 		for i := range 4 * maxRecords {
 			h.mu.Lock()

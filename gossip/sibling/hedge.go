@@ -2,10 +2,12 @@ package sibling
 
 import "time"
 
-// If a sibling takes longer than all but one in twenty of its recent answers, the next one is
-// asked as well, within these bounds. Siblings exist to spare the origin: it is asked
-// only after four times as long.
+// If a sibling takes longer than its recent answers did, on average and by three times what they differ from that, the
+// next one is asked as well, within these bounds. Siblings exist to spare the origin: it is asked only after four times
+// as long.
 const (
+	answersLeast     = 8 // from which on these two are known
+	manyOffs         = 3 // as RFC 6298, with 4
 	leastHedge       = 5 * time.Millisecond
 	leastOriginHedge = 50 * time.Millisecond
 	originFactor     = 4
@@ -25,10 +27,10 @@ func (c *Client) hedgeAfter(peer string, origin bool, host string) time.Duration
 	if after, known := c.hedgeFetch(host); known && trip.known && trip.value < after.Seconds() {
 		longest = min(longest, after)
 	}
-	late, known := r.spread.quantile(0.95)
-	if !known {
+	if r.answers < answersLeast {
 		return longest
 	}
+	late := time.Duration((r.trip.value + manyOffs*r.off.value) * float64(time.Second))
 	least := leastHedge
 	if origin {
 		late, least = originFactor*min(late, longest), leastOriginHedge

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/summarycache/summarycache/gossip"
+	"github.com/summarycache/summarycache/gossip/insider"
 )
 
 // A Candidate is a peer that may hold an object.
@@ -24,15 +25,28 @@ type Locator interface {
 	Distrust(peer string)
 }
 
-// An AskingLocator is a [Locator] that may have to ask another peer for the candidates. Config.Locator may be one, as a
-// [gossip.Node] is.
-type AskingLocator interface {
-	// Ask returns the candidates for each of the identities, in the order of preference, or nil if Candidates
-	// knows them. It waits for a fraction of a second at most, or until ctx ends.
-	Ask(ctx context.Context, identities []string) [][]Candidate
+// An asker is a [Locator] that may have to ask another peer for the candidates, as what a [gossip.Node] has inside. The
+// Client decides which one is asked.
+type asker interface {
+	// Keepers returns the peers that can be asked; asks is false if Candidates knows.
+	Keepers() (keepers []insider.Keeper, asks bool)
 
-	// Judge reports whether a candidate that Ask returned had the object.
-	Judge(c Candidate, has bool)
+	// Ask asks a keeper, and returns the candidates for each of the identities, in the order of preference. It waits
+	// until ctx ends.
+	Ask(ctx context.Context, keeper string, identities []string) ([][]Candidate, error)
+
+	// Judge reports what an answer of a keeper was worth, and whether it is now asked after all others.
+	Judge(keeper string, w insider.Worth, mistrusted bool)
+}
+
+// asker returns the Locator if it is an asker.
+func (c *Client) asker() (a asker, ok bool) {
+	if n, of := c.cfg.Locator.(interface{ Inside() insider.Node }); of {
+		a, ok = n.Inside().(asker)
+		return a, ok
+	}
+	a, ok = c.cfg.Locator.(asker)
+	return a, ok
 }
 
 // An outsideLocator is a [Locator] that also knows caches outside the cluster, such as Squids,

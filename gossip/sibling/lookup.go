@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"slices"
 	"time"
+
+	"github.com/summarycache/summarycache/gossip/insider"
 )
 
 // A LookupRequest asks siblings for one object.
@@ -16,19 +18,20 @@ type LookupRequest struct {
 	Header     http.Header // sent as it is; it must contain "Cache-Control: only-if-cached" and no connection fields
 	Identities []string    // under which a sibling may advertise the object, likeliest first
 
-	// Context ends the wait for the candidates if the Locator is an [AskingLocator]; nil = it asks as long as it sees fit.
+	// Context ends the wait for the candidates if the Locator has to ask others for them; nil = it asks as long as it
+	// sees fit.
 	Context context.Context
 	// Accept reports whether an answer is usable; nil = every one is. An answer that is not
 	// counts as a false hit in the statistics, but not against the digest, which was right.
 	// Accept must not read the body.
 	Accept func(*Answer) bool
 	// InFlight returns a sibling that is fetching the object or has just fetched it, although no
-	// digest advertises it ([Coalescer.InFlight]). fetch is what the origin usually takes; 0 =
+	// digest advertises it ([NewCoalescer]). fetch is what the origin usually takes; 0 =
 	// unknown. It is called once, when no candidate is left, before the origin is asked; nil =
 	// nobody knows.
 	InFlight func(ctx context.Context, fetch time.Duration) (Peer, bool)
 	// Origin sends the request to the origin after all siblings; nil = there is no origin. The
-	// conditions are those given to Next. ctx is canceled with ErrOvertaken if a sibling
+	// conditions are those given to Next. ctx is canceled if a sibling
 	// answers first after all.
 	Origin func(ctx context.Context, conditions http.Header) (*http.Response, error)
 }
@@ -49,8 +52,9 @@ type Lookup struct {
 // An Answer is a sibling's copy of an object, or the origin's.
 type Answer struct {
 	*http.Response
-	Peer               string    // the sibling; "" = the origin
-	Outside            bool      // the sibling is no member of the cluster (CandidatesFor of a [Locator]), and so knows no invalidation
+	Peer string // the sibling; "" = the origin
+	// the sibling is no member of the cluster (CandidatesFor of a [Locator]), and so knows no invalidation
+	Outside            bool
 	Requested, Arrived time.Time // when the request was sent, and when the header had arrived
 }
 
@@ -62,7 +66,7 @@ func (c *Client) Lookup(r LookupRequest) *Lookup {
 	switch {
 	case r.Origin == nil:
 		l.candidates, l.later = append(l.candidates, l.later...), nil
-	case len(l.candidates) > 0 && c.recent.spares():
+	case len(l.candidates) > 0 && c.cfg.Health.spares():
 		c.count(&c.stats.n.Spared)
 		l.candidates, l.later = nil, append(l.candidates, l.later...)
 	}
@@ -83,14 +87,14 @@ func (l *Lookup) coalesce(ctx context.Context) {
 	fetch := l.c.originRoundTrip(l.req.URL.Host)
 	first, ok := l.req.InFlight(ctx, fetch)
 	if r, _ := l.c.cfg.Health.look(first.Name); ok && r.free(time.Now()) && !slices.Contains(l.failed, first.Name) {
-		l.candidates = append(l.candidates, Ranked{Candidate: Candidate{Peer: first.Name, Service: first.Addr}, unlisted: true, wait: atMost(fetch)})
+		l.candidates = append(l.candidates, Ranked{Candidate: Candidate{Peer: first.Name, Service: first.Addr}, kind: awaited, wait: atMost(fetch)})
 	}
 }
 
 // Only makes this sibling the only candidate. No digest advertises the object there: if the
 // sibling does not have it, that is no false hit and is not counted.
 func (l *Lookup) Only(p Peer) {
-	l.candidates, l.later = []Ranked{{Candidate: Candidate{Peer: p.Name, Service: p.Addr}, unlisted: true}}, nil
+	l.candidates, l.later = []Ranked{{Candidate: Candidate{Peer: p.Name, Service: p.Addr}, kind: unlisted}}, nil
 }
 
 // Next asks candidates until one has the object, and then the origin. It returns the answer,
@@ -121,83 +125,49 @@ func (l *Lookup) Broken(a *Answer) {
 	l.Errors++
 }
 
-// An outcome is how a request to a sibling ended.
-type outcome uint8
-
-const (
-	hit       outcome = iota + 1 // a usable answer
-	falseHit                     // the sibling has no fresh copy (504)
-	unusable                     // the sibling has the object, but not as needed: stale by this clock, or older than the client's max-age
-	timedOut                     // no answer within the deadline
-	failed                       // no connection, or an invalid answer
-	canceled                     // nobody needed the answer any more, which says nothing about the sibling
-	overtaken                    // another source, asked later, answered first
-)
-
-// settle counts the outcome of a request to a sibling, and records it in the Health.
-func (l *Lookup) settle(to Ranked, o outcome, started time.Time) {
-	c, n, now := l.c, &l.c.stats.n, time.Now()
-	worth := o
-	if o == unusable && !l.wantsFresh() {
-		worth = falseHit // it cost as much
+// settle records and counts the result of a request to a sibling.
+func (l *Lookup) settle(to Ranked, r result, started time.Time) {
+	c, n := l.c, &l.c.stats.n
+	late := c.late() // which does not make the sibling slow
+	named := to.Via != "" && r == falseHit
+	if named {
+		r = answered
+		c.judge(to)
 	}
-	if c.cfg.Health.settle(to.Candidate, to.stake, worth) {
+	r, wrong := c.cfg.Health.record(outcome{peer: to.Peer, kind: to.kind, result: r, took: max(0, time.Since(started)-late),
+		late: lateFactor*late >= c.cfg.Timeout, deadline: c.deadline()})
+	if wrong {
 		c.cfg.Locator.Distrust(to.Peer)
 	}
-	if asker, ok := c.cfg.Locator.(AskingLocator); ok && to.Via != "" && (worth == hit || worth == falseHit) {
-		asker.Judge(to.Candidate, worth == hit)
-	}
-	took := max(0, now.Sub(started)-c.late()) // how late this process runs does not make the sibling slow
-	if to.wait > 0 && o != failed {           // it depends on the origin how long the sibling's fetch takes
-		if o == hit {
-			c.count(&n.FetchesShared)
-			c.count(&n.Asked)
-			c.count(&n.Hits)
-			c.cfg.Health.shared(to.Peer)
-		}
-		return
-	}
-	switch o {
-	case hit, falseHit, unusable:
-		c.cfg.Health.answered(to.Peer, took, now)
-		c.recent.add(to.Peer, took, false, now)
-	case timedOut, overtaken:
-		row := 0
-		if !c.runsLate() {
-			row = c.cfg.Health.unanswered(to.Peer, took, now)
-		}
-		if o == overtaken && row < tooOften && took < c.deadline()/2 {
-			break
-		}
-		// A sibling that is silent for half of the deadline, or is overtaken again and again,
-		// is no better than one that misses the deadline. One that never answers does not
-		// show that all siblings are slow.
-		if o = timedOut; row <= tooOften {
-			c.recent.add(to.Peer, took, true, now)
+	if named {
+		r = falseHit
+	} else if asker, ok := c.asker(); ok && to.Via != "" && r == hit {
+		asker.Judge(to.Via, insider.Right, false)
+		if to.denied != "" {
+			_, mistrusted := c.cfg.Health.record(outcome{peer: to.denied, kind: other, result: withheld})
+			asker.Judge(to.denied, insider.Withheld, mistrusted)
 		}
 	}
-	if to.unlisted && (o == falseHit || o == unusable || o == canceled) {
-		return // no digest said that it has the object
-	}
-	if to.wait == 0 {
+	if to.kind == listed || r != answered && r != canceled {
 		c.count(&n.Asked)
 	}
-	switch o {
+	switch r {
+	case shared:
+		c.count(&n.FetchesShared)
+		fallthrough
 	case hit:
 		c.count(&n.Hits)
-	case falseHit, unusable:
+	case falseHit, unusable, tooOld:
 		l.FalseHits++
 		c.count(&n.FalseHits)
 	case overtaken:
 		c.count(&n.Overtaken)
+	case excused:
+		c.count(&n.Excused)
+		fallthrough
 	case timedOut, failed:
 		l.Errors++
 		l.failed = append(l.failed, to.Peer)
 		c.count(&n.Errors)
-		if o == timedOut && c.excused() {
-			c.count(&n.Excused)
-			return
-		}
 	}
-	c.cfg.Health.note(to.Peer, o)
 }

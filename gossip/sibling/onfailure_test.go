@@ -1,8 +1,6 @@
 package sibling
 
 import (
-	"context"
-	"errors"
 	"slices"
 	"testing"
 )
@@ -11,13 +9,13 @@ import (
 func TestOnFailure(t *testing.T) {
 	var got []string
 	h := &Health{OnFailure: func(peer string) { got = append(got, peer) }}
-	h.note("a", hit)
-	h.note("b", failed)
-	h.note("c", falseHit)
-	h.note("d", timedOut)
-	h.asked("e", 0, nil)
-	h.asked("f", 0, context.DeadlineExceeded)
-	h.asked("g", 0, errors.New("refused"))
+	h.record(outcome{peer: "a", result: hit})
+	h.record(outcome{peer: "b", result: failed})
+	h.record(outcome{peer: "c", result: falseHit})
+	h.record(outcome{peer: "d", result: timedOut})
+	h.record(outcome{peer: "e", kind: question, result: answered})
+	h.record(outcome{peer: "f", kind: question, result: silent})
+	h.record(outcome{peer: "g", kind: question, result: failed})
 	if want := []string{"b", "d", "f", "g"}; !slices.Equal(got, want) {
 		t.Errorf("OnFailure was called for %v, want %v", got, want)
 	}

@@ -32,7 +32,7 @@ func TestInFlightAfterFalseHits(t *testing.T) {
 			},
 			InFlight: func(context.Context, time.Duration) (Peer, bool) {
 				asked++
-				return Peer{"fetcher", "10.0.0.9:80"}, true
+				return Peer{Name: "fetcher", Addr: "10.0.0.9:80"}, true
 			}}
 		in := w.client.Lookup(q)
 		for _, want := range []string{"fetcher", "", ""} {
@@ -60,7 +60,7 @@ func TestInFlightAfterSilence(t *testing.T) {
 				return w.origins.RoundTrip((&http.Request{Method: http.MethodGet, URL: u, Header: http.Header{}}).WithContext(ctx))
 			},
 			InFlight: func(context.Context, time.Duration) (Peer, bool) {
-				return Peer{w.known[0].Peer, w.known[0].Service}, true
+				return Peer{Name: w.known[0].Peer, Addr: w.known[0].Service}, true
 			}})
 		for w.client.takeHedge() { // until none is left, so that the origin is asked last
 		}
@@ -85,7 +85,7 @@ func TestOnly(t *testing.T) {
 		}
 		for i, want := range []Stats{{Asked: 1, Hits: 1}, {Asked: 1, Hits: 1}} {
 			in := w.client.Lookup(LookupRequest{URL: u, Header: http.Header{"Cache-Control": {"only-if-cached"}}, Accept: func(*Answer) bool { return true }})
-			in.Only(Peer{w.known[i].Peer, w.known[i].Service})
+			in.Only(Peer{Name: w.known[i].Peer, Addr: w.known[i].Service})
 			a, err := in.Next(t.Context(), nil)
 			if err != nil || (a == nil) != (i == 1) {
 				t.Fatalf("Next = %v, %v", a, err)
@@ -111,14 +111,14 @@ func TestUnlistedPromiseNothing(t *testing.T) {
 		defer w.close()
 		w.sibling(lacks)
 		w.sibling(func(rw http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
-		w.client.origins.answered("10.9.9.9:80", 100*time.Millisecond, time.Now())
+		w.client.origins.record(outcome{peer: "10.9.9.9:80", kind: other, result: answered, took: 100 * time.Millisecond})
 		u, err := url.Parse(originURL + "/a")
 		if err != nil {
 			t.Fatal(err)
 		}
 		q := LookupRequest{URL: u, Header: http.Header{"Cache-Control": {"only-if-cached"}}}
 		in := w.client.Lookup(q)
-		in.Only(Peer{w.known[0].Peer, w.known[0].Service})
+		in.Only(Peer{Name: w.known[0].Peer, Addr: w.known[0].Service})
 		if a, err := in.Next(t.Context(), nil); a != nil || err != nil {
 			t.Fatalf("Next = %v, %v", a, err)
 		}
@@ -126,7 +126,7 @@ func TestUnlistedPromiseNothing(t *testing.T) {
 			return w.origins.RoundTrip((&http.Request{Method: http.MethodGet, URL: u, Header: http.Header{}}).WithContext(ctx))
 		}
 		q.InFlight = func(context.Context, time.Duration) (Peer, bool) {
-			return Peer{w.known[1].Peer, w.known[1].Service}, true
+			return Peer{Name: w.known[1].Peer, Addr: w.known[1].Service}, true
 		}
 		in = w.client.Lookup(q)
 		a, err := in.Next(t.Context(), nil)

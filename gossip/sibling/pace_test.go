@@ -52,7 +52,7 @@ func TestFastOriginFirst(t *testing.T) {
 				a.Body.Close()
 				return a.Peer, nil
 			}
-			w.client.origins.answered("x", tt.origin, time.Now()) // as of other objects
+			w.client.origins.record(outcome{peer: "x", kind: other, result: answered, took: tt.origin}) // as of other objects
 			ask()
 			if peer, err := ask(); (peer == "") != tt.first || err != nil {
 				t.Errorf("sibling %v, origin %v: answered by %q, %v", tt.sibling, tt.origin, peer, err)
@@ -106,7 +106,7 @@ func TestPaceOfArrivingBody(t *testing.T) {
 					time.Sleep(100 * time.Millisecond)
 				}
 			})
-			w.client.origins.answered("x", time.Millisecond, time.Now())
+			w.client.origins.record(outcome{peer: "x", kind: other, result: answered, took: time.Millisecond})
 			w.client.origins.size.add(40 << 10)
 			target, _ := url.Parse("http://x/y")
 			r := LookupRequest{URL: target, Identities: []string{"i"}, Header: http.Header{"Cache-Control": {"only-if-cached"}},
@@ -143,7 +143,7 @@ func TestLatenessIsNotSlowness(t *testing.T) {
 				a.Body.Close()
 			}
 		}
-		w.client.origins.answered("x", time.Millisecond, time.Now())
+		w.client.origins.record(outcome{peer: "x", kind: other, result: answered, took: time.Millisecond})
 		r.Origin = func(context.Context, http.Header) (*http.Response, error) { return nil, errors.New("down") }
 		ask()
 		trip := func() time.Duration {
@@ -153,7 +153,7 @@ func TestLatenessIsNotSlowness(t *testing.T) {
 		if got := trip(); got != wait-late {
 			t.Errorf("a round trip of %v of a process that is %v late counts as %v", wait, late, got)
 		}
-		w.client.cfg.Health.answered(w.known[0].Peer, 3*time.Second, time.Now())
+		w.client.cfg.Health.record(outcome{peer: w.known[0].Peer, kind: other, result: answered, took: 3 * time.Second})
 		if first, _ := w.client.plan(&r); len(first) != 1 {
 			t.Error("a process that runs late asks the origin first")
 		}

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// ErrOvertaken is the cause ([context.Cause]) with which a request is canceled when another one
+// errOvertaken is the cause ([context.Cause]) with which a request is canceled when another one
 // was answered first.
-var ErrOvertaken = errors.New("sibling: another answered first")
+var errOvertaken = errors.New("sibling: another answered first")
 
 // A race is one call of Next: it asks a candidate, or the origin, and if that takes long, also
 // the next one. Everything but run is called on one goroutine.
@@ -32,9 +32,9 @@ type attempt struct {
 	hedge   bool // another request was under way
 	cancel  context.CancelCauseFunc
 
-	answer  *Answer
-	outcome outcome
-	err     error // the origin's
+	answer *Answer
+	result result
+	err    error // the origin's
 }
 
 func (a *attempt) toOrigin() bool { return a.to.Peer == "" }
@@ -109,9 +109,7 @@ func (r *race) start(hedge bool) bool {
 func (l *Lookup) take(to *Ranked) (ok bool) {
 	for !ok && len(l.candidates) > 0 {
 		*to, l.candidates = l.candidates[0], l.candidates[1:]
-		if ok = to.unlisted; !ok {
-			to.stake, ok = l.c.cfg.Health.stake(to.Candidate)
-		}
+		ok = to.kind != listed || l.c.cfg.Health.take(to.Candidate)
 	}
 	if !ok {
 		*to = Ranked{}
@@ -124,7 +122,7 @@ func (r *race) run(ctx context.Context, one *attempt) {
 	if one.toOrigin() {
 		one.answer, one.err = r.l.askOrigin(ctx, one.cancel, r.conditions)
 	} else {
-		one.answer, one.outcome = r.l.ask(ctx, one.cancel, one.to, r.conditions)
+		one.answer, one.result = r.l.ask(ctx, one.cancel, one.to, r.conditions)
 	}
 	r.ended <- one
 }
@@ -153,9 +151,9 @@ func (r *race) good(done *attempt) bool {
 	}
 	if done.answer != nil && r.l.req.Accept != nil && !r.l.req.Accept(done.answer) {
 		done.answer.Body.Close()
-		done.answer, done.outcome = nil, unusable
+		done.answer, done.result = nil, r.l.unusable()
 	}
-	r.l.settle(done.to, done.outcome, done.started)
+	r.l.settle(done.to, done.result, done.started)
 	return done.answer != nil
 }
 
@@ -172,7 +170,7 @@ func (r *race) won(winner *attempt) *Answer {
 		r.held.answer.Body.Close()
 	}
 	for _, loser := range r.running {
-		loser.cancel(ErrOvertaken)
+		loser.cancel(errOvertaken)
 		if !loser.toOrigin() {
 			r.l.settle(loser.to, overtaken, loser.started)
 		}
@@ -199,7 +197,7 @@ func (l *Lookup) askOrigin(ctx context.Context, cancel context.CancelCauseFunc, 
 	}
 	a := &Answer{Response: resp, Requested: start, Arrived: time.Now()}
 	host := l.req.URL.Host
-	l.c.origins.answered(host, a.Arrived.Sub(start), a.Arrived)
+	l.c.origins.record(outcome{peer: host, kind: other, result: answered, took: a.Arrived.Sub(start)})
 	resp.Body = &timed{ReadCloser: resp.Body, from: &l.c.origins, name: host, cancel: cancel}
 	return a, nil
 }

@@ -2,7 +2,6 @@ package sibling
 
 import (
 	"cmp"
-	"context"
 	"math"
 	"slices"
 	"time"
@@ -11,16 +10,19 @@ import (
 // A Ranked candidate is one that would be asked, with the expected result.
 type Ranked struct {
 	Candidate
-	Identity string        // under which the candidate advertises the object; "" = unknown
-	Odds     float64       // probability that it has the object
-	Cost     time.Duration // the expected cost of the object by such requests: the round trip, at least 1 ms, divided by the odds
+	Identity string  // under which the candidate advertises the object; "" = unknown
+	Odds     float64 // probability that it has the object
+	// the expected cost of the object by such requests: the round trip, at least 1 ms, divided by the odds
+	Cost time.Duration
 
-	trip     time.Duration // until its answer; 0 = nothing is known yet
-	level    int           // of Cost, from 0, each √2 times the one before; below 0 if its zone puts it first. Within a level the Locator's order holds.
-	outside  bool          // it is not a member of the cluster: see outsideLocator
-	unlisted bool          // no digest advertises the object there
-	wait     time.Duration // added to its deadline, since it is fetching the object
-	stake    stake         // taken from its credit when it is asked
+	trip time.Duration // until its answer; 0 = nothing is known yet
+	// of Cost, from 0, each √2 times the one before; below 0 if its zone puts it first. Within a level the Locator's
+	// order holds.
+	level   int
+	outside bool          // it is not a member of the cluster: see outsideLocator
+	kind    kind          // listed, unlisted or awaited
+	wait    time.Duration // added to its deadline, if it is fetching the object
+	denied  string        // a keeper that named nobody; "" = none did
 }
 
 // An origin is asked before the siblings that are expected to take farSlower times as long as it,
@@ -70,7 +72,7 @@ func (c *Client) plan(r *LookupRequest) (first, later []Ranked) {
 	}
 	c.cfg.Health.lookedUp(len(r.Identities))
 	var all, found []Ranked
-	asked := c.ask(r)
+	asked, denied := c.ask(r)
 	for i, id := range r.Identities {
 		var may []Candidate
 		if asked != nil {
@@ -78,7 +80,7 @@ func (c *Client) plan(r *LookupRequest) (first, later []Ranked) {
 		} else {
 			may = c.cfg.Locator.Candidates(nil, id)
 		}
-		found = c.rank(found[:0], may, Ranked{Identity: id})
+		found = c.rank(found[:0], may, Ranked{Identity: id, denied: denied})
 		if more, ok := c.cfg.Locator.(outsideLocator); ok && i == 0 {
 			found = c.rank(found, more.CandidatesFor(nil, r), Ranked{outside: true})
 		}
@@ -101,15 +103,6 @@ func (c *Client) plan(r *LookupRequest) (first, later []Ranked) {
 	return first, later
 }
 
-// ask returns the candidates for each identity if the Locator has to ask for them; otherwise nil.
-func (c *Client) ask(r *LookupRequest) [][]Candidate {
-	asker, ok := c.cfg.Locator.(AskingLocator)
-	if !ok || len(r.Identities) == 0 {
-		return nil
-	}
-	return asker.Ask(cmp.Or(r.Context, context.Background()), r.Identities)
-}
-
 // rank appends the candidates that may be asked, with their expected results. If the candidates
 // have the object independently of each other, asking in the order of cost over odds
 // finds it soonest.
@@ -127,10 +120,15 @@ func (c *Client) rank(dst []Ranked, found []Candidate, a Ranked) []Ranked {
 		r.zone = a.Zone
 		a.trip, a.Odds = r.roundTrip(h.others(r), now), r.odds(a.FalsePositiveRate, a.Age)
 		a.Cost = time.Duration(min(float64(max(a.trip, leastTrip))/a.Odds, float64(time.Hour)))
-		a.level = int(2 * math.Log2(float64(a.Cost)/float64(leastTrip)))
+		a.level = levelOf(a.Cost.Seconds())
 		dst = append(dst, a)
 	}
 	return dst
+}
+
+// levelOf returns the level of a cost or a time, in seconds: from 0, each √2 times the one before.
+func levelOf(seconds float64) int {
+	return int(2 * math.Log2(max(seconds/leastTrip.Seconds(), 1)))
 }
 
 // originRoundTrip returns the recent average of the time to the header of an answer of the origin of

@@ -38,10 +38,7 @@ func TestRank(t *testing.T) {
 			c.most = 9
 			for peer, p := range tt.past {
 				for i := range p.good + p.bad {
-					c.cfg.Health.answered(peer, p.trip, time.Now())
-					c.cfg.Health.mu.Lock()
-					c.cfg.Health.of(peer).count(i < p.good)
-					c.cfg.Health.mu.Unlock()
+					c.cfg.Health.record(outcome{peer: peer, kind: other, result: map[bool]result{true: hit, false: tooOld}[i < p.good], took: p.trip})
 				}
 			}
 			got := ""
@@ -114,8 +111,7 @@ func TestZones(t *testing.T) {
 								first++
 							}
 						}
-						c.cfg.Health.answered(asked.Peer, z.trip(asked.Zone), time.Now())
-						c.cfg.Health.note(asked.Peer, hit)
+						c.cfg.Health.record(outcome{peer: asked.Peer, result: hit, took: z.trip(asked.Zone)})
 						time.Sleep(60 * time.Millisecond)
 					}
 					share := float64(first) / float64(possible)
@@ -157,10 +153,7 @@ func TestOwnZoneFirst(t *testing.T) {
 			c.Plan(LookupRequest{Identities: []string{"x"}}) // its zones are known from here on
 			for i := range 40 {
 				for peer, trip := range tt.trips {
-					c.cfg.Health.answered(peer, trip, time.Now())
-					c.cfg.Health.mu.Lock()
-					c.cfg.Health.of(peer).count(peer != "near" || i >= tt.bad)
-					c.cfg.Health.mu.Unlock()
+					c.cfg.Health.record(outcome{peer: peer, kind: other, result: map[bool]result{true: hit, false: tooOld}[peer != "near" || i >= tt.bad], took: trip})
 				}
 			}
 			w.known = tt.known
@@ -179,7 +172,8 @@ func TestOwnZoneFirst(t *testing.T) {
 func TestSlowOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r record
-		r.answered(400*time.Millisecond, time.Now())
+		r.trip.add(0.4)
+		r.last = time.Now()
 		others := average{0.002, true}
 		for _, want := range []time.Duration{400 * time.Millisecond, 201 * time.Millisecond, 101500 * time.Microsecond} {
 			if got := r.roundTrip(others, time.Now()); math.Abs(float64(got-want)) > float64(time.Microsecond) {
@@ -190,31 +184,6 @@ func TestSlowOnce(t *testing.T) {
 	})
 }
 
-// The quantile is accurate to a quarter of an octave, and follows changes.
-func TestHistogram(t *testing.T) {
-	var h histogram
-	if _, ok := h.quantile(0.95); ok {
-		t.Error("a quantile of nothing")
-	}
-	for i := range 200 {
-		h.add(time.Duration(i+1) * time.Millisecond)
-	}
-	for q, want := range map[float64]float64{0.5: 100, 0.95: 190, 1: 200} {
-		got, _ := h.quantile(q)
-		if ms := got.Seconds() * 1000; ms < want || ms > want*math.Exp2(0.25)*1.01 {
-			t.Errorf("quantile(%v) = %v, want %v ms or up to a quarter octave more", q, got, want)
-		}
-	}
-	for range 2000 {
-		h.add(time.Millisecond)
-	}
-	if got, _ := h.quantile(0.95); got > 1200*time.Microsecond {
-		t.Errorf("quantile(0.95) = %v of what lately took 1 ms", got)
-	}
-	h.add(0)
-	h.add(time.Hour)
-}
-
 // TestZoneCost: an origin that is no faster than a sibling of another zone goes first once that zone costs enough. This is so from the
 // next request on, and for siblings of the own zone never.
 func TestZoneCost(t *testing.T) {
@@ -222,8 +191,8 @@ func TestZoneCost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.cfg.Health.answered("b", 10*time.Millisecond, time.Now())
-	c.origins.answered("origin.test", 10*time.Millisecond, time.Now())
+	c.cfg.Health.record(outcome{peer: "b", kind: other, result: answered, took: 10 * time.Millisecond})
+	c.origins.record(outcome{peer: "origin.test", kind: other, result: answered, took: 10 * time.Millisecond})
 	for _, step := range []struct {
 		zone string
 		near bool

@@ -3,34 +3,33 @@ package sibling
 import (
 	"math"
 	"time"
+
+	"github.com/summarycache/summarycache/gossip/internal/backoff"
 )
 
 // A record is what a [Health] knows about one sibling, or about an origin.
 type record struct {
-	life   uint64    // Candidate.Incarnation that the rest applies to
-	zone   string    // Candidate.Zone
-	trip   average   // seconds to the header of an answer, a hit or a false hit
-	pace   average   // seconds for each byte of the body
-	spread histogram // of round trips
-	last   time.Time // when it last answered, or failed to answer in time
+	life    uint64    // Candidate.Incarnation that the rest applies to
+	zone    string    // Candidate.Zone
+	trip    average   // seconds to the header of an answer, a hit or a false hit
+	off     average   // by which these differ from the average, in seconds
+	answers int       // of which the two are
+	asks    average   // seconds to the answer of a question
+	askedAt time.Time // when it last answered one
+	pace    average   // seconds for each byte of the body
+	last    time.Time // when it last answered, or failed to answer in time
 
 	hits, falseHits, failures int64   // in all its lives
 	bytes                     int64   // of its bodies, in all its lives
 	good, bad                 float64 // requests answered with a usable object, and others; older ones have less weight
 
-	lateInRow        int // requests not answered in time, or answered first by another, since it last answered
-	failedInRow      int // failures since it last answered
-	suspendedUntil   time.Time
-	silentUntil      time.Time // until then it is not asked as an owner
-	quarantinedUntil time.Time
-	quarantines      int // for wrong answers
+	silence   backoff.Backoff // no answer in time, or another was first, since it last answered: see quiet
+	suspended backoff.Backoff // since it failed, until it answers
+	accused   backoff.Backoff // since it sent a wrong answer
 
-	debt            float64 // false hits less what hits and time have made up for; negative = its hits pay for more
-	trust           float64 // debt that was allowed when it was last a candidate
-	claims          float64 // recent ones of its digest, less what the error rate of that explains
-	explained       int64   // Health.lookups when these two were last reduced by what the error rate explains
-	mistrusted      int     // requests since its last hit for which it had no credit
-	mistrustedUntil time.Time
+	digest credit  // of what its digest claims
+	claims float64 // recent ones, less what the error rate of the digest explains
+	word   credit  // of its answers as a keeper
 }
 
 const (
@@ -53,67 +52,24 @@ const (
 	lastAccused  = 30 * time.Minute
 )
 
-// answered adds the round trip of an answer.
-func (r *record) answered(d time.Duration, now time.Time) {
-	r.trip.add(d.Seconds())
-	r.spread.add(d)
-	r.last = now
-	r.restore()
-}
+// restore ends a suspension and a silence.
+func (r *record) restore() { r.suspended, r.silence = backoff.Backoff{}, backoff.Backoff{} }
 
-// restore ends a suspension.
-func (r *record) restore() {
-	r.lateInRow, r.failedInRow, r.suspendedUntil, r.silentUntil = 0, 0, time.Time{}, time.Time{}
-}
-
-// unanswered notes that there was no answer for that long, and returns how many times in a row
-// that has happened.
-func (r *record) unanswered(d time.Duration, now time.Time) (row int) {
-	if d.Seconds() > r.trip.value {
-		r.trip.add(d.Seconds())
+// unanswered notes that there was no answer in time. A moment in which a busy peer answers no questions is one silence,
+// however many met it.
+func (r *record) unanswered(o outcome, now time.Time) {
+	if o.kind == question && r.silence.Row > 0 && now.Add(-o.took).Before(r.last) {
+		return
 	}
-	r.spread.add(d)
-	r.last = now
-	r.lateInRow++
-	return r.lateInRow
-}
-
-// count notes whether a request brought a usable object.
-func (r *record) count(good bool) {
-	r.good, r.bad = r.good*fade, r.bad*fade
-	if good {
-		r.good++
-	} else {
-		r.bad++
+	if o.kind != question && o.took.Seconds() > r.trip.value {
+		r.trip.add(o.took.Seconds())
 	}
+	r.last = now
+	r.silence.Fail(now, firstSuspension, lastSuspension)
 }
 
-// hit counts an object that the digest advertised, usable or not.
-func (r *record) hit(useful bool) {
-	r.hits++
-	r.count(useful)
-	r.restore()
-}
-
-// falseHit counts a false hit.
-func (r *record) falseHit() {
-	r.falseHits++
-	r.count(false)
-	r.restore()
-}
-
-func (r *record) quarantine(now time.Time) {
-	r.quarantinedUntil = now.Add(min(firstAccused<<min(r.quarantines, 10), lastAccused))
-	r.quarantines++
-}
-
-// failed counts a request without an answer, and suspends the sibling.
-func (r *record) failed(now time.Time) {
-	r.failures++
-	r.count(false)
-	r.suspendedUntil = now.Add(min(firstSuspension<<min(r.failedInRow, 10), lastSuspension))
-	r.failedInRow++
-}
+// quiet reports whether a peer is to be asked no questions, since it did not answer several in a row.
+func (r *record) quiet(now time.Time) bool { return r.silence.Row >= tooOften && !r.silence.Over(now) }
 
 // available reports whether the sibling may be asked in that life. A new life ends a suspension
 // and resets the odds, but does not end a quarantine.
@@ -128,10 +84,8 @@ func (r *record) available(life uint64, now time.Time) bool {
 	return r.free(now)
 }
 
-// free reports whether the sibling is neither suspended nor in quarantine.
-func (r *record) free(now time.Time) bool {
-	return !now.Before(r.suspendedUntil) && !now.Before(r.quarantinedUntil)
-}
+// free reports whether the sibling is neither suspended nor in quarantine for a wrong answer.
+func (r *record) free(now time.Time) bool { return r.suspended.Over(now) && r.accused.Over(now) }
 
 // odds returns the probability that the sibling has an object that its digest advertises. age is
 // the time since the digest was last confirmed.
@@ -151,4 +105,20 @@ func (r *record) roundTrip(others average, now time.Time) time.Duration {
 		v += (r.trip.value - v) * math.Exp2(-now.Sub(r.last).Seconds()/tripHalfLife.Seconds())
 	}
 	return time.Duration(v * float64(time.Second))
+}
+
+// An average is an exponentially weighted moving average.
+type average struct {
+	value float64
+	known bool
+}
+
+const averageGain = 1.0 / 8 // as TCP smooths round trips (RFC 6298)
+
+func (a *average) add(v float64) {
+	if !a.known {
+		a.value, a.known = v, true
+		return
+	}
+	a.value += averageGain * (v - a.value)
 }

@@ -3,58 +3,17 @@ package sibling
 import (
 	"context"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/summarycache/summarycache/gossip/invalidation"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
-// invalidatedField names, in a lookup request, the invalidations that match its object
-// (PROTOCOL.md, section 12.3).
-const invalidatedField = "Summarycache-Invalidated"
-
 // A Cluster invalidates objects at all caches. A [gossip.Node] is one.
 type Cluster interface {
 	Invalidate(context.Context, ...invalidation.Target) error
 	Concerning(identity string) (ids []invalidation.ID, ok bool)
 	Applied(ids ...invalidation.ID) bool
-}
-
-// NameInvalidations writes the invalidations that match an identity ([gossip.Node.Concerning])
-// into the header of a lookup request for its object. It returns false if no sibling may be asked.
-// c nil = there are no invalidations.
-func NameInvalidations(h http.Header, c Cluster, identity string) bool {
-	if c == nil {
-		return true
-	}
-	ids, ok := c.Concerning(identity)
-	if len(ids) > 0 {
-		names := make([]string, len(ids))
-		for i, id := range ids {
-			names[i] = id.String()
-		}
-		h[invalidatedField] = []string{strings.Join(names, ", ")}
-	}
-	return ok
-}
-
-// UpToDate reports whether this cache has applied all invalidations that the header of a lookup
-// request names. If not, the request must be answered as a miss, since the object here may
-// be an invalidated one. c nil = none was applied.
-func UpToDate(h http.Header, c Cluster) bool {
-	if h[invalidatedField] == nil {
-		return true
-	}
-	var ids []invalidation.ID
-	for m := range rfc9111.Members(h[invalidatedField]) {
-		id, ok := invalidation.ParseID(m)
-		if !ok || len(ids) >= invalidation.MaxConcerning {
-			return false
-		}
-		ids = append(ids, id)
-	}
-	return len(ids) == 0 || c != nil && c.Applied(ids...)
 }
 
 // removeWait is how long a request that changes an object waits for its removal at all peers.

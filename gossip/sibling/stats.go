@@ -27,9 +27,10 @@ type Stats struct {
 	Origins       uint64 // hedges to origins that a sibling overtook after all
 	HedgesDenied  uint64 // hedges that the budget did not allow
 	FetchesShared uint64 // of Hits, objects from siblings that were still fetching them
-	Excused       uint64 // of Errors, not held against the sibling, since this process ran late or most siblings did not answer
-	Spared        uint64 // lookups that asked the origin before siblings, since too many requests were lost
-	Bytes         uint64 // of bodies received
+	// of Errors, not held against the sibling, since this process ran late or most siblings did not answer
+	Excused uint64
+	Spared  uint64 // lookups that asked the origin before siblings, since too many requests were lost
+	Bytes   uint64 // of bodies received
 }
 
 // Stats returns the current counters.

@@ -5,10 +5,10 @@ import (
 	"context"
 	"io"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
+	"github.com/summarycache/summarycache/gossip/peering"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
@@ -27,7 +27,7 @@ import (
 // that cache does.
 type Transport struct {
 	Siblings *Client
-	Origin   http.RoundTripper // nil = http.DefaultTransport
+	Origin   http.RoundTripper // nil = a client of this module, which speaks HTTP/1.1 and HTTP/2 and knows no proxies
 	// Identity returns the identity under which siblings advertise the object of a request;
 	// nil is the function Identity.
 	Identity func(*http.Request) string
@@ -74,13 +74,13 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	q := LookupRequest{
 		URL: r.URL, Host: r.Host, Identities: []string{identity(r)}, Context: r.Context(),
-		Header: LookupHeader(r, &cc, t.Siblings.cfg.Name, "If-None-Match", "If-Modified-Since"),
+		Header: peering.LookupHeader(r, &cc, t.Siblings.cfg.Name, "If-None-Match", "If-Modified-Since"),
 		Origin: func(ctx context.Context, _ http.Header) (*http.Response, error) {
 			return t.origin().RoundTrip(r.WithContext(ctx))
 		},
 	}
 	q.Accept = func(a *Answer) bool { return usable(a.Response, r.Header, q.Header, a.Arrived) }
-	if !NameInvalidations(q.Header, t.Cluster, q.Identities[0]) {
+	if !peering.NameInvalidations(q.Header, t.Cluster, q.Identities[0]) {
 		q.Identities = nil
 	}
 	a, err := t.Siblings.Lookup(q).Next(r.Context(), nil)
@@ -89,17 +89,19 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	a.Response.Request = r
 	if a.Peer != "" {
-		a.Response.Request = r.WithContext(WithPeer(r.Context(), a.Peer))
+		a.Response.Request = r.WithContext(peering.WithPeer(r.Context(), a.Peer))
 	}
 	return a.Response, nil
 }
 
-func (t *Transport) origin() http.RoundTripper { return cmp.Or(t.Origin, http.DefaultTransport) }
+func (t *Transport) origin() http.RoundTripper {
+	return cmp.Or[http.RoundTripper](t.Origin, t.Siblings.toOrigins)
+}
 
 // CloseIdleConnections closes the connections to siblings and to the origin that are not in use.
 func (t *Transport) CloseIdleConnections() {
 	t.Siblings.CloseIdleConnections()
-	(&http.Client{Transport: t.Origin}).CloseIdleConnections()
+	(&http.Client{Transport: t.origin()}).CloseIdleConnections()
 }
 
 // hasBody reports whether a request may have a body. The Body of a server's request is never nil,
@@ -122,35 +124,6 @@ func mayAsk(r *http.Request, cc *rfc9111.Directives) bool {
 		}
 	}
 	return !cc.NoCache && !cc.NoStore && cc.MaxAge != 0
-}
-
-// selecting are the request fields that siblings get even if no response is known to vary by them.
-var selecting = []string{"Accept", "Accept-Encoding", "Accept-Language", "Accept-Charset", "User-Agent", "Origin"}
-
-// LookupHeader returns the header of a lookup request for the object of r, from the cache of that
-// name. It has the fields of r that select a variant, further fields by their canonical names,
-// and how fresh the answer must be. Siblings do not get the rest of r, such as cookies. cc
-// has the directives of r.
-func LookupHeader(r *http.Request, cc *rfc9111.Directives, name string, fields ...string) http.Header {
-	h := http.Header{}
-	for _, names := range [...][]string{selecting, fields} {
-		for _, field := range names {
-			if lines := r.Header[field]; lines != nil {
-				h[field] = lines
-			}
-		}
-	}
-	wants := "only-if-cached"
-	if cc.MaxAge != rfc9111.Unset {
-		wants += ", max-age=" + strconv.Itoa(int(cc.MaxAge.Seconds()))
-	}
-	if cc.MinFresh != rfc9111.Unset {
-		wants += ", min-fresh=" + strconv.Itoa(int(cc.MinFresh.Seconds()))
-	}
-	h["Cache-Control"] = []string{wants}
-	h["Via"] = r.Header["Via"]
-	rfc9111.AddVia(h, r.ProtoMajor, r.ProtoMinor, name)
-	return h
 }
 
 // usable reports whether a sibling's answer can replace the origin's: it may be shared, is fresh

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/summarycache/summarycache/gossip/http1"
 	"github.com/summarycache/summarycache/gossip/memnet"
 )
 
@@ -20,8 +21,8 @@ type world struct {
 	t         *testing.T
 	net       *memnet.Network
 	dial      func(ctx context.Context, network, addr string) (net.Conn, error)
-	questions *http.Transport
-	origins   *http.Transport
+	questions *http1.Transport
+	origins   *http1.Transport
 	client    *Client
 	servers   []*http.Server
 
@@ -37,7 +38,7 @@ func newWorld(t *testing.T, c Config) *world {
 	w := &world{t: t, net: memnet.New(1)}
 	host := w.net.Host("10.8.8.8")
 	w.dial = func(ctx context.Context, _, addr string) (net.Conn, error) { return host.Dial(ctx, addr) }
-	w.questions, w.origins = NewHTTPTransport(w.dial), &http.Transport{DialContext: w.dial}
+	w.questions, w.origins = http1.ToSiblings(w.dial), &http1.Transport{Dial: w.dial}
 	c.Name, c.Locator, c.HTTP = "me", w, w.questions
 	var err error
 	if w.client, err = New(c); err != nil {

@@ -46,7 +46,8 @@ const (
 	openFor       = coalesceFor      // after which no owner sends other peers here for what is fetched soon
 	removedFor    = time.Minute      // in which objects that are in demand are fetched again
 	maxLone       = 256
-	maxOpen       = 22 // fetches about which an owner was asked that are not noted yet; another peer may be so many behind
+	// fetches about which an owner was asked that are not noted yet; another peer may be so many behind
+	maxOpen = 22
 )
 
 // note adds a fetch, and whether another peer wants the object, too. y.mu is held.

@@ -3,6 +3,7 @@
 package lab
 
 import (
+	"bytes"
 	"encoding/csv"
 	"fmt"
 	"io"
@@ -18,6 +19,7 @@ type Job struct {
 	Args   []string // after the name, if the experiment takes arguments
 	Out    string   // directory for the files that an experiment writes
 	Short  bool     // do only as much as a test needs to compare the tables
+	Failed int      // claims that are not true: the program prints the tables, and fails
 
 	name     string
 	command  string
@@ -79,43 +81,52 @@ func commit() string {
 // writeCSV writes the command, and values unrounded, nil as an empty cell. A measured column is followed
 // by one with half of its confidence interval of 95 %.
 func (j *Job) writeCSV(w io.Writer) error {
-	out := csv.NewWriter(w)
-	fmt.Fprintf(w, "# %s; seed %d; commit %s\n", j.command, j.Seed, commit())
+	_, err := fmt.Fprintf(w, "# %s; seed %d; commit %s\n", j.command, j.Seed, commit())
 	for _, t := range j.Tables {
-		fmt.Fprintf(w, "# %s\n", t.Title)
-		measured := make([]bool, len(t.Columns))
-		var head []string
-		for i, c := range t.Columns {
-			head = append(head, c.Name)
-			if measured[i] = t.measured(i); measured[i] {
-				head = append(head, c.Name+"_ci95")
-			}
+		if err == nil {
+			_, err = w.Write(t.csv())
 		}
-		out.Write(head)
-		for _, row := range t.Rows {
-			var cells []string
-			for i, v := range row {
-				m, ok := v.(Measure)
-				switch {
-				case v == nil:
-					cells = append(cells, "")
-				case ok:
-					cells = append(cells, fmt.Sprint(m.Value))
-				default:
-					cells = append(cells, fmt.Sprint(v))
-				}
-				switch {
-				case ok && m.Half > 0:
-					cells = append(cells, fmt.Sprint(m.Half))
-				case measured[i]:
-					cells = append(cells, "")
-				}
-			}
-			out.Write(cells)
-		}
-		out.Flush() // before the next title
 	}
-	return out.Error()
+	return err
+}
+
+// csv returns the title as a comment, the names of the columns, and the values.
+func (t *Table) csv() []byte {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "# %s\n", t.Title)
+	out := csv.NewWriter(&b)
+	measured := make([]bool, len(t.Columns))
+	var head []string
+	for i, c := range t.Columns {
+		head = append(head, c.Name)
+		if measured[i] = t.measured(i); measured[i] {
+			head = append(head, c.Name+"_ci95")
+		}
+	}
+	out.Write(head)
+	for _, row := range t.Rows {
+		var cells []string
+		for i, v := range row {
+			m, ok := v.(Measure)
+			switch {
+			case v == nil:
+				cells = append(cells, "")
+			case ok:
+				cells = append(cells, fmt.Sprint(m.Value))
+			default:
+				cells = append(cells, fmt.Sprint(v))
+			}
+			switch {
+			case ok && m.Half > 0:
+				cells = append(cells, fmt.Sprint(m.Half))
+			case measured[i]:
+				cells = append(cells, "")
+			}
+		}
+		out.Write(cells)
+	}
+	out.Flush()
+	return b.Bytes()
 }
 
 // Part returns a job that is a part of j: an experiment with j's parameters.

@@ -52,6 +52,9 @@ func (p Program) Run(args []string, stdout, stderr io.Writer) int {
 		}
 		err = write(stdout)
 	}
+	if err == nil && job.Failed > 0 {
+		err = fmt.Errorf("%d of %d claims fail", job.Failed, len(job.Tables[0].Rows))
+	}
 	switch _, broken := errors.AsType[usageError](err); {
 	case err == nil:
 		return 0
@@ -105,7 +108,8 @@ func (p Program) help(args []string) (string, error) {
 	}
 	fmt.Fprintf(&b, "\nIt took %s of CPU time, on one core of a server of 2026.\n", took)
 	if strings.Contains(e.Args, "TRACE") {
-		b.WriteString("\nTRACE is plain or gzip: lines of SECONDS CLIENT KEY SIZE, or an access log, Squid's or in Common Log Format.\n")
+		b.WriteString("\nTRACE is plain, gzip or Zstandard: lines of SECONDS CLIENT KEY SIZE, " +
+			"or an access log: Common, Combined, Squid's native log or JSON.\n")
 	}
 	own := flag.NewFlagSet(e.Name, flag.ContinueOnError)
 	e.Prepare(own)

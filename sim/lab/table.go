@@ -71,8 +71,48 @@ func (t *Table) isText(column int) bool {
 // foldedRows is the least number of rows of a table that is folded.
 const foldedRows = 60
 
+// OnPage returns the part of a table that RESULTS.md has: without details.
+func (t *Table) OnPage() *Table {
+	part := &Table{Title: t.Title, Notes: t.Notes, Chart: t.Chart}
+	for _, c := range t.Columns {
+		if !c.Detail {
+			part.Columns = append(part.Columns, c)
+		}
+	}
+	for _, row := range t.Rows {
+		if t.Detail != nil && t.Detail(row) {
+			continue
+		}
+		var cells []any
+		for i, v := range row {
+			if !t.Columns[i].Detail {
+				cells = append(cells, v)
+			}
+		}
+		part.Rows = append(part.Rows, cells)
+	}
+	if more := len(t.Rows) - len(part.Rows); more > 0 {
+		part.Notes = append([]string{fmt.Sprintf("The command prints %d more rows.", more)}, t.Notes...)
+	}
+	return part
+}
+
+// WriteMarkdown writes what RESULTS.md has of a table.
 func (t *Table) WriteMarkdown(w io.Writer) {
+	t = t.OnPage()
 	fmt.Fprintf(w, "### %s\n\n", t.Title)
+	if t.Chart != nil {
+		fmt.Fprintf(w, "![%s](figures/%s.svg)\n\n", t.Title, t.Chart.File)
+	}
+	if len(t.Rows) > 0 {
+		t.writeRows(w)
+	}
+	for _, note := range t.Notes {
+		fmt.Fprintf(w, "%s\n\n", note)
+	}
+}
+
+func (t *Table) writeRows(w io.Writer) {
 	folded := len(t.Rows) >= foldedRows
 	if folded {
 		fmt.Fprintf(w, "<details><summary>%d rows</summary>\n\n", len(t.Rows))
@@ -97,9 +137,6 @@ func (t *Table) WriteMarkdown(w io.Writer) {
 		fmt.Fprint(w, "\n</details>\n")
 	}
 	fmt.Fprintln(w)
-	for _, note := range t.Notes {
-		fmt.Fprintf(w, "%s\n\n", note)
-	}
 }
 
 // Table is a part of an experiment's result.
@@ -108,6 +145,10 @@ type Table struct {
 	Columns []Column
 	Rows    [][]any
 	Notes   []string // lines below the table
+	Chart   *Chart   // how it is drawn; nil = not at all
+
+	// Detail reports whether a row is left out of RESULTS.md; nil = none is. Text and CSV have every row.
+	Detail func(row []any) bool
 }
 
 // Column describes one value of a row.
@@ -118,6 +159,8 @@ type Column struct {
 	// Loose is the share by which a number of a short run may differ from that of a
 	// full one. With 0 the texts must be equal; with [AnyValue] they are not compared.
 	Loose float64
+	// Detail leaves the column out of RESULTS.md.
+	Detail bool
 }
 
 // AnyValue is for columns that a short run cannot reproduce.

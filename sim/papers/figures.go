@@ -1,6 +1,7 @@
 package papers
 
 import (
+	"flag"
 	"fmt"
 	"math"
 
@@ -8,22 +9,27 @@ import (
 	"github.com/summarycache/summarycache/sim/lab"
 )
 
-// figuresExperiment prints the points of the documents' figures, and of two of our own, as tables. With
-// --csv any plotting program draws them.
+// figuresExperiment prints the points of the documents' figures, and of two of our own, as tables, and draws them.
 var figuresExperiment = lab.Experiment{
-	Name:    "figures",
-	Summary: "the documents' figures as tables: false positives by hashes and by bits; what a set and a delta take on the wire",
+	Name: "figures",
+	Summary: "the documents' figures as tables: false positives by hashes and by bits; what a set and a delta take " +
+		"on the wire",
 	Seconds: 5,
-	Run: func(job *lab.Job) error {
-		hashesFigure(job, 1, 8)
-		hashesFigure(job, 2, 16)
-		if err := ratioFigure(job); err != nil {
-			return err
+	Flags: func(flags *flag.FlagSet) lab.Runner {
+		draw := flags.Bool("draw", false, "draw each table as SVG, into figures/ below --out")
+		return func(job *lab.Job) error {
+			hashesFigure(job, 1, 8)
+			hashesFigure(job, 2, 16)
+			for _, figure := range []func(*lab.Job) error{ratioFigure, sizesFigure, deltasFigure} {
+				if err := figure(job); err != nil {
+					return err
+				}
+			}
+			if *draw {
+				return job.DrawCharts()
+			}
+			return nil
 		}
-		if err := sizesFigure(job); err != nil {
-			return err
-		}
-		return deltasFigure(job)
 	},
 }
 
@@ -35,6 +41,10 @@ func hashesFigure(job *lab.Job, number int, z float64) {
 		lab.Column{Name: "standard", Head: "standard, f", Format: "%.4g"},
 		lab.Column{Name: "compressed", Head: "compressed, f", Format: "%.4g"},
 		lab.Column{Name: "bits_per_key", Head: "its m/n", Format: "%.5g"})
+	table.Chart = &lab.Chart{File: fmt.Sprintf("mitzenmacher-%d", number), X: "hash functions k",
+		Y:     "false positives f",
+		Lines: []string{"standard", "compressed"}}
+	table.Detail = func([]any) bool { return true } // the picture says it
 	row := func(k float64) {
 		mn := arrayFor(z, k)
 		table.Row(lab.Round(k, 6), lab.Round(lab.FalsePositives(z, k), 6), lab.Round(lab.FalsePositives(mn, k), 6), lab.Round(mn, 6))
@@ -45,7 +55,8 @@ func hashesFigure(job *lab.Job, number int, z float64) {
 			row(best)
 		}
 	}
-	table.Note("At k = %.5g the standard filter is at its best, and the compressed one is the same filter, at its worst.", best)
+	table.Note("At k = %.5g the standard filter is at its best, and the compressed one is the same filter, at "+
+		"its worst.", best)
 }
 
 // arrayFor solves m·H(p) = z for m/n >= z/n, at k hashes.
@@ -89,8 +100,13 @@ func ratioFigure(job *lab.Job) error {
 	}
 	table := job.Table("Summary Cache, Figure 4: f by bits per key",
 		lab.Column{Name: "bits_per_key", Head: "m/n"},
-		lab.Column{Name: "four", Head: "k = 4, f", Format: "%.3g"}, lab.Column{Name: "four_printed", Head: "printed", Format: "%.3g"},
-		lab.Column{Name: "best", Head: "best k, continuous, f", Format: "%.3g"}, lab.Column{Name: "best_printed", Head: "least printed", Format: "%.3g"})
+		lab.Column{Name: "four", Head: "k = 4, f", Format: "%.3g"},
+		lab.Column{Name: "four_printed", Head: "k = 4, printed", Format: "%.3g"},
+		lab.Column{Name: "best", Head: "best k, continuous, f", Format: "%.3g"},
+		lab.Column{Name: "best_printed", Head: "best k, printed", Format: "%.3g"})
+	table.Chart = &lab.Chart{File: "summary-cache-4", X: "bits per key m/n", Y: "false positives f",
+		Lines: []string{"four", "best"}, Marks: []string{"four_printed", "best_printed"}}
+	table.Detail = func([]any) bool { return true } // the picture says it
 	for mn := 2.0; mn <= 32; mn++ {
 		table.Row(mn, lab.Round(lab.FalsePositives(mn, 4), 5), four[mn], lab.Round(math.Pow(0.5, lab.BestHashes(mn)), 5), least[mn])
 	}
@@ -131,14 +147,19 @@ func sizesFigure(job *lab.Job) error {
 	bits := func(name, head string) lab.Column { return lab.Column{Name: name, Head: head, Format: "%.2f"} }
 	table := job.Table("Bits sent per key, by false-positive rate",
 		lab.Column{Name: "f", Format: "%g"}, bits("bound", "log2 1/f"), bits("bloom", "Bloom filter, uncompressed"),
-		bits("one", "one hash, compressed (ours)"), bits("one_coded", "coded by package arith"),
-		bits("three", "three hashes, compressed"), bits("three_coded", "coded by package arith"),
+		bits("one", "one hash, compressed (ours)"), bits("one_coded", "one hash, coded by package arith"),
+		bits("three", "three hashes, compressed"), bits("three_coded", "three, coded by package arith"),
 		bits("cuckoo", "cuckoo filter, 95 % full"), bits("rice", "one hash, gaps in Rice code"))
+	table.Chart = &lab.Chart{File: "sizes", X: "false positives f", Y: "bits sent per key",
+		Lines: []string{"bound", "bloom", "one", "three", "cuckoo", "rice"},
+		Marks: []string{"one_coded", "three_coded"}}
+	table.Detail = func([]any) bool { return true } // the picture says it
 	for i, f := range rates {
 		table.Row(f, lab.Round(math.Log2(1/f), 6), lab.Round(lab.BloomBits(f), 6), lab.Round(lab.SentBits(lab.ArrayAt(f, 1), 1), 6), coded[2*i],
 			lab.Round(lab.SentBits(lab.ArrayAt(f, 3), 3), 6), coded[2*i+1], lab.Round(cuckooBits(f), 6), lab.Round(riceBits(f), 6))
 	}
-	table.Note("Coded: one filter of %d keys. Squid's digests take 5 bits a key at f = %.3g.", measuredKeys, lab.FalsePositives(5, 4))
+	table.Note("Coded: one filter of %d keys. Squid's digests take 5 bits a key at f = %.3g.", measuredKeys,
+		lab.FalsePositives(5, 4))
 	return nil
 }
 
@@ -162,9 +183,14 @@ func deltasFigure(job *lab.Job) error {
 	}
 	bits := func(name, head string) lab.Column { return lab.Column{Name: name, Head: head, Format: "%.2f"} }
 	table := job.Table("Bits sent per replaced key, by the share c of the keys replaced, f = 0.001",
-		lab.Column{Name: "c", Format: "%g"}, bits("bound", "about the bound"), bits("given", "one hash, given the old set (ours)"),
-		bits("coded", "coded by package digest"), bits("xor", "one hash, XOR coded"), bits("two", "two hashes, m/n = 62, XOR coded"),
-		bits("least", "Bloom filter of least memory, XOR coded"), bits("records", "the same, 32-bit records"), bits("anew", "one hash, the whole filter"))
+		lab.Column{Name: "c", Format: "%g"}, bits("bound", "about the bound"),
+		bits("given", "one hash, given the old set (ours)"),
+		bits("coded", "coded by package digest"), bits("xor", "one hash, XOR coded"),
+		bits("two", "two hashes, m/n = 62, XOR coded"),
+		bits("least", "Bloom filter of least memory, XOR coded"), bits("records", "the same, 32-bit records"),
+		bits("anew", "one hash, the whole filter"))
+	table.Chart = &lab.Chart{File: "deltas", X: "share c of the keys replaced", Y: "bits sent per replaced key",
+		Lines: []string{"bound", "given", "xor", "two", "least"}, Marks: []string{"coded"}}
 	best := float64(lab.BestInteger(lab.ArrayAt(f, 10)))
 	for i, c := range shares {
 		per := func(k float64, bits func(mn, k, c float64) float64) float64 {
@@ -174,7 +200,8 @@ func deltasFigure(job *lab.Job) error {
 		table.Row(c, lab.Round(deltaBound(f, c), 6), per(1, lab.GivenBits), lab.Round(coded[i], 6), per(1, lab.DeltaBits), per(2, lab.DeltaBits),
 			per(best, lab.DeltaBits), lab.Round(-64*mn*lab.Zeros(mn, best)*math.Expm1(-c*best/mn)/c, 6), lab.Round(lab.SentBits(lab.ArrayAt(f, 1), 1)/c, 6))
 	}
-	table.Note("Coded: a million keys, without header and checksum. The paper calls two hashes at 62 bits a key practical; records are Summary Cache's, one a flipped bit.")
+	table.Note("Coded: a million keys, without header and checksum. The paper calls two hashes at 62 bits a key " +
+		"practical; records are Summary Cache's, one a flipped bit.")
 	return nil
 }
 

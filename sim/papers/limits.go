@@ -61,6 +61,8 @@ func deltaLimit(job *lab.Job) {
 		lab.Column{Name: "holds", Head: "most as p → 1"},
 		lab.Column{Name: "given_inside", Head: "given the old, most, p <= 0.999", Format: "%.4f"},
 		lab.Column{Name: "given_limit", Head: "given the old, p → 1", Format: "%.4f"})
+	shown := []any{0.01, 0.1, 0.5, 0.69, 0.7, 1.0}
+	table.Detail = func(row []any) bool { return !slices.Contains(shown, row[0]) }
 	for _, c := range []float64{0.001, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.65, 0.69, 0.7, 0.8, 1} {
 		inside, at := mostExponent(xor(c))
 		given, _ := mostExponent(givenOld(c))
@@ -70,16 +72,20 @@ func deltaLimit(job *lab.Job) {
 		}
 		table.Row(c, lab.Round(c*exponent(math.Ln2, xor(c)), 6), lab.Round(c*inside, 6), at, 0.5, holds, lab.Round(c*given, 6), 1.0)
 	}
-	table.Note("β → (1/2)^(1/2c) is 0.5 here, z/(cn) bits giving f = (1/2)^(z/2cn). That it is the least β is conjectured for c < 1/2; it holds up to c = %.4f.", conjectureReach())
-	table.Note("Given the old: coded with the old filter as context, as package digest does. The share of the bits that says which keys left then tends to zero, so the limit is f = (1/2)^(z/cn).")
+	table.Note("β → (1/2)^(1/2c) is 0.5 here, z/(cn) bits giving f = (1/2)^(z/2cn). That it is the least β is "+
+		"conjectured for c < 1/2; it holds up to c = %.4f.", conjectureReach())
+	table.Note("Given the old: coded with the old filter as context, as package digest does. The share of the bits " +
+		"that says which keys left then tends to zero, so the limit is f = (1/2)^(z/cn).")
 }
 
 // deltaBudget solves the optimisation problem of section IV: the least f of deltas of a given size, by k.
 func deltaBudget(job *lab.Job) {
 	const c = 0.01
-	table := job.Table("Section IV: the least f of deltas of z/(cn) bits a replaced key, c = 0.01", lab.Column{Name: "bits", Head: "z/(cn)"}, lab.Column{Name: "hashes", Head: "k"},
+	table := job.Table("Section IV: the least f of deltas of z/(cn) bits a replaced key, c = 0.01",
+		lab.Column{Name: "bits", Head: "z/(cn)"}, lab.Column{Name: "hashes", Head: "k"},
 		lab.Column{Name: "xor_mn", Head: "m/n", Format: "%.4g"}, lab.Column{Name: "xor", Head: "f", Format: "%.3g"},
-		lab.Column{Name: "given_mn", Head: "given the old, m/n", Format: "%.4g"}, lab.Column{Name: "given", Head: "f", Format: "%.3g"})
+		lab.Column{Name: "given_mn", Head: "given the old, m/n", Format: "%.4g"},
+		lab.Column{Name: "given", Head: "f", Format: "%.3g"})
 	for _, z := range []float64{26, 41} {
 		for _, k := range []float64{1, 2, 3, 4, 6, 8} {
 			mn, given := largestArray(c*z, k, xor(c)), largestArray(c*z, k, givenOld(c))
@@ -156,7 +162,9 @@ func countingSizes(job *lab.Job) error {
 		coded := 8 * float64(countedBytes(geometry, lab.RandomKeys(job.Source(11, uint64(k)), n))) / n
 		table.Row(k, lab.Round(mn, 6), lab.Round(4*mn, 6), lab.Round(counts, 7), lab.Round(coded, 7), lab.Round(coded/counts, 7), lab.Round(bits, 7), lab.Round(counts-bits, 6))
 	}
-	table.Note("Coded are sets within sets: the positions with a key, which of these have two, which of those three, and so on. H is the entropy of a Poisson number of mean kn/m. As with filters, the best k in memory (k = 10) is the worst on the wire, and one hash is the best.")
+	table.Note("Coded are sets within sets: the positions with a key, which of these have two, which of those three, " +
+		"and so on. H is the entropy of a Poisson number of mean kn/m. As with filters, the best k in memory (k = " +
+		"10) is the worst on the wire, and one hash is the best.")
 	return nil
 }
 

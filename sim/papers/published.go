@@ -62,13 +62,15 @@ func parseMitzenmacher(text string) ([]printedCell, error) {
 		}
 		for _, symbol := range order {
 			if len(rows[symbol]) != len(rows["m/n"]) || len(rows[symbol]) != len(rows["k"]) {
-				return nil, fmt.Errorf("table %s: row %s has %d values, not %d", table, symbol, len(rows[symbol]), len(rows["m/n"]))
+				return nil, fmt.Errorf("table %s: row %s has %d values, not %d", table, symbol, len(rows[symbol]),
+					len(rows["m/n"]))
 			}
 			for i, value := range rows[symbol] {
 				mn, err1 := strconv.ParseFloat(rows["m/n"][i], 64)
 				k, err2 := strconv.Atoi(rows["k"][i])
 				if err1 != nil || err2 != nil {
-					return nil, fmt.Errorf("table %s: column %d: m/n %q, k %q", table, i+1, rows["m/n"][i], rows["k"][i])
+					return nil, fmt.Errorf("table %s: column %d: m/n %q, k %q", table, i+1,
+						rows["m/n"][i], rows["k"][i])
 				}
 				cells = append(cells, printedCell{
 					Table: table, Row: symbol, Column: "m/n=" + rows["m/n"][i],

@@ -48,7 +48,8 @@ func runTrials(job *lab.Job, simulations []simulation) error {
 	}
 	const each = 12 // bytes of results
 	if need := float64(each * len(simulations) * trials); need > trialsMemory {
-		return lab.Usagef("--trials %d needs %.3g GB for the results: more than the %.3g GB that trials may take", trials, need/1e9, trialsMemory/1e9)
+		return lab.Usagef("--trials %d needs %.3g GB for the results: more than the %.3g GB that trials may take",
+			trials, need/1e9, trialsMemory/1e9)
 	}
 	results := make([][]sizes, len(simulations)) // by trial
 	for i := range results {
@@ -90,10 +91,14 @@ func (s simulation) expected() float64 {
 func printSizes(job *lab.Job, simulations []simulation, results [][]sizes) {
 	table := job.Table(fmt.Sprintf("Coded size in bytes over %d trials", len(results[0])),
 		lab.Column{Name: "simulation"},
-		lab.Column{Name: "theory", Head: "m·H", Format: "%.1f"}, lab.Column{Name: "paper_theory", Head: "paper's m·H", Format: "%.5g"},
-		lab.Column{Name: "limit", Head: "log2 C(m,x)", Format: "%.1f", Loose: 0.002}, lab.Column{Name: "appendix", Head: "appendix's L", Format: "%.1f", Loose: 0.002},
-		lab.Column{Name: "mean", Format: "%.2f", Loose: 0.002}, lab.Column{Name: "paper_mean", Head: "paper's mean", Format: "%.5g"},
-		lab.Column{Name: "sd", Format: "%.3f", Loose: 0.5}, lab.Column{Name: "paper_sd", Head: "paper's sd", Format: "%.3f"},
+		lab.Column{Name: "theory", Head: "m·H", Format: "%.1f"},
+		lab.Column{Name: "paper_theory", Head: "paper's m·H", Format: "%.5g"},
+		lab.Column{Name: "limit", Head: "log2 C(m,x)", Format: "%.1f", Loose: 0.002},
+		lab.Column{Name: "appendix", Head: "appendix's L", Format: "%.1f", Loose: 0.002},
+		lab.Column{Name: "mean", Format: "%.2f", Loose: 0.002},
+		lab.Column{Name: "paper_mean", Head: "paper's mean", Format: "%.5g"},
+		lab.Column{Name: "sd", Format: "%.3f", Loose: 0.5},
+		lab.Column{Name: "paper_sd", Head: "paper's sd", Format: "%.3f"},
 		lab.Column{Name: "max", Loose: 0.02}, lab.Column{Name: "paper_max", Head: "paper's max", Format: "%.5g"},
 		lab.Column{Name: "budget", Format: "%.5g"}, lab.Column{Name: "over_budget", Head: "over", Loose: lab.AnyValue},
 		lab.Column{Name: "context", Head: "against the old", Format: "%.2f", Loose: 0.005})
@@ -126,15 +131,19 @@ func printSizes(job *lab.Job, simulations []simulation, results [][]sizes) {
 			lab.Round(coded.mean, 8), orNil(s.mean), lab.Round(coded.sd, 6), orNil(s.sd), coded.most, orNil(s.most),
 			orNil(s.budget), over, context)
 	}
-	table.Note("Coded by package arith's adaptive method, which knows m and x. log2 C(m,x) is the least size of x positions with any coder, as the mean over the trials.")
-	table.Note("The paper's sizes include the overhead of its program: 14 to 19 bytes more than m·H. Its appendix's L is for a coder that does not know x in advance.")
+	table.Note("Coded by package arith's adaptive method, which knows m and x. log2 C(m,x) is the least size of x " +
+		"positions with any coder, as the mean over the trials.")
+	table.Note("The paper's sizes include the overhead of its program: 14 to 19 bytes more than m·H. Its appendix's " +
+		"L is for a coder that does not know x in advance.")
 }
 
 func printOnes(job *lab.Job, simulations []simulation, results [][]sizes) {
 	table := job.Table("How far the number of ones strays, and what Theorem 1 of the paper allows",
-		lab.Column{Name: "simulation"}, lab.Column{Name: "mean", Format: "%.1f", Loose: 0.001}, lab.Column{Name: "sd", Format: "%.2f", Loose: 0.5},
+		lab.Column{Name: "simulation"}, lab.Column{Name: "mean", Format: "%.1f", Loose: 0.001},
+		lab.Column{Name: "sd", Format: "%.2f", Loose: 0.5},
 		lab.Column{Name: "predicted_sd", Head: "occupancy sd", Format: "%.2f"},
-		lab.Column{Name: "farthest", Head: "farthest from m(1-p)", Format: "%.0f", Loose: lab.AnyValue}, lab.Column{Name: "azuma", Head: "Azuma's bound on that", Format: "%.3g", Loose: lab.AnyValue})
+		lab.Column{Name: "farthest", Head: "farthest from m(1-p)", Format: "%.0f", Loose: lab.AnyValue},
+		lab.Column{Name: "azuma", Head: "Azuma's bound on that", Format: "%.3g", Loose: lab.AnyValue})
 	for i, s := range simulations {
 		if s.c > 0 {
 			continue
@@ -146,7 +155,8 @@ func printOnes(job *lab.Job, simulations []simulation, results [][]sizes) {
 		bound := min(1, 2*math.Exp(-farthest*farthest/(2*float64(s.n)*float64(s.k))))
 		table.Row(s.name(), lab.Round(ones.mean, 8), lab.Round(ones.sd, 6), lab.Round(lab.OnesSD(float64(s.m), load), 6), lab.Round(farthest, 4), lab.Round(bound, 4))
 	}
-	table.Note("The bound is right and far from tight: the deviation is that of the occupancy problem, sqrt(m·p·(1-(1+kn/m)·p)).")
+	table.Note("The bound is right and far from tight: the deviation is that of the occupancy problem, " +
+		"sqrt(m·p·(1-(1+kn/m)·p)).")
 }
 
 // A summary describes a list of whole numbers.

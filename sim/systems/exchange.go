@@ -18,12 +18,19 @@ var exchangeExperiment = lab.Experiment{
 		lab.NumberFlag(flags, &o.objects, "objects", "number of objects of each peer", 1000, 1_000_000)
 		lab.NumberFlag(flags, &o.churn, "churn", "share of the objects that a peer replaces in a minute", 1e-6, 10)
 		lab.NumberFlag(flags, &o.loss, "loss", "share of datagrams lost; without it both 0 and 0.3", 0, 0.9)
-		lab.NumberFlag(flags, &o.time, "time", "measured virtual time; without it 20 s, or 5 s above 1,000 peers", time.Millisecond, time.Hour)
+		lab.NumberFlag(flags, &o.time, "time", "measured virtual time; without it 20 s, or 5 s above 1,000 peers",
+			time.Millisecond, time.Hour)
 		lab.NumberFlag(flags, &o.delay, "delay", "mean delay of the network one way", 0, time.Second)
-		lab.NumberFlag(flags, &o.observed, "observed", "number of peers that know all others; the rest know only these. Without it all for up to 300 peers, 32 above", 2, 1000)
-		lab.NumberFlag(flags, &o.contents, "contents", "number of different caches; the other peers have copies of their contents", 1, 1000)
-		lab.NumberFlag(flags, &o.full, "full", "number of peers that keep digests, while the others ask these (PROTOCOL.md, section 16); without it all", 2, 1000)
-		lab.NumberFlag(flags, &o.wait, "wait", "time between publications; without it 10 ms for each peer, 0.1 to 1 s", time.Millisecond, time.Minute)
+		lab.NumberFlag(flags, &o.observed, "observed",
+			"number of peers that know all others; the rest know only these. Without it all for up to 300 peers, "+
+				"32 above", 2, 1000)
+		lab.NumberFlag(flags, &o.contents, "contents",
+			"number of different caches; the other peers have copies of their contents", 1, 1000)
+		lab.NumberFlag(flags, &o.full, "full",
+			"number of peers that keep digests, while the others ask these (PROTOCOL.md, section 16); without it all",
+			2, 1000)
+		lab.NumberFlag(flags, &o.wait, "wait", "time between publications; without it 10 ms for each peer, 0.1 to 1 s",
+			time.Millisecond, time.Minute)
 		return func(job *lab.Job) error { return runExchange(job, o) }
 	},
 }
@@ -90,9 +97,11 @@ func newExchangeReport(job *lab.Job, o *exchangeOptions) *exchangeReport {
 	columns = append(columns, number("total", "", "%.4g"), number("broadcast", "snapshots every minute", "%.4g"),
 		number("share", "share of that %", "%.3g"))
 	r.traffic = job.Table("Bytes a second and peer: "+title, columns...)
+	r.traffic.Detail = func(row []any) bool { return row[2] == "out" } // about as much, in all
 	r.lag = job.Table("Lag from change to use, and repair: "+title,
 		text("peers", ""), text("loss", "loss %"), number("interval", "between publications, s", "%.3g"),
-		number("one", "to a peer, median s", "%.2f"), loosely("one99", "99 %", "%.2f"), loosely("worst", "worst", "%.2f"),
+		number("one", "to a peer, median s", "%.2f"), loosely("one99", "99 %", "%.2f"),
+		loosely("worst", "worst", "%.2f"),
 		number("all", "to everyone, median s", "%.2f"), loosely("all_worst", "worst", "%.2f"),
 		number("broadcast", "broadcast to everyone, median s", "%.1f"),
 		loosely("missed", "adverts missed/s and peer", "%.4g"), loosely("repair", "bytes a repair", "%.4g"),
@@ -100,7 +109,8 @@ func newExchangeReport(job *lab.Job, o *exchangeOptions) *exchangeReport {
 		loosely("join", "joined after s", "%.1f"))
 	r.work = job.Table("Computing, by observed peers: "+title,
 		text("peers", ""), text("loss", "loss %"), number("decoded", "decoded and applied/s and peer", "%.4g"),
-		loosely("each", "CPU µs each", "%.4g"), loosely("index", "index, CPU µs each", "%.4g"), loosely("share", "of a core %", "%.3g"))
+		loosely("each", "CPU µs each", "%.4g"), loosely("index", "index, CPU µs each", "%.4g"),
+		loosely("share", "of a core %", "%.3g"))
 	if o.full > 0 {
 		r.addAsking(job, title)
 	}
@@ -150,20 +160,31 @@ func (r *exchangeReport) add(w *exchange) {
 	}
 	r.modelled = r.modelled || o.observed < o.peers && o.full == 0
 	if n := o.indexed(); n < o.peers-1 {
-		r.partly = fmt.Sprintf("Of %d peers the index has %d, with %d objects in all: the cost of a change is measured on these.", o.peers, n, n*o.objects)
+		r.partly = fmt.Sprintf("Of %d peers the index has %d, with %d objects in all: the cost of a change is "+
+			"measured on these.", o.peers, n, n*o.objects)
 	}
 }
 
 func (r *exchangeReport) notes() {
-	r.traffic.Note("Every peer runs the engine of gossip/exchange, unchanged. Counted are the bytes that it sends and receives, with the framing of the protocol. Not counted are the headers of UDP, TCP and TLS, the setup of connections, and memberlist's own packets.")
-	r.traffic.Note("Adverts: as published, and repeated. Inline: deltas in the same datagram. Answers: to gets, without a body. Snapshots every minute: the same coded filters, sent by every peer to every other.")
-	r.lag.Note("A lag is that of a random change of each publication; the worst is that of the oldest change. Repair: all bytes that a peer received because it had missed adverts (repeated adverts, gets and their answers, vectors), for each missed advert, beside the size of a snapshot. Joined after: the time until all peers, which start within two seconds, had all digests.")
-	r.lag.Note("Modelled are contents (a few counting filters with real changes, coded, decoded and verified by package digest once; peers with equal contents share the result), membership (known; no peer dies), and the network (delay 0.5 to 1.5 of the mean; a stream retransmits after 0.2 s, 0.4 s and so on). Computing takes no time; the next table has the time that it would take.")
-	r.work.Note("One observed peer is measured: it decodes, verifies and applies everything that it gets. The others get as much, and this work is done once for all of them. The measured peer also updates an index of the others. Since many peers have copies of the same contents, that index keeps most positions as rows of bits; --contents makes contents different. Not counted: the engine. Times depend on the machine.")
+	r.traffic.Note("Every peer runs the engine of gossip/exchange. Not counted are the headers of UDP, TCP and TLS, " +
+		"the setup of connections, and memberlist's own packets.")
+	r.traffic.Note("Adverts: as published, and repeated. Inline: deltas in the same datagram. Answers: to gets, " +
+		"without a body. Snapshots every minute: the same coded filters, sent by every peer to every other.")
+	r.lag.Note("A lag is that of a random change of each publication; the worst is that of the oldest change. " +
+		"Repair: all bytes received because adverts were missed, for each of these. Joined after: the time until all " +
+		"peers, which start within two seconds, had all digests.")
+	r.lag.Note("Modelled are contents (a few counting filters with real changes), membership (known; no peer dies), " +
+		"and the network (delay 0.5 to 1.5 of the mean; a stream retransmits after 0.2 s, 0.4 s and so on). " +
+		"Computing takes no time here.")
+	r.work.Note("One observed peer decodes, verifies and applies everything that it gets, and updates an index of " +
+		"the others. --contents makes the contents of peers different. Not counted: the engine. Times depend on the " +
+		"machine.")
 	if r.partly != "" {
 		r.work.Note("%s", r.partly)
 	}
 	if r.modelled {
-		r.lag.Note("Above %d peers, %d are observed: they know all others. The others know only the observed ones, spread their adverts over the time of a full round, and publish at the full cluster's pace. In anti-entropy observed peers take their places.", mostComplete, fewObserved)
+		r.lag.Note("Above %d peers, %d are observed: they know all others. The others know only the observed ones, "+
+			"spread their adverts over the time of a full round, and publish at the full cluster's pace.",
+			mostComplete, fewObserved)
 	}
 }

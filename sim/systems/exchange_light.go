@@ -2,6 +2,8 @@ package systems
 
 import (
 	"cmp"
+	"slices"
+	"time"
 
 	"github.com/summarycache/summarycache/digest"
 	engine "github.com/summarycache/summarycache/gossip/exchange"
@@ -60,61 +62,51 @@ func (w *exchange) miss(p *exchangePeer, more float64) {
 		if c == p.content {
 			continue // it has the object itself
 		}
-		full := make([]*engine.FullPeer, len(p.full))
-		for i := range full {
-			full[i] = &p.full[i]
-		}
-		w.lookUp(p, c, p.asker.Begin(w.now, []digest.Key{c.keys[w.rng.IntN(len(c.keys))]}, full))
+		w.lookUp(p, c, engine.Question{Number: w.rng.Uint32(), Keys: []digest.Key{c.keys[w.rng.IntN(len(c.keys))]}}, 0)
 	}
 }
 
-// lookUp goes on with a lookup of an object of a cache, as package gossip does.
-func (w *exchange) lookUp(p *exchangePeer, c *content, l *engine.Lookup) {
-	for f := l.Next(w.now); f != nil; f = l.Next(w.now) {
-		if w.counting {
-			w.asks++
-		}
-		full := w.byID[f.ID]
-		w.message(p, full, l.Question.AppendTo(nil), func(b []byte) {
-			w.reply(full, p, b, func(r engine.Reply) {
-				if !l.Done() {
-					l.Heard(w.now, f, r)
-					w.lookUp(p, c, l)
-				}
-			})
-		})
-	}
-	if l.Done() {
-		w.looked(p, c, l)
+// A light peer asks one full peer, another if there is no reply in time, and no more.
+const (
+	fullAsked = 2
+	replyWait = 50 * time.Millisecond
+)
+
+// lookUp asks a full peer about an object of a cache, after others that did not answer. As in package sibling, each
+// light peer asks another one first; here all are as near as each other.
+func (w *exchange) lookUp(p *exchangePeer, c *content, q engine.Question, silent int) {
+	if silent == fullAsked {
+		w.looked(c, engine.Reply{})
 		return
 	}
-	until := l.Until()
-	w.after(until.Sub(w.now), func() {
-		if !l.Done() && l.Until() == until {
-			l.Late()
-			w.lookUp(p, c, l)
+	if w.counting {
+		w.asks++
+	}
+	full, done := w.peers[(p.at+silent)%w.options.full], false
+	w.message(p, full, q.AppendTo(nil), func(b []byte) {
+		w.reply(full, p, b, func(r engine.Reply) {
+			if !done && r.Number == q.Number {
+				done = true
+				w.looked(c, r)
+			}
+		})
+	})
+	w.after(replyWait, func() {
+		if !done {
+			done = true
+			w.lookUp(p, c, q, silent+1)
 		}
 	})
 }
 
-// looked counts a lookup. The peer asks the first of the holders, and learns whether it has the object.
-func (w *exchange) looked(p *exchangePeer, c *content, l *engine.Lookup) {
-	l.End(w.now)
-	found := 0
-	for _, r := range l.Replies {
-		for _, h := range r.Holders {
-			if w.byID[h.Peer].content == c {
-				found = 1
-			}
-		}
-		if len(r.Holders) > 0 {
-			h := r.Holders[0]
-			p.asker.Judge(r.From, h.FalsePositiveRate(), w.byID[h.Peer].content == c)
-		}
+// looked counts a lookup.
+func (w *exchange) looked(c *content, r engine.Reply) {
+	if !w.counting {
+		return
 	}
-	if w.counting {
-		w.misses++
-		w.found += found
+	w.misses++
+	if slices.ContainsFunc(r.Holders, func(h engine.Holder) bool { return w.byID[h.Peer].content == c }) {
+		w.found++
 	}
 }
 
@@ -153,10 +145,15 @@ func (r *exchangeReport) addAsking(job *lab.Job, title string) {
 		return lab.Column{Name: name, Head: head, Format: "%.4g", Loose: lab.AnyValue}
 	}
 	r.asking = job.Table("Full and light peers, bytes a second and peer with 28 bytes of headers a datagram: "+title,
-		lab.Column{Name: "peers"}, lab.Column{Name: "full"}, lab.Column{Name: "loss", Head: "loss %"}, lab.Column{Name: "peer"},
-		lab.Column{Name: "direction"}, number("digests", ""), number("questions", ""), number("total", ""), number("datagrams", "datagrams/s"),
+		lab.Column{Name: "peers"}, lab.Column{Name: "full"}, lab.Column{Name: "loss", Head: "loss %"},
+		lab.Column{Name: "peer"},
+		lab.Column{Name: "direction"}, number("digests", ""), number("questions", ""), number("total", ""),
+		number("datagrams", "datagrams/s"),
 		number("memory", "memory of digests, MB"), number("found", "found %"), number("asked", "questions a miss"))
-	r.asking.Note("Each peer publishes to the full ones, which run the engine and the index of the product. A light peer looks up an object for each that it replaces, and asks full ones by the code of the product. Every peer has the contents of many others (--contents), so replies name more holders than they would in most clusters. Full peers do not die here, and streams are counted without headers.")
+	r.asking.Note("Each peer publishes to the full ones, which run the engine and the index of the product. A light " +
+		"peer looks up an object for each that it replaces: it asks a full one, and another if there is no reply " +
+		"within 50 ms. Every peer has the contents of many others (--contents), so replies name more holders than " +
+		"they would in most clusters. Full peers do not die here, and streams are counted without headers.")
 }
 
 // asked adds the rows of one cluster.

@@ -41,8 +41,6 @@ type exchangePeer struct {
 	tickAt  time.Time
 	owed    float64 // objects replaced since the last version, with a fraction
 	misses  float64 // lookups that it has not asked about yet, with a fraction
-	asker   *engine.Asker
-	full    []engine.FullPeer // what a light peer knows of them
 }
 
 var exchangeStart = time.Unix(1_700_000_000, 0)

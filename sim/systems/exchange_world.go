@@ -8,6 +8,7 @@ import (
 	"github.com/summarycache/summarycache/digest"
 	"github.com/summarycache/summarycache/digest/index"
 	engine "github.com/summarycache/summarycache/gossip/exchange"
+	"github.com/summarycache/summarycache/sim/caches"
 	"github.com/summarycache/summarycache/sim/lab"
 )
 
@@ -18,7 +19,7 @@ const (
 
 func newExchange(o exchangeOptions, job *lab.Job) (*exchange, error) {
 	w := &exchange{options: o, job: job, rng: rand.New(job.Source(uint64(o.peers), uint64(o.loss*1000))), now: exchangeStart}
-	geometry, err := digest.GeometryFor(uint64(o.objects), plannedCandidates/float64(o.peers-1))
+	geometry, err := digest.GeometryFor(uint64(o.objects), caches.PlannedCandidates/float64(o.peers-1))
 	if err != nil {
 		return nil, err
 	}
@@ -33,16 +34,11 @@ func newExchange(o exchangeOptions, job *lab.Job) (*exchange, error) {
 	w.publish = engine.Publishing{MinInterval: o.wait}.For(o.peers - 1)
 	w.byName, w.byID = make(map[string]*exchangePeer, o.peers), make(map[engine.ID]*exchangePeer, o.peers)
 	for i := range o.peers {
-		p := &exchangePeer{at: i, name: fmt.Sprintf("peer%05d", i), content: w.contents[i%o.contents], light: o.full > 0 && i >= o.full}
+		p := &exchangePeer{at: i, name: fmt.Sprintf("peer%05d", i), content: w.contents[i%o.contents],
+			light: o.full > 0 && i >= o.full}
 		p.content.copies++
 		w.peers = append(w.peers, p)
 		w.byName[p.name], w.byID[engine.IDOf(p.name)] = p, p
-		if p.light {
-			p.asker = engine.NewAsker(engine.IDOf(p.name), w.rng)
-			for _, full := range w.peers[:o.full] {
-				p.full = append(p.full, engine.FullPeer{ID: engine.IDOf(full.name)})
-			}
-		}
 		wait := w.upTo(startTime)
 		if !p.observed(w) {
 			wait += startTime
@@ -73,13 +69,12 @@ func (w *exchange) known(p *exchangePeer) (known []*exchangePeer) {
 func (w *exchange) start(p *exchangePeer) {
 	c := engine.Config{
 		Name: p.name, Incarnation: engine.NewIncarnation(w.now, w.rng.Uint64()), Seed: w.rng.Uint64(),
-		Publish: w.publish, ReplicaLog: 16 << 10,
+		Publish: w.publish, ReplicaLog: 16 << 10, Light: p.light,
 	}
 	if !p.observed(w) {
 		c.SyncInterval = 1000 * time.Hour
 	}
 	p.engine = engine.New(c, w.now)
-	p.engine.SetLight(w.now, p.light)
 	w.advance(p)
 	known := w.known(p)
 	for _, q := range known {
@@ -130,7 +125,8 @@ func (w *exchange) look(p *exchangePeer) {
 func (w *exchange) run(then time.Time, what string) error {
 	for steps := 0; len(w.events.events) > 0 && w.err == nil; steps++ {
 		if steps%4096 == 0 {
-			w.job.Progress("%d peers, loss %g %%: %s, %.1f virtual seconds", w.options.peers, 100*w.options.loss, what, w.now.Sub(exchangeStart).Seconds())
+			w.job.Progress("%d peers, loss %g %%: %s, %.1f virtual seconds", w.options.peers, 100*w.options.loss, what,
+				w.now.Sub(exchangeStart).Seconds())
 		}
 		if w.events.events[0].at > then.Sub(exchangeStart) {
 			break

@@ -1,32 +1,146 @@
 package workload
 
 import (
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 )
 
-// errOther means that a line is correct, but not a request for a cacheable object.
-var errOther = errors.New("not a successful GET")
+// A format of traces and access logs.
+type format struct {
+	name   string
+	strict bool // a line in another format refuses the trace
+	// parse reads a line without its end. An error that is no odd means that the line is in another format.
+	parse func(line string) (Request, error)
+}
 
-// formatOf returns the parser for traces that begin with this line.
-func formatOf(line string) func(string) (Request, error) {
-	fields := strings.Fields(line)
-	switch {
-	case strings.Contains(line, `] "`):
-		return parseCommon
-	case len(fields) >= 7 && strings.Contains(fields[3], "/"):
-		return parseSquid
+// Formats names what [Read] reads.
+const Formats = "SECONDS CLIENT KEY SIZE, Common, Combined, Squid's native log or JSON"
+
+const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+// odd is the reason why a line of a log is no request for a cacheable object. %s is the plural.
+type odd string
+
+const (
+	left      odd = "" // a line as it should be, of another method or without success
+	empty     odd = "empty request%s"
+	alien     odd = "request%s in no HTTP"
+	pathless  odd = "target%s without a path"
+	stripped  odd = "target%s whose query Squid left out (strip_query_terms)"
+	ambiguous odd = "line%s with quotes that can be read in two ways"
+	foreign   odd = "line%s in another format"
+	long      odd = "line%s of more than 65,536 bytes"
+	cut       odd = "line%s without an end"
+	torn      odd = "line%s where the compressed data breaks off: the file was cut"
+	broken    odd = "broken line%s"
+)
+
+func (o odd) Error() string { return fmt.Sprintf(string(o), "") }
+
+// ofAnother reports whether such lines make one doubt the format.
+func (o odd) ofAnother() bool { return o == foreign || o == ambiguous || o == long }
+
+// formatOf returns the format that most of these lines have; without parse if it is not known.
+func formatOf(sample []byte) format {
+	plain, squid, object, shapes := 0, 0, 0, map[shape]int{}
+	var best shape
+	for line := range strings.SplitSeq(string(sample), "\n") {
+		line = strings.Trim(line, " \t\r\x00")
+		if strings.HasPrefix(line, "{") {
+			object++
+		} else if words := strings.Fields(line); len(words) == 4 && isNumber(words[0]) {
+			plain++
+		} else if _, ok := squidFields(line); ok {
+			squid++
+		} else if l, ok := apart(line); ok {
+			if shapes[l.shape]++; shapes[l.shape] > shapes[best] {
+				best = l.shape
+			}
+		}
 	}
-	return parsePlain
+	switch most := max(plain, squid, object, shapes[best]); most {
+	case 0:
+		return format{}
+	case plain:
+		return format{"a plain trace", true, parsePlain}
+	case squid:
+		return format{"Squid's", false, parseSquid}
+	case object:
+		return format{"JSON", false, parseJSON}
+	}
+	return format{best.name(), false, best.parse}
+}
+
+func isNumber(s string) bool {
+	_, err := strconv.ParseFloat(s, 64)
+	return err == nil
+}
+
+// An entry is what a line of an access log says.
+type entry struct {
+	seconds        float64
+	client, site   string
+	method, target string
+	status, size   string
+	partial        bool // the size is not that of the object
+}
+
+// request returns the request for a cacheable object that e is.
+func (e entry) request() (r Request, err error) {
+	status, err := strconv.Atoi(e.status)
+	switch {
+	case strings.Trim(e.method, "-") == "":
+		return r, empty
+	case strings.Trim(e.method, letters+"-_") != "" || e.target == "":
+		return r, alien
+	case err != nil && e.status != "-":
+		return r, fmt.Errorf("status %s: want a number", quote(e.status))
+	case e.method != "GET" || status < 200 || status >= 400:
+		return r, left
+	}
+	r.Seconds, r.Client, r.Key = e.seconds, e.client, urlText(e.target)
+	switch {
+	case e.target[0] == '/':
+		r.Key = urlText(e.site) + r.Key
+	case !strings.HasPrefix(e.target, "http://") && !strings.HasPrefix(e.target, "https://"):
+		return r, pathless
+	case strings.HasSuffix(e.target, "?"):
+		return r, stripped // different objects have one name
+	}
+	if status == 200 && e.size != "-" && e.size != "" && !e.partial { // otherwise the size is not that of the object
+		r.Size, err = size(e.size)
+	}
+	return r, err
+}
+
+// urlText escapes what a URL cannot have, so that the key is one word. It leaves escapes as they are.
+func urlText(s string) string {
+	var b []byte
+	for i := range len(s) {
+		c := s[i]
+		isHex := func(at int) bool { return at < len(s) && strings.IndexByte("0123456789abcdefABCDEF", s[at]) >= 0 }
+		plain := c > ' ' && c < 0x7f && c != '"' && (c != '%' || isHex(i+1) && isHex(i+2))
+		switch {
+		case !plain && b == nil:
+			b = append(make([]byte, 0, len(s)+8), s[:i]...)
+			fallthrough
+		case !plain:
+			b = fmt.Appendf(b, "%%%02X", c)
+		case b != nil:
+			b = append(b, c)
+		}
+	}
+	if b == nil {
+		return s
+	}
+	return string(b)
 }
 
 func parsePlain(line string) (r Request, err error) {
 	fields := strings.Fields(line)
 	if len(fields) != 4 {
-		return r, fmt.Errorf("%d fields where SECONDS CLIENT KEY SIZE has 4: %s", len(fields), quote(strings.TrimSpace(line)))
+		return r, fmt.Errorf("%d fields where SECONDS CLIENT KEY SIZE has 4: %s", len(fields), quote(line))
 	}
 	r.Client, r.Key = fields[1], fields[2]
 	if r.Seconds, err = seconds(fields[0]); err != nil {
@@ -36,62 +150,36 @@ func parsePlain(line string) (r Request, err error) {
 	return r, err
 }
 
-// parseSquid reads "time elapsed client code/status bytes method URL ...".
-func parseSquid(line string) (r Request, err error) {
-	fields := strings.Fields(line)
-	if len(fields) < 7 {
-		return r, fmt.Errorf("%d fields: want at least the 7 of Squid's access log", len(fields))
+// squidFields takes "time elapsed client code/status bytes method URL user hierarchy/address type" apart. The URL may
+// have blanks.
+func squidFields(line string) (fields []string, ok bool) {
+	fields = strings.Fields(line)
+	if len(fields) < 10 || !strings.Contains(fields[3], "/") {
+		return nil, false
 	}
-	r.Client, r.Key = fields[2], fields[6]
-	if r.Seconds, err = seconds(fields[0]); err != nil {
-		return r, err
+	if _, err := seconds(fields[0]); err != nil {
+		return nil, false
 	}
-	_, status, _ := strings.Cut(fields[3], "/")
-	if err := successful(fields[5], status); err != nil {
-		return r, err
-	}
-	r.Size, err = size(fields[4])
-	return r, err
-}
-
-// parseCommon reads `client ident user [time] "GET /path HTTP/1.1" status bytes`.
-func parseCommon(line string) (r Request, err error) {
-	head, rest, found1 := strings.Cut(line, " [")
-	stamp, rest, found2 := strings.Cut(rest, `] "`)
-	call, rest, found3 := strings.Cut(rest, `" `)
-	result := strings.Fields(rest)
-	if !found1 || !found2 || !found3 || len(result) < 2 {
-		return r, errors.New(`want CLIENT IDENT USER [TIME] "REQUEST" STATUS BYTES`)
-	}
-	when, err := time.Parse("02/Jan/2006:15:04:05 -0700", stamp)
-	if err != nil {
-		return r, fmt.Errorf("time %s: want 02/Jan/2006:15:04:05 -0700", quote(stamp))
-	}
-	words := append(strings.Fields(call), "", "")
-	if err := successful(words[0], result[0]); err != nil {
-		return r, err
-	}
-	if result[0] == "200" && result[1] != "-" { // otherwise the size is not that of the object
-		if r.Size, err = size(result[1]); err != nil {
-			return r, err
+	for i, f := range fields[8:] {
+		if word, _, found := strings.Cut(f, "/"); found && word != "" && strings.Trim(word, letters+"_") == "" {
+			fields[6] = strings.Join(fields[6:7+i], " ")
+			return fields, true
 		}
 	}
-	r.Seconds, r.Client, r.Key = float64(when.Unix()), strings.Fields(head + " -")[0], words[1]
-	if r.Key == "" {
-		return r, errOther
-	}
-	return r, nil
+	return nil, false
 }
 
-// successful returns nil for a GET with a status of 200 to 399, and errOther for another
-// request.
-func successful(method, status string) error {
-	code, err := strconv.Atoi(status)
-	switch {
-	case err != nil:
-		return fmt.Errorf("status %s: want a number", quote(status))
-	case method != "GET" || code < 200 || code >= 400:
-		return errOther
+func parseSquid(line string) (r Request, err error) {
+	f, ok := squidFields(line)
+	if !ok {
+		return r, foreign
 	}
-	return nil
+	code, status, _ := strings.Cut(f[3], "/")
+	if strings.Contains(code, "DENIED") {
+		return r, left
+	}
+	e := entry{client: f[2], method: f[5], target: f[6], status: status, size: f[4]}
+	e.partial = strings.Contains(code, "ABORTED") || strings.Contains(code, "TIMEDOUT")
+	e.seconds, _ = seconds(f[0])
+	return e.request()
 }

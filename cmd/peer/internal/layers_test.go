@@ -25,13 +25,9 @@ var layers = []struct {
 	imports string
 	without string // of the standard library
 }{
-	// Constants that any package may use: see layerName.
-	{dir: "digest/internal/planted"},
-	{dir: "gossip/internal/planted"},
-	{dir: "cmd/peer/internal/planted"},
-
 	{dir: "arith"},
-	{dir: "digest", imports: "arith github.com/cespare/xxhash/v2"},
+	{dir: "digest/bloom"},
+	{dir: "digest", imports: "arith digest/bloom github.com/cespare/xxhash/v2"},
 	{dir: "digest/index", imports: "digest"},
 	{dir: "digest/squid", imports: "digest"},
 	// It has no carrier and no clock.
@@ -39,7 +35,8 @@ var layers = []struct {
 
 	// The engine gets the time and messages from its caller.
 	{dir: "gossip/internal/wire", without: "os sync"},
-	{dir: "gossip/exchange", imports: "digest gossip/internal/wire", without: "os sync"},
+	{dir: "gossip/internal/backoff"},
+	{dir: "gossip/exchange", imports: "digest gossip/internal/backoff gossip/internal/wire", without: "os sync"},
 	{dir: "gossip/invalidation", imports: "digest gossip/internal/wire", without: "os sync"},
 	{dir: "gossip/memnet", imports: "net"},
 	{dir: "gossip/limitlog"},
@@ -47,13 +44,18 @@ var layers = []struct {
 	{dir: "gossip/internal/secrets", imports: "net digest gossip/exchange"},
 	{dir: "gossip/internal/guard", imports: "net gossip/exchange gossip/internal/wire github.com/hashicorp/memberlist"},
 	{dir: "gossip/internal/removals", imports: "gossip/exchange gossip/invalidation"},
+	// What this module's programs see of a node beyond its promised names.
+	{dir: "gossip/insider", imports: "net digest gossip/exchange"},
 	{dir: "gossip", imports: "net digest digest/index gossip/exchange gossip/invalidation gossip/limitlog gossip/internal/guard gossip/internal/removals gossip/internal/secrets " +
-		"gossip/internal/wire github.com/hashicorp/memberlist"},
+		"gossip/internal/wire digest/bloom gossip/insider github.com/hashicorp/memberlist"},
 
 	// The rules of caches: functions of requests, responses and times.
 	{dir: "gossip/rfc9111", imports: "net github.com/dunglas/httpsfv", without: "os context io net"},
+	{dir: "gossip/peering", imports: "net gossip/invalidation gossip/rfc9111"},
+	// How requests reach origins and siblings, whoever sends them.
+	{dir: "gossip/http1", imports: "net gossip/rfc9111 golang.org/x/net/http/httpguts"},
 	// Siblings are asked by whoever locates them, of whatever caches.
-	{dir: "gossip/sibling", imports: "net gossip gossip/internal/wire gossip/invalidation gossip/rfc9111"},
+	{dir: "gossip/sibling", imports: "net gossip gossip/http1 gossip/internal/backoff gossip/internal/wire gossip/invalidation gossip/rfc9111 gossip/insider gossip/peering"},
 	// The memory of a process, divided among its parts.
 	{dir: "gossip/httpcache/budget", imports: "golang.org/x/sys/unix golang.org/x/sys/windows"},
 	// What a cache and its stores say to each other.
@@ -63,8 +65,8 @@ var layers = []struct {
 	{dir: "gossip/httpcache/diskstore/disktest", imports: "gossip/httpcache/diskstore"},
 	{dir: "gossip/httpcache/diskstore", imports: "gossip/httpcache/bodies gossip/httpcache/budget github.com/cespare/xxhash/v2 github.com/maypok86/otter/v2 golang.org/x/sys/unix"},
 	// The cache knows siblings and any store. Only a Member knows how siblings are found.
-	{dir: "gossip/httpcache/engine", imports: "net gossip/httpcache/bodies gossip/invalidation gossip/rfc9111 gossip/sibling github.com/dunglas/httpsfv golang.org/x/net/http/httpguts"},
-	{dir: "gossip/httpcache", imports: "net digest gossip gossip/httpcache/bodies gossip/httpcache/engine gossip/invalidation gossip/rfc9111 gossip/sibling"},
+	{dir: "gossip/httpcache/engine", imports: "net gossip/httpcache/bodies gossip/invalidation gossip/rfc9111 gossip/sibling gossip/peering github.com/dunglas/httpsfv golang.org/x/net/http/httpguts"},
+	{dir: "gossip/httpcache", imports: "net digest gossip gossip/http1 gossip/httpcache/bodies gossip/httpcache/engine gossip/invalidation gossip/rfc9111 gossip/sibling gossip/peering"},
 
 	{dir: "cmd/peer/internal/health"},
 	// How answers leave, whatever they are.
@@ -75,52 +77,59 @@ var layers = []struct {
 		"go.opentelemetry.io/otel/trace"},
 	// What a request means, for everything that sees it: pure functions.
 	{dir: "cmd/peer/internal/canonical", imports: "net gossip/rfc9111", without: "os context io net time"},
+	// Those that may change something, at every port.
+	{dir: "cmd/peer/internal/authority", imports: "net cmd/peer/internal/canonical"},
 	// What an operator says of caching: functions of requests and responses.
-	{dir: "cmd/peer/internal/rules", imports: "net gossip/invalidation gossip/rfc9111 cmd/peer/internal/canonical", without: "os context io net"},
+	{dir: "cmd/peer/internal/rules", imports: "net gossip/invalidation gossip/rfc9111 cmd/peer/internal/canonical github.com/expr-lang/expr github.com/expr-lang/expr/ast github.com/expr-lang/expr/file", without: "os context io net"},
 	{dir: "cmd/peer/internal/coding", imports: "net gossip/rfc9111 github.com/klauspost/compress/gzip github.com/klauspost/compress/zstd", without: "os context net"},
 	// The request path knows a Locator, not the gossip behind it.
-	{dir: "cmd/peer/internal/proxy", imports: "net gossip/httpcache/bodies gossip/httpcache/engine cmd/peer/internal/canonical cmd/peer/internal/coding cmd/peer/internal/conn cmd/peer/internal/rules gossip/invalidation gossip/rfc9111 gossip/sibling gossip/httpcache/diskstore cmd/peer/internal/table cmd/peer/internal/tracing golang.org/x/net/http/httpguts"},
+	{dir: "cmd/peer/internal/proxy", imports: "net gossip/httpcache/bodies gossip/httpcache/engine cmd/peer/internal/authority cmd/peer/internal/canonical cmd/peer/internal/coding cmd/peer/internal/conn cmd/peer/internal/rules gossip/http1 gossip/invalidation gossip/rfc9111 gossip/sibling gossip/httpcache/diskstore cmd/peer/internal/table cmd/peer/internal/tracing golang.org/x/net/http/httpguts gossip/peering"},
 
-	// What the benchmark of the request path is held against.
+	// What the benchmark of the request path is held against, and what loads it.
 	{dir: "cmd/peer/internal/proxy/benchfloor", imports: "net"},
+	{dir: "cmd/peer/internal/proxy/benchload", imports: "net"},
 	{dir: "cmd/peer/internal/accesslog", imports: "cmd/peer/internal/proxy"},
 	// What peers ask of each other besides objects, the Squids beside them, and TLS to both.
-	{dir: "cmd/peer/internal/control", imports: "net gossip/sibling"},
-	{dir: "cmd/peer/internal/squid", imports: "net digest/squid gossip/rfc9111 gossip/sibling"},
-	{dir: "cmd/peer/internal/peertls", imports: "net gossip/sibling"},
+	{dir: "cmd/peer/internal/control", imports: "net gossip/peering"},
+	{dir: "cmd/peer/internal/squid", imports: "net digest/squid gossip/http1 gossip/rfc9111 gossip/sibling gossip/peering"},
+	{dir: "cmd/peer/internal/file"},
+	{dir: "cmd/peer/internal/peertls", imports: "net cmd/peer/internal/file gossip/http1 gossip/sibling"},
 	{dir: "cmd/peer/internal/peertls/certtest"},
 	{dir: "cmd/peer/internal/sd", imports: "net golang.org/x/sys/unix"},
 
 	{dir: "cmd/peer/internal/table"},
+	{dir: "cmd/peer/internal/plan", imports: "arith digest digest/bloom"},
 	{dir: "cmd/peer/internal/origin", imports: "net github.com/cespare/xxhash/v2"},
 	{dir: "cmd/peer/internal/replay", imports: "net cmd/peer/internal/origin sim/workload " +
 		"gossip/rfc9111"},
-	{dir: "cmd/peer/internal/config", imports: "net gossip gossip/invalidation cmd/peer/internal/canonical cmd/peer/internal/coding cmd/peer/internal/peertls cmd/peer/internal/proxy cmd/peer/internal/rules golang.org/x/net/http/httpguts github.com/alecthomas/kong github.com/goccy/go-yaml github.com/goccy/go-yaml/ast " +
-		"github.com/goccy/go-yaml/parser github.com/goccy/go-yaml/token"},
-	{dir: "cmd/peer/internal/admin", imports: "gossip gossip/sibling net gossip/exchange gossip/rfc9111 gossip/httpcache/budget gossip/httpcache/engine cmd/peer/internal/proxy cmd/peer/internal/rules gossip/httpcache/diskstore cmd/peer/internal/table " +
+	{dir: "cmd/peer/internal/config", imports: "net digest gossip/invalidation gossip/rfc9111 digest/bloom gossip/insider cmd/peer/internal/canonical cmd/peer/internal/coding cmd/peer/internal/file cmd/peer/internal/peertls cmd/peer/internal/proxy cmd/peer/internal/rules golang.org/x/net/http/httpguts github.com/alecthomas/kong github.com/goccy/go-yaml github.com/goccy/go-yaml/ast " +
+		"github.com/goccy/go-yaml/lexer github.com/goccy/go-yaml/parser github.com/goccy/go-yaml/token"},
+	{dir: "cmd/peer/internal/admin", imports: "cmd/peer/internal/authority gossip gossip/sibling net gossip/exchange gossip/httpcache/budget gossip/httpcache/engine cmd/peer/internal/proxy cmd/peer/internal/rules gossip/httpcache/diskstore cmd/peer/internal/table " +
 		"github.com/prometheus/client_golang/prometheus github.com/prometheus/client_golang/prometheus/collectors " +
 		"github.com/prometheus/client_golang/prometheus/promhttp"},
 	// Here the parts become a peer.
 	{dir: "cmd/peer/internal/node", imports: "net digest digest/squid gossip gossip/exchange gossip/invalidation cmd/peer/internal/accesslog cmd/peer/internal/admin " +
-		"gossip/httpcache/budget gossip/httpcache/engine cmd/peer/internal/config cmd/peer/internal/conn cmd/peer/internal/control cmd/peer/internal/health gossip/limitlog cmd/peer/internal/peertls " +
-		"cmd/peer/internal/proxy gossip/sibling cmd/peer/internal/squid gossip/httpcache/diskstore cmd/peer/internal/table cmd/peer/internal/tracing"},
+		"cmd/peer/internal/authority gossip/http1 gossip/httpcache/budget gossip/httpcache/engine cmd/peer/internal/config cmd/peer/internal/conn cmd/peer/internal/control cmd/peer/internal/health gossip/limitlog cmd/peer/internal/peertls " +
+		"cmd/peer/internal/proxy gossip/sibling cmd/peer/internal/squid gossip/httpcache/diskstore cmd/peer/internal/plan cmd/peer/internal/table cmd/peer/internal/tracing gossip/peering"},
 	// Requests for tests alone, and a package that consists of tests.
 	{dir: "cmd/peer/internal/mutation"},
 	{dir: "cmd/peer/internal/simulation"},
 	{dir: "cmd/peer/internal/demo", imports: "net cmd/peer/internal/admin cmd/peer/internal/config cmd/peer/internal/node " +
 		"cmd/peer/internal/origin cmd/peer/internal/replay cmd/peer/internal/table sim/workload gossip/exchange gossip/httpcache/engine gossip/rfc9111"},
-	{dir: "cmd/peer", imports: "net digest digest/index github.com/alecthomas/kong github.com/alecthomas/mango-kong github.com/jotaen/kong-completion cmd/peer/internal/admin gossip/httpcache/budget cmd/peer/internal/config " +
-		"cmd/peer/internal/demo cmd/peer/internal/node cmd/peer/internal/sd gossip/httpcache/diskstore cmd/peer/internal/table " +
-		"sim/workload"},
+	{dir: "cmd/peer", imports: "net digest digest/bloom github.com/alecthomas/kong github.com/alecthomas/mango-kong github.com/jotaen/kong-completion cmd/peer/internal/admin gossip/httpcache/budget cmd/peer/internal/config " +
+		"cmd/peer/internal/demo cmd/peer/internal/file cmd/peer/internal/node cmd/peer/internal/plan cmd/peer/internal/proxy cmd/peer/internal/sd gossip/httpcache/diskstore cmd/peer/internal/table " +
+		"sim/caches sim/workload"}, // plan --trace replays a log over simulated caches
 
 	// Requests for demo, replay and the simulator.
-	{dir: "sim/workload", imports: "net github.com/cespare/xxhash/v2"},
+	{dir: "sim/workload", imports: "net github.com/cespare/xxhash/v2 github.com/klauspost/compress/zstd"},
 	// The simulator opens no socket.
 	{dir: "sim/cputime"},
 	// Each room has one door, and none knows another.
 	{dir: "sim/lab", imports: "digest"},
+	// Caches that cooperate, for sim systems and peer plan.
+	{dir: "sim/caches", imports: "digest gossip/exchange sim/lab sim/workload"},
 	{dir: "sim/papers", imports: "arith digest sim/lab"},
-	{dir: "sim/systems", imports: "digest digest/index gossip/exchange sim/cputime sim/lab sim/workload"},
+	{dir: "sim/systems", imports: "digest digest/index gossip/exchange sim/caches sim/cputime sim/lab sim/workload"},
 	{dir: "sim", imports: "sim/lab sim/papers sim/systems"},
 }
 
@@ -186,12 +195,8 @@ func TestLayersPage(t *testing.T) {
 	}
 }
 
-// layerName is what an import is called in the layout, if it counts there. The switches of planted
-// faults do not: without the tag they are constants.
+// layerName is what an import is called in the layout, if it counts there.
 func layerName(path string) (name string, counts bool) {
-	if strings.HasSuffix(path, "/internal/planted") {
-		return "", false
-	}
 	if path == "net" || path == "crypto/tls" || strings.HasPrefix(path, "net/") {
 		return "net", true
 	}

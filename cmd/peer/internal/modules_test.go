@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// The README has a row for each module that is required and imported, and names
+// CONTRIBUTING.md has a row for each module that is required and imported, and names
 // who imports it.
-func TestReadmeModules(t *testing.T) {
+func TestPageOfModules(t *testing.T) {
 	required := requirements(t)
 	importers := make(map[string]map[string]bool) // by module: packages, or a command or the cache as a whole
 	for dir, paths := range imports(t, root) {
@@ -30,21 +30,21 @@ func TestReadmeModules(t *testing.T) {
 			}
 		}
 	}
-	readme, err := os.ReadFile(filepath.Join(root, "README.md"))
+	page, err := os.ReadFile(filepath.Join(root, "CONTRIBUTING.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows := regexp.MustCompile("(?m)^\\| `([\\w./-]+\\.[\\w./-]+)` \\| ([^|]*) \\| ([^|]{10,}) \\|$").FindAllStringSubmatch(string(readme), -1)
+	rows := regexp.MustCompile("(?m)^\\| `([\\w./-]+\\.[\\w./-]+)` \\| ([^|]*) \\| ([^|]{10,}) \\|$").FindAllStringSubmatch(string(page), -1)
 	var listed []string
 	for _, row := range rows {
 		listed = append(listed, row[1])
 		if got, want := strings.Join(slices.Sorted(maps.Keys(importers[row[1]])), ", "), strings.ReplaceAll(row[2], "`", ""); sorted(want) != got {
-			t.Errorf("README.md says that %s is for %s, and it is imported by %s", row[1], want, got)
+			t.Errorf("CONTRIBUTING.md says that %s is for %s, and it is imported by %s", row[1], want, got)
 		}
 	}
 	slices.Sort(listed)
 	if !slices.Equal(listed, required) {
-		t.Errorf("README.md lists the modules\n%s\nand go.mod requires\n%s", strings.Join(listed, "\n"), strings.Join(required, "\n"))
+		t.Errorf("CONTRIBUTING.md lists the modules\n%s\nand go.mod requires\n%s", strings.Join(listed, "\n"), strings.Join(required, "\n"))
 	}
 }
 

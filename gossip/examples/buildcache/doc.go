@@ -6,9 +6,9 @@
 //	CCACHE_REMOTE_STORAGE=http://127.0.0.1:8085 make
 //	bazel build --remote_cache=http://127.0.0.1:8085 //...
 //
-// An entry, which says what an action made, is a line of text: the SHA-256 of the output and a signature (entry.go). The
-// output is stored once under its SHA-256 (server.go). For Go a short program answers the go command from files that are
-// named by their SHA-256 (gocache.go).
+// An entry, which says what an action made, is a line of text: the SHA-256 of the output and a signature (entry.go).
+// The output is stored once under its SHA-256 (server.go). For Go a short program answers the go command from files
+// that are named by their SHA-256 (gocache.go).
 //
 // # What is believed
 //

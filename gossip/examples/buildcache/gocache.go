@@ -101,7 +101,8 @@ func (g *Go) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 				if a.Err != "" {
 					return
 				}
-				if resp, err := g.ask(ctx, http.MethodPut, g.url(m), bytes.NewReader(body)); err == nil { // if not, others build it again
+				// if not, others build it again
+				if resp, err := g.ask(ctx, http.MethodPut, g.url(m), bytes.NewReader(body)); err == nil {
 					resp.Body.Close()
 				}
 			default:

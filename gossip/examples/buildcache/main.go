@@ -107,11 +107,12 @@ const (
 	patience  = time.Minute
 )
 
-// serve runs the cache of this machine until ctx ends, and calls ready once it answers. If it can reach no other, it goes
-// on trying.
+// serve runs the cache of this machine until ctx ends, and calls ready once it answers. If it can reach no other, it
+// goes on trying.
 func serve(ctx context.Context, o Options, ready func(*Machine)) error {
 	if net.ParseIP(o.Address) == nil {
-		return fmt.Errorf("--address: %q is no IP address; give the one at which the other machines reach this one", o.Address)
+		return fmt.Errorf("--address: %q is no IP address; give the one at which the other machines reach this one",
+			o.Address)
 	}
 	if o.Size < 8 {
 		return fmt.Errorf("--size: %d, want 8 MiB at least", o.Size)
@@ -146,7 +147,7 @@ func serve(ctx context.Context, o Options, ready func(*Machine)) error {
 	if err != nil {
 		return err
 	}
-	disk := diskstore.Options{Dir: filepath.Join(o.Dir, "store"), MaxBytes: o.Size << 20, MemoryBytes: 64 << 20, Scrub: 7 * 24 * time.Hour}
+	disk := diskstore.Options{Dir: filepath.Join(o.Dir, "store"), MaxBytes: o.Size << 20, MemoryBytes: 64 << 20}
 	cache, err := httpcache.NewMember(httpcache.MemberConfig{Node: node, Open: disk.Open, Logger: slog.Default()})
 	if err != nil {
 		return cmp.Or(err, node.Close())

@@ -39,7 +39,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	want, content := sum{}, false
 	if _, digits, ok := strings.Cut(name, "/cas/"); ok {
 		if want, content = parseSum(digits); !content {
-			http.Error(w, "below /cas/ is the SHA-256 of the output, 64 hexadecimal digits in lower case", http.StatusBadRequest)
+			http.Error(w, "below /cas/ is the SHA-256 of the output, 64 hexadecimal digits in lower case",
+				http.StatusBadRequest)
 			return
 		}
 	}

@@ -109,7 +109,8 @@ func (m *manifest) save(dir string, f *digest.Filter, former manifest, out io.Wr
 			os.Remove(filepath.Join(dir, gone.Name))
 		}
 	}
-	_, err = fmt.Fprintf(out, "version %s, %d keys: %d bytes, and %d deltas\n", m.Version, f.Keys(), len(b), len(m.Deltas))
+	_, err = fmt.Fprintf(out, "version %s, %d keys: %d bytes, and %d deltas\n", m.Version, f.Keys(),
+		len(b), len(m.Deltas))
 	return err
 }
 

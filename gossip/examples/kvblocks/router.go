@@ -25,7 +25,8 @@ type Router struct {
 	most     int                      // of them
 }
 
-const mostDigests, mostMemory, mostBytes = 10_000, 1 << 30, 64 << 20 // that workers can have a router keep; of a message
+// that workers can have a router keep; of a message
+const mostDigests, mostMemory, mostBytes = 10_000, 1 << 30, 64 << 20
 
 // NewRouter returns a router; see [Worker] for the seed.
 func NewRouter(seed uint64) *Router {

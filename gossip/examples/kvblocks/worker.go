@@ -18,11 +18,11 @@ import (
 
 // An Index says which pods hold the blocks of a prompt. It is llm-d's kvblock.Index; sets.Set[string] is such a map.
 type Index interface {
-	// Lookup returns the entries of those of keys that have any, of all pods or of some. None that holds a block is missing,
-	// and about one look-up in a thousand finds a digest in vain.
+	// Lookup returns the entries of those of keys that have any, of all pods or of some. None that holds a block is
+	// missing, and about one look-up in a thousand finds a digest in vain.
 	Lookup(ctx context.Context, keys []BlockHash, pods map[string]struct{}) (map[BlockHash][]PodEntry, error)
-	// Add adds blocks to entries. If the engine has names for them, each stands for its share of keys: for one, for several
-	// or for the same as its neighbours.
+	// Add adds blocks to entries. If the engine has names for them, each stands for its share of keys: for one, for
+	// several or for the same as its neighbours.
 	Add(ctx context.Context, engine, keys []BlockHash, entries []PodEntry) error
 	// Evict removes a block from entries, or those for which a name of the engine stands.
 	Evict(ctx context.Context, key BlockHash, of KeyType, entries []PodEntry) error
@@ -54,7 +54,8 @@ type PodEntry struct {
 // A Worker has the blocks of a pod: a set and a digest for each tier. It is told by the events of the engine, which may
 // repeat them. It is safe for concurrent use.
 type Worker struct {
-	Seed   uint64 // by [digest.SeedFrom] of all that hashes depend on (model, size of blocks): others are not understood
+	// by [digest.SeedFrom] of all that hashes depend on (model, size of blocks): others are not understood
+	Seed   uint64
 	Blocks uint64 // that a tier holds, about; zero means 1,000
 
 	mu      sync.Mutex
@@ -178,8 +179,8 @@ type Digest struct {
 	Since   func(digest.Version) []byte
 }
 
-// Next calls send for each digest that has changed since the last call, or for all. Call it for all now and then, since a
-// router that has lost the last change does not know it otherwise.
+// Next calls send for each digest that has changed since the last call, or for all. Call it for all now and then, since
+// a router that has lost the last change does not know it otherwise.
 func (w *Worker) Next(all bool, send func(Digest)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

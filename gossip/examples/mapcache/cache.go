@@ -1,4 +1,5 @@
-// Package mapcache shows a cache of its own, a map and a lock, whose misses are answered by the process that has the value.
+// Package mapcache shows a cache of its own, a map and a lock, whose misses are answered by the process that has the
+// value.
 package mapcache
 
 import (

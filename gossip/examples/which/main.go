@@ -29,7 +29,8 @@ func main() {
 func run(ctx context.Context, args []string) error {
 	host, _ := os.Hostname()
 	flags := flag.NewFlagSet("which", flag.ContinueOnError)
-	listen := flags.String("listen", "127.0.0.1:8087", "address that answers /which and takes /holds: whoever reaches it is believed")
+	listen := flags.String("listen", "127.0.0.1:8087",
+		"address that answers /which and takes /holds: whoever reaches it is believed")
 	cache := flags.String("cache", "", "host:port of the cache beside this, which siblings are told")
 	address := flags.String("address", "", "IP address at which the others reach this")
 	port := flags.String("gossip-port", "7946", "port of gossip, UDP and TCP")

@@ -21,8 +21,8 @@ func nginxIdentity(key string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// An Nginx follows the directory of proxy_cache_path. Its files appear whole, since nginx writes them elsewhere and renames
-// them: use_temp_path=off is not needed.
+// An Nginx follows the directory of proxy_cache_path. Its files appear whole, since nginx writes them elsewhere and
+// renames them: use_temp_path=off is not needed.
 type Nginx struct {
 	Holdings *gossip.Holdings
 	watcher  *fsnotify.Watcher
@@ -81,7 +81,8 @@ func (n *Nginx) look(dir string) error {
 	return nil
 }
 
-// walk watches the directories below dir, each before it is read, so that no file is missed, and calls found for each file.
+// walk watches the directories below dir, each before it is read, so that no file is missed, and calls found for each
+// file.
 func (n *Nginx) walk(dir string, found func(name string)) error {
 	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		switch {

@@ -73,7 +73,8 @@ func (v *Varnish) read(r io.Reader) {
 			}
 		case "ExpBan": // "1234 banned lookup"
 			v.drop(text[0])
-		case "ExpKill": // "LRU x=1234", and as the version is, "EXP_Expired x=1234 t=..." or "EXP_Removed x=1234 t=... h=..."
+		case "ExpKill":
+			// "LRU x=1234", and as the version is, "EXP_Expired x=1234 t=..." or "EXP_Removed x=1234 t=... h=..."
 			if text[0] == "LRU" || text[0] == "EXP_Expired" || text[0] == "EXP_Removed" {
 				v.drop(strings.TrimPrefix(text[1], "x="))
 			}

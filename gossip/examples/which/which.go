@@ -19,7 +19,8 @@ const longestKey = 8 << 10 // bytes
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	key := r.URL.Query().Get("url")
 	if key == "" || len(key) > longestKey {
-		http.Error(w, fmt.Sprintf("want ?url=KEY, the key of the cache, with %d bytes at most", longestKey), http.StatusBadRequest)
+		http.Error(w, fmt.Sprintf("want ?url=KEY, the key of the cache, with %d bytes at most", longestKey),
+			http.StatusBadRequest)
 		return
 	}
 	switch r.Method + " " + r.URL.Path {

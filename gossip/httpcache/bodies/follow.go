@@ -135,11 +135,14 @@ func (f *Follower) Ready() bool {
 	return f.off < f.s.got.n || f.s.ended
 }
 
-// Sums returns the checksums of the whole blocks that have arrived. If Read found the body corrupt,
-// they cover everything that it returned before, since only whole blocks are read back.
+// Sums returns the checksums of what has arrived: all of it once the body has ended, and else the whole blocks. If Read
+// found the body corrupt, they cover everything that it returned before, since only whole blocks are read back.
 func (f *Follower) Sums() Sums {
 	f.s.mu.Lock()
 	defer f.s.mu.Unlock()
+	if f.s.ended {
+		return f.s.got.Sums()
+	}
 	return Sums{slices.Clip(f.s.got.sums), f.s.got.n}
 }
 

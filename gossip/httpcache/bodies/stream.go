@@ -6,8 +6,6 @@ import (
 	"math"
 	"sync"
 	"time"
-
-	"github.com/summarycache/summarycache/gossip/internal/planted"
 )
 
 const (
@@ -156,9 +154,6 @@ func (s *Stream) take(p []byte) {
 func (s *Stream) save() {
 	if err := s.sink.Save(s.window[s.saved-s.base:], s.saved); err != nil {
 		s.giveUp(err)
-		if planted.Fault == "unwritable-store" {
-			s.End(err)
-		}
 		return
 	}
 	s.mu.Lock()

@@ -70,9 +70,9 @@ func (r *Received) Add(p []byte) {
 	}
 }
 
-// seal ends the last block. Nothing may be added after it.
+// seal ends the last block, unless that is done. Nothing may be added after it.
 func (r *Received) seal() {
-	if r.n%BlockSize != 0 {
+	if int64(len(r.sums)) < blockCount(r.n) {
 		r.sums = append(r.sums, r.sum.Sum64())
 	}
 }

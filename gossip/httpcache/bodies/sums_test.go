@@ -46,3 +46,16 @@ func TestCheckOfAPart(t *testing.T) {
 		}
 	}
 }
+
+// TestSumsOf: as many sums as the body has blocks are decoded, and no other number of bytes.
+func TestSumsOf(t *testing.T) {
+	for _, body := range []int64{-1, 0, 1, BlockSize - 1, BlockSize, BlockSize + 1, 2*BlockSize + 1} {
+		for n := range 33 {
+			blocks := (body + BlockSize - 1) / BlockSize
+			s, ok := SumsOf(make([]byte, n), body)
+			if want := body >= 0 && int64(n) == 8*blocks; ok != want || ok && (s.Size != body || int64(s.Len()) != blocks || len(s.Append(nil)) != n) {
+				t.Errorf("SumsOf(%d bytes, %d) = %v, %v, want %v", n, body, s, ok, want)
+			}
+		}
+	}
+}

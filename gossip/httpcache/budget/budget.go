@@ -165,7 +165,8 @@ func (a *Account) add(n int64) (held int64) {
 
 // raise notes that the part holds so much.
 func (a *Account) raise(held int64) {
-	for peak := a.peak.Load(); held > peak && !a.peak.CompareAndSwap(peak, held); { // each round finds that another has raised it
+	// each round finds that another has raised it
+	for peak := a.peak.Load(); held > peak && !a.peak.CompareAndSwap(peak, held); {
 		peak = a.peak.Load()
 	}
 }

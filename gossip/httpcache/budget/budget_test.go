@@ -3,6 +3,7 @@ package budget
 import (
 	"math"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"testing"
 	"testing/fstest"
@@ -45,10 +46,8 @@ func TestReserves(t *testing.T) {
 		t.Errorf("Held() = %d, Total() = %d, want %d", got, b.Total(), 102*mb)
 	}
 	want := []Usage{{"a", 52 * mb, 82 * mb, 40 * mb, 2}, {"c", 50 * mb, 50 * mb, 20 * mb, 2}}
-	for i, u := range b.Usage() {
-		if u != want[i] {
-			t.Errorf("Usage()[%d] = %+v, want %+v", i, u, want[i])
-		}
+	if got := b.Usage(); !slices.Equal(got, want) {
+		t.Errorf("Usage() = %+v, want %+v", got, want)
 	}
 }
 

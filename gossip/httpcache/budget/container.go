@@ -32,7 +32,8 @@ func container(root fs.FS) int64 {
 		}
 		for group = path.Join("/", group); ; group = path.Dir(group) { // each round has a shorter path
 			if text, err := fs.ReadFile(root, path.Join(mount, group, file)); err == nil {
-				if n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil && n > 0 { // "max" is none
+				// "max" is none
+				if n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil && n > 0 {
 					limit = min(limit, n)
 				}
 			}

@@ -7,9 +7,9 @@ import (
 
 	"github.com/summarycache/summarycache/digest"
 	"github.com/summarycache/summarycache/gossip"
+	"github.com/summarycache/summarycache/gossip/http1"
 	"github.com/summarycache/summarycache/gossip/httpcache"
 	"github.com/summarycache/summarycache/gossip/httpcache/memstore"
-	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
 // bytesOfValue is what a store in memory takes for one of the values, its header and what describes both.
@@ -21,7 +21,7 @@ type ours struct {
 	room   int // objects a node
 	nodes  []*gossip.Node
 	caches []*httpcache.Member
-	http   []*http.Transport
+	http   []interface{ CloseIdleConnections() }
 	served []*http.Server
 }
 
@@ -43,7 +43,7 @@ func (s *ours) join() {
 	if err != nil {
 		panic(err)
 	}
-	transport := sibling.NewHTTPTransport(h.dial)
+	transport := http1.ToSiblings(h.dial)
 	cache, err := httpcache.NewMember(httpcache.MemberConfig{Node: node, Open: memstore.Open(int64(s.room) * bytesOfValue), Transport: transport})
 	if err != nil {
 		panic(err)

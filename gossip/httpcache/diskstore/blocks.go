@@ -8,13 +8,11 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/summarycache/summarycache/gossip/httpcache/bodies"
-	"github.com/summarycache/summarycache/gossip/internal/planted"
 )
 
-// blocks reads a body from its file, block by block, and returns no byte of a block
-// before its checksum was verified. It verifies at every read, not only at the first:
-// the system may drop pages of a file from memory at any time, and what is then read again
-// from the disk may differ. See trust for blocks that the kernel sends.
+// blocks reads a body from its file, block by block, and returns no byte of a block before its checksum was verified.
+// It verifies at every read, not only at the first: the system may drop pages of a file from memory at any time, and
+// what is then read again from the disk may differ. See trust for blocks that the kernel sends.
 type blocks struct {
 	store *store // has the buffers
 	f     io.ReaderAt
@@ -22,11 +20,11 @@ type blocks struct {
 	sums  []uint64
 	buf   *[blockSize]byte // nil = given back
 	have  int64            // the block in buf; -1 = none
-	trust *trust           // to note verified blocks in; nil = none
+	trust *trust           // to note verified blocks in
 }
 
-// at returns the body from off on, to the end of off's block.
-// The result is valid until the next call of a method. An error wraps errBroken.
+// at returns the body from off on, to the end of off's block. The result is valid until the next call of a method. An
+// error wraps errBroken.
 func (b *blocks) at(off int64) ([]byte, error) {
 	i := off / blockSize
 	n := min(blockSize, b.body-i*blockSize)
@@ -36,20 +34,15 @@ func (b *blocks) at(off int64) ([]byte, error) {
 	}
 	if b.have != i {
 		b.have = -1
-		var changed int64
-		if b.trust != nil {
-			changed = b.trust.before()
-		}
+		changed := b.trust.before()
 		if k, err := b.f.ReadAt(b.buf[:n], i*blockSize); int64(k) < n {
 			return nil, fmt.Errorf("%w: block %d: %w", errBroken, i, err)
 		}
-		if planted.Fault != "unverified-reads" && xxhash.Sum64(b.buf[:n]) != b.sums[i] {
+		if xxhash.Sum64(b.buf[:n]) != b.sums[i] {
 			return nil, fmt.Errorf("%w: checksum of block %d", errBroken, i)
 		}
 		b.have = i
-		if b.trust != nil {
-			b.trust.note(i, b.buf[:n], changed)
-		}
+		b.trust.note(i, changed)
 	}
 	return b.buf[off-i*blockSize : n], nil
 }
@@ -70,36 +63,29 @@ type span struct {
 	end    int64
 }
 
-// Next returns the next bytes, up to the end of a block, checked. They are valid
-// until the next call of a method. At the end of the span it returns
-// io.EOF. Any other error wraps [bodies.ErrCorrupt], and the object was removed.
+// Next returns the next bytes, up to the end of a block, checked. They are valid until the next call of a method. At
+// the end of the span it returns io.EOF. Any other error wraps [bodies.ErrCorrupt], and the object was removed.
 func (s *span) Next() ([]byte, error) {
 	if s.off >= s.end {
 		return nil, io.EOF
 	}
-	var b []byte
-	if t := s.blocks.trust; t != nil {
-		b = t.held(s.off)
-	}
-	if b == nil {
-		var err error
-		if b, err = s.blocks.at(s.off); err != nil {
-			return nil, s.blocks.store.dropCorrupt(s.obj, err)
-		}
+	b, err := s.blocks.at(s.off)
+	if err != nil {
+		return nil, s.blocks.store.dropCorrupt(s.obj, err)
 	}
 	return b[:min(int64(len(b)), s.end-s.off)], nil
 }
 
 // trusted returns how many of the next bytes, up to offset end, the kernel may send.
 func (s *span) trusted(end int64) int64 {
-	if s.blocks.trust == nil || s.off >= end {
+	if s.off >= end {
 		return 0
 	}
-	return s.blocks.trust.run(s.off, end)
+	return s.blocks.trust.sendable(s.off, end)
 }
 
-// Span returns the part of a file that has the next bytes, if the kernel may send them: n
-// bytes from offset off on. If n is 0, the caller uses Next.
+// Span returns the part of a file that has the next bytes, if the kernel may send them: n bytes from offset off on.
+// If n is 0, the caller uses Next.
 func (s *span) Span() (f *os.File, off, n int64) {
 	if s.blocks.buf != nil && s.blocks.have == s.off/blockSize {
 		return nil, 0, 0 // the block is in the buffer
@@ -153,12 +139,12 @@ func (s *span) WriteTo(w io.Writer) (done int64, err error) {
 	}
 }
 
-// dropCorrupt removes a corrupt object, or the object with a newer description of the same body. It
-// returns cause as an error that wraps ErrCorrupt.
+// dropCorrupt removes a corrupt object, or the object with a newer description of the same body. It returns cause as
+// an error that wraps ErrCorrupt.
 func (s *store) dropCorrupt(o *object, cause error) error {
 	cause = fmt.Errorf("%w: %w", bodies.ErrCorrupt, cause)
-	same := func(cur *object) bool { return cur == o || !o.is(objSmall) && !cur.is(objSmall) && cur.file == o.file }
-	if planted.Fault != "bad-object-stays" && s.removeIf(o.key, same) {
+	same := func(cur *object) bool { return cur == o || o.file != nil && cur.file == o.file }
+	if s.removeIf(o.key, same) {
 		s.corrupt.Add(1)
 		s.log.Warn("an object is corrupt; removed it", "key", o.key, "error", cause)
 	}

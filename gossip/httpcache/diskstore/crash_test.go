@@ -4,8 +4,8 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
+	"flag"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,7 +19,7 @@ import (
 // files returns the paths of the object files.
 func files(t *testing.T, dir string) []string {
 	t.Helper()
-	paths, err := filepath.Glob(filepath.Join(dir, "objects", "??", "*"))
+	paths, err := filepath.Glob(filepath.Join(dir, "objects", "bodies", "??", "*"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +37,7 @@ func TestDamage(t *testing.T) {
 			s := open(t, Options{Dir: dir})
 			put(t, s, "key", want, bodies.Meta{Data: []byte("description")})
 			s.Close()
-			if path = s.segments.path(1, kind); kind == "" {
+			if path = s.segments.path(1, kind); kind == "body" {
 				path = files(t, dir)[0]
 			}
 			st, err := os.Stat(path)
@@ -61,13 +61,13 @@ func TestDamage(t *testing.T) {
 					t.Errorf("n=%d, %s: wrong bytes before the error", n, what)
 				}
 			}
-			if st := s.Stats(); !harmless && st.Objects != 0 || !harmless && st.Removed+st.Corrupt != 1 {
+			if st := s.Stats(); !harmless && st.Objects != 0 || !harmless && (st.Removed+st.Corrupt < 1 || st.Removed+st.Corrupt > 2) {
 				t.Errorf("n=%d, %s: Stats() = %+v", n, what, st)
 			}
 		}
-		kinds := []string{""}
-		if n <= blockSize {
-			kinds = []string{"data", "index"}
+		kinds := []string{"data", "index"}
+		if n > blockSize {
+			kinds = append(kinds, "body")
 		}
 		for _, kind = range kinds {
 			_, _, size := pristine()
@@ -77,7 +77,7 @@ func TestDamage(t *testing.T) {
 				}
 				dir, path, _ := pristine()
 				flip(t, path, at)
-				padding := kind == "data" && at >= segmentHead+recordHead+int64(len("description")+n)
+				padding := kind == "data" && at >= segmentHead+recordHead+int64(len("description"))+contentSize(n)
 				check(fmt.Sprintf("%s: bit flipped at %d of %d", kind, at, size), dir, padding)
 			}
 			for _, to := range []int64{0, 10, size / 2, size - 1, size + 1, size + 100} {
@@ -85,10 +85,17 @@ func TestDamage(t *testing.T) {
 				if err := os.Truncate(path, to); err != nil {
 					t.Fatal(err)
 				}
-				check(fmt.Sprintf("%s: truncated to %d of %d", kind, to, size), dir, kind != "" && to >= size)
+				check(fmt.Sprintf("%s: truncated to %d of %d", kind, to, size), dir, to >= size)
 			}
 		}
 	}
+}
+
+func contentSize(n int) int64 {
+	if n > blockSize {
+		return 8 * blockCount(int64(n))
+	}
+	return int64(n)
 }
 
 func flip(t *testing.T, path string, at int64) {
@@ -115,9 +122,9 @@ func TestReloadRemoves(t *testing.T) {
 	put(t, s, "key", body(2, 70_000), bodies.Meta{})
 	s.Close()
 	os.WriteFile(old, saved, 0o600) // a crash before the old file was unlinked
-	os.WriteFile(filepath.Join(dir, "tmp", "0000000000000077"), []byte("half a bo"), 0o600)
-	os.MkdirAll(filepath.Join(dir, "objects", "00"), 0o700)
-	foreign := filepath.Join(dir, "objects", "00", "README")
+	os.MkdirAll(filepath.Join(dir, "objects", "bodies", "77"), 0o700)
+	os.WriteFile(filepath.Join(dir, "objects", "bodies", "77", "0000000000000077"), []byte("half a bo"), 0o600)
+	foreign := filepath.Join(dir, "objects", "bodies", "77", "README")
 	os.WriteFile(foreign, []byte("not ours"), 0o600)
 
 	s = open(t, Options{Dir: dir})
@@ -151,7 +158,9 @@ func TestOpenRefuses(t *testing.T) {
 		{"not writable", Options{Dir: "/proc", MaxBytes: 1 << 30}, "/proc is not writable"},
 		{"held", Options{Dir: held, MaxBytes: 1 << 30}, "in use by another process (process " + strconv.Itoa(os.Getpid()) + ")"},
 		{"nothing", Options{}, "no directory given"},
-		{"small", Options{Dir: file, MaxBytes: 1000}, "less than 1 MiB"},
+		{"small", Options{Dir: file, MaxBytes: 1<<20 - 1}, "less than 1 MiB"},
+		{"huge", Options{Dir: t.TempDir(), MaxBytes: 1 << 50}, "more than a pebibyte"},
+		{"no memory", Options{Dir: t.TempDir(), MaxBytes: 1 << 30, MemoryBytes: -1}, "the memory size is negative"},
 	}
 	for _, tt := range tests {
 		s, err := openStore(tt.o)
@@ -167,14 +176,16 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// TestKilled kills a process with SIGKILL while it writes, again and again. Every
-// object that it had announced before is there, and no body is wrong.
+var kills = flag.Int("kills", 4, "how often TestKilled kills a process")
+
+// TestKilled kills a process with SIGKILL while it writes, removes and describes anew, again and again. Every object that it
+// had announced before is there, none that it had removed is back, and no body is wrong.
 func TestKilled(t *testing.T) {
 	if dir := os.Getenv("STORE_KILL_DIR"); dir != "" {
 		writeForever(t, dir)
 		return
 	}
-	dir, rounds := t.TempDir(), 4
+	dir, rounds := t.TempDir(), *kills
 	if testing.Short() { // with the race detector
 		rounds = 2
 	}
@@ -188,19 +199,37 @@ func TestKilled(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		committed := map[int]bool{}
-		for lines := bufio.NewScanner(out); len(committed) < 120 && lines.Scan(); {
-			if i, err := strconv.Atoi(lines.Text()); err == nil {
+		committed, removed := map[int]bool{}, map[int]bool{}
+		lines := bufio.NewScanner(out)
+		hear := func() {
+			switch i, err := strconv.Atoi(lines.Text()[1:]); {
+			case err != nil:
+			case lines.Text()[0] == '+':
 				committed[i] = true
+				delete(removed, i)
+			case lines.Text()[0] == '?': // it is about to be removed
+				delete(committed, i)
+			case lines.Text()[0] == '-':
+				removed[i] = true
 			}
 		}
+		for n := 0; n < 150+round*7%100 && lines.Scan(); n++ {
+			hear()
+		}
 		cmd.Process.Kill()
-		io.Copy(io.Discard, out)
+		for lines.Scan() {
+			hear()
+		}
 		cmd.Wait()
 		s := open(t, Options{Dir: dir, MaxBytes: 1 << 30})
 		for i := range committed {
 			if _, ok := s.Get(fmt.Sprint(i)); !ok {
 				t.Errorf("round %d: object %d was committed and is gone", round, i)
+			}
+		}
+		for i := range removed {
+			if _, ok := s.Get(fmt.Sprint(i)); ok {
+				t.Errorf("round %d: object %d was removed and is back", round, i)
 			}
 		}
 		for key := range s.Keys() {
@@ -209,12 +238,11 @@ func TestKilled(t *testing.T) {
 				t.Errorf("round %d: object %d: %d bytes, %v", round, i, len(b), err)
 			}
 		}
-		st := s.Stats()
-		if st.Corrupt != 0 || int(st.Reloaded) < len(committed) {
+		if st := s.Stats(); st.Corrupt != 0 || int(st.Reloaded) < len(committed) {
 			t.Errorf("round %d: Stats() = %+v", round, st)
 		}
-		if left, _ := os.ReadDir(filepath.Join(dir, "tmp")); len(left) != 0 {
-			t.Errorf("round %d: %d temporary files are left", round, len(left))
+		if n := len(files(t, dir)); n != large(s) {
+			t.Errorf("round %d: %d files for %d objects", round, n, large(s))
 		}
 		s.Close()
 	}
@@ -225,7 +253,19 @@ func killSize(i int) int { return []int{100, 5_000, 70_000, 400_000}[i%4] }
 func writeForever(t *testing.T, dir string) {
 	s := open(t, Options{Dir: dir, MaxBytes: 1 << 30})
 	for i := 0; ; i++ {
-		put(t, s, fmt.Sprint(i), body(uint64(i), killSize(i)), bodies.Meta{})
-		fmt.Println(i)
+		o := put(t, s, fmt.Sprint(i), body(uint64(i), killSize(i)), bodies.Meta{})
+		fmt.Printf("+%d\n", i)
+		if i%3 == 0 {
+			_, err := s.Update(o, bodies.Meta{Data: []byte("anew")})
+			check(t, err)
+		}
+		if gone := i - 5; i%2 == 0 && gone > 0 {
+			fmt.Printf("?%d\n", gone)
+			s.Delete(fmt.Sprint(gone))
+			fmt.Printf("-%d\n", gone)
+		}
+		if i%16 == 0 {
+			s.segments.turn()
+		}
 	}
 }

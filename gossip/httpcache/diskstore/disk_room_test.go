@@ -119,12 +119,12 @@ func TestDiskShrinksAndGrows(t *testing.T) {
 	})
 }
 
-// TestForeignFiles: a start removes only the temporary files that a store has written.
+// TestForeignFiles: a start removes only the files of bodies that a store has written.
 func TestForeignFiles(t *testing.T) {
 	d := disktest.New()
-	d.MkdirAll("/store/tmp")
+	d.MkdirAll("/store/objects/bodies/ab")
 	for _, name := range []string{"notes", "0000000000000001.bak", "1", "00000000000000aB", "00000000000000ab"} {
-		if _, err := d.Create("/store/tmp/" + name); err != nil {
+		if _, err := d.Create("/store/objects/bodies/ab/" + name); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -133,7 +133,7 @@ func TestForeignFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if got := d.Names("/store/tmp"); len(got) != 4 || s.Stats().Removed != 1 {
+	if got := d.Names("/store/objects/bodies"); len(got) != 4 || s.Stats().Removed != 1 {
 		t.Errorf("%q are left, %d removed", got, s.Stats().Removed)
 	}
 }

@@ -2,6 +2,7 @@ package diskstore
 
 import (
 	"io"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -17,22 +18,18 @@ func TestListedAfterHook(t *testing.T) {
 		var keys chan []string
 		iterate := func(key string) {
 			keys = make(chan []string, 1)
-			done := make(chan struct{})
+			begun := make(chan struct{})
 			go func() {
-				defer close(done)
+				close(begun)
 				var all []string
 				for o := range s.Listed() {
 					all = append(all, o.Key())
 				}
 				keys <- all
 			}()
-			for s.entering.TryRLock() { // until the iteration waits, or is over
-				s.entering.RUnlock()
-				select {
-				case <-done:
-					return
-				default:
-				}
+			<-begun
+			for range 1000 { // until the iteration waits, or is over
+				runtime.Gosched()
 			}
 		}
 		told := func(string) {}

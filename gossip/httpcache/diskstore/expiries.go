@@ -2,108 +2,106 @@ package diskstore
 
 import (
 	"container/heap"
-	"sync"
+	"math"
+	"slices"
 	"time"
 )
 
-// expiries unlists objects when they are due. It has a heap ordered by that time, and a timer
-// for the first. Times count from the opening of the store, so that changes of the wall clock
-// don't matter. Objects that leave the store earlier leave the heap too, so it holds
-// no more objects than the store.
+// expiries unlists objects when they are due. It has a heap ordered by that time, and a timer for the first. Times
+// count from the opening of the store, in tenths of a second, so that changes of the wall clock don't matter. Objects
+// that leave the store earlier are removed when they are half of the heap. All is guarded by store.mu.
 type expiries struct {
+	store  *store
 	epoch  time.Time // when the store was opened, with a monotonic reading
-	unlist func(*object)
-	work   sync.Mutex // held while objects are unlisted
-	closed bool       // guarded by work
-
-	mu    sync.Mutex
-	queue expiryQueue
-	timer *time.Timer // for the first of queue
+	queue  expiryQueue
+	left   int         // objects in it that left the store, or nearly so many
+	timer  *time.Timer // for the first of queue
+	closed bool
 }
 
-func newExpiries(unlist func(*object)) *expiries {
-	e := &expiries{epoch: time.Now(), unlist: unlist}
-	e.timer = time.AfterFunc(time.Hour, e.run)
+const expiryUnit = time.Second / 10
+
+func newExpiries(s *store) *expiries {
+	e := &expiries{store: s, epoch: time.Now()}
+	e.timer = time.AfterFunc(time.Hour, e.unlistDue)
 	return e
 }
 
-// add queues o to be unlisted after some time.
-func (e *expiries) add(o *object, after time.Duration) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.queue = append(e.queue, expiry{time.Since(e.epoch) + after, o})
-	o.place = int32(len(e.queue) - 1)
-	heap.Fix(&e.queue, int(o.place))
-	if o.place == 0 {
-		e.timer.Reset(after)
+// maxListed is short enough that tenths of a second don't overflow.
+const maxListed = 10 * 365 * 24 * time.Hour
+
+// due converts a time, Unix nanoseconds like now; 0 = it is over. since is how long ago the store was opened.
+func (e *expiries) due(at, now int64, since time.Duration) uint32 {
+	if at <= now {
+		return 0
+	}
+	return uint32(min((since+min(time.Duration(at-now), maxListed)+expiryUnit-1)/expiryUnit, math.MaxUint32))
+}
+
+// add queues o to be unlisted when it is due.
+func (e *expiries) add(o *object) {
+	e.queue = append(e.queue, o)
+	if heap.Fix(&e.queue, len(e.queue)-1); e.queue[0] == o {
+		e.timer.Reset(e.wait(o))
 	}
 }
 
-func (e *expiries) remove(o *object) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if o.place >= 0 {
-		heap.Remove(&e.queue, int(o.place))
+// wait returns how long it is until o is due.
+func (e *expiries) wait(o *object) time.Duration {
+	return time.Duration(o.due)*expiryUnit - time.Since(e.epoch)
+}
+
+// forget is called for an object that has left the store.
+func (e *expiries) forget(o *object) {
+	if o.due == 0 {
+		return
+	}
+	if e.left++; e.left > fewLeft && e.left > len(e.queue)/2 {
+		e.queue = slices.DeleteFunc(e.queue, func(o *object) bool { return o.is(objLeft) })
+		heap.Init(&e.queue)
+		e.left = 0
 	}
 }
 
-// run unlists every object that is due.
-func (e *expiries) run() {
-	e.work.Lock()
-	defer e.work.Unlock()
-	for !e.closed {
-		o := e.due()
-		if o == nil {
-			return
+// unlistDue unlists every object that is due, and sets the timer for the next. The hooks are called with store.mu held, so
+// that none is after close.
+func (e *expiries) unlistDue() {
+	for more := true; more; {
+		e.store.mu.Lock()
+		more = !e.closed && len(e.queue) > 0
+		if more {
+			o := e.queue[0]
+			if wait := e.wait(o); wait > 0 && !o.is(objLeft) {
+				e.timer.Reset(wait)
+				more = false
+			} else {
+				heap.Pop(&e.queue)
+				o.due = 0
+				e.store.unlist(o)
+			}
 		}
-		e.unlist(o)
+		e.store.mu.Unlock()
 	}
-}
-
-// due removes and returns the first object if it is due; otherwise it sets the timer.
-func (e *expiries) due() *object {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if len(e.queue) == 0 {
-		return nil
-	}
-	first := e.queue[0]
-	if wait := first.due - time.Since(e.epoch); wait > 0 {
-		e.timer.Reset(wait)
-		return nil
-	}
-	heap.Pop(&e.queue)
-	return first.o
 }
 
 // close stops the timer. No object is unlisted after it returns.
 func (e *expiries) close() {
-	e.timer.Stop()
-	e.work.Lock()
-	defer e.work.Unlock()
+	e.store.mu.Lock()
 	e.closed = true
+	e.store.mu.Unlock()
+	e.timer.Stop()
 }
 
-// An expiry is an object and the time when it stops being listed.
-type expiry struct {
-	due time.Duration // since expiries.epoch
-	o   *object
-}
-
-// expiryQueue implements heap.Interface. An object's place is its index, -1 if it is not queued.
-type expiryQueue []expiry
+// expiryQueue implements heap.Interface.
+type expiryQueue []*object
 
 func (q expiryQueue) Len() int           { return len(q) }
 func (q expiryQueue) Less(i, j int) bool { return q[i].due < q[j].due }
-func (q expiryQueue) Swap(i, j int) {
-	q[i], q[j] = q[j], q[i]
-	q[i].o.place, q[j].o.place = int32(i), int32(j)
-}
+func (q expiryQueue) Swap(i, j int)      { q[i], q[j] = q[j], q[i] }
 func (q *expiryQueue) Pop() any {
 	last := len(*q) - 1
-	(*q)[last].o.place = -1
-	(*q)[last] = expiry{}
+	(*q)[last] = nil
 	*q = (*q)[:last]
-	return nil // returning the expiry would allocate
+	return nil // nobody needs it
 }
 func (q *expiryQueue) Push(any) {} // never called: add appends, since a Push would allocate

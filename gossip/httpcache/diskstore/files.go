@@ -6,16 +6,15 @@ import (
 	"github.com/maypok86/otter/v2"
 )
 
-// maxOpen is how many files of objects in use stay open. Opening and closing one
-// costs as much as sending the body of a small object.
+// maxOpen is how many files of objects in use stay open. Opening and closing one costs as much as sending the body of
+// a small object.
 const maxOpen = 256
 
-// An openFile is a file that several views may read at once, by offsets. It is closed when the
-// last of them is closed and it has left the set of open files.
+// An openFile is a file that several views may read at once, by offsets. It is closed when the last of them is closed
+// and it has left the set of open files.
 type openFile struct {
 	File
 	refs
-	sums  []uint64 // of the body's blocks
 	trust trust
 }
 
@@ -77,19 +76,6 @@ func (s *openFiles) get(f *file) *openFile {
 		return nil
 	}
 	return o
-}
-
-// distrust forgets the checks of a file, if it is open.
-func (s *openFiles) distrust(id uint64) {
-	if e, ok := s.cache.GetEntryQuietly(id); ok {
-		e.Value.trust.forget()
-	}
-}
-
-// has reports whether a file is kept open, by its number.
-func (s *openFiles) has(id uint64) bool {
-	_, ok := s.cache.GetEntryQuietly(id)
-	return ok
 }
 
 // put keeps o open for the next view. The caller has a reference to it.

@@ -8,16 +8,14 @@ import (
 	"syscall"
 )
 
-// FS is the file system under a store. Tests can give one that fails. Names are paths, and errors
-// are like those of package os. It must be safe for concurrent use. The store never syncs.
+// FS is the file system under a store. Tests can give one that fails. Names are paths, and errors are like those of
+// package os. It must be safe for concurrent use. The store never syncs.
 type FS interface {
 	Lock(name string) (io.Closer, error)   // locks a file, and makes it if it is missing; ErrLocked if another process has locked it
 	Open(name string) (File, error)        // for reading
 	Create(name string) (File, error)      // for reading and writing; it must not exist
 	Edit(name string) (File, error)        // for reading and writing; it must exist
-	Rename(from, to string) error          // replaces to
 	Remove(name string) error              // a file
-	RemoveAll(name string) error           // a file or a directory; it need not exist
 	MkdirAll(name string) error            // with its parents; it may exist
 	ReadDir(name string) ([]string, error) // the names in a directory, in any order
 	Free(name string) (int64, error)       // bytes that the file system of a directory has left; errors.ErrUnsupported = unknown
@@ -38,9 +36,7 @@ type system struct{}
 type systemFile struct{ *os.File }
 
 func (system) Lock(name string) (io.Closer, error) { return lock(name) }
-func (system) Rename(from, to string) error        { return os.Rename(from, to) }
 func (system) Remove(name string) error            { return os.Remove(name) }
-func (system) RemoveAll(name string) error         { return os.RemoveAll(name) }
 func (system) MkdirAll(name string) error          { return os.MkdirAll(name, 0o700) }
 func (system) Edit(name string) (File, error)      { return opened(os.OpenFile(name, os.O_RDWR, 0)) }
 

@@ -137,6 +137,16 @@ func put(t testing.TB, s *store, key string, b []byte, m bodies.Meta) *object {
 	return o.(*object)
 }
 
+// large returns how many objects have a body that is a file.
+func large(s *store) (n int) {
+	for o := range s.index.Values() {
+		if o.file != nil {
+			n++
+		}
+	}
+	return n
+}
+
 func read(s *store, key string) (data, b []byte, err error) {
 	o, ok := s.Get(key)
 	if !ok {

@@ -10,15 +10,14 @@ import (
 	"github.com/summarycache/summarycache/gossip/httpcache/budget"
 )
 
-// hotSet keeps the most used objects in memory, bounded in bytes: their decoded descriptions and,
-// of small objects, the bodies. The nil set keeps nothing.
+// hotSet keeps the most used objects in memory, bounded in bytes: their decoded descriptions and, of small objects,
+// the bodies. The nil set keeps nothing.
 //
-// It takes the memory that its objects need from an account, step by step, up to what the index of all
-// objects leaves of its limit, and gives some back when others are short.
+// It takes the memory that its objects need from an account, step by step, up to what the index of all objects leaves
+// of its limit, and gives some back when others are short.
 //
-// Once it is full, it takes an object only when that is loaded for the second time within a while:
-// adding objects that are requested once, and evicting others for them, costs more than reading
-// them.
+// Once it is full, it takes an object only when that is loaded for the second time within a while: adding objects
+// that are requested once, and evicting others for them, costs more than reading them.
 type hotSet struct {
 	cache  *otter.Cache[uint64, *hotObject]
 	limit  int64           // bytes of the index and the set together
@@ -39,7 +38,8 @@ type hotObject struct {
 	value   any
 	body    []byte
 	hasBody bool
-	sum     uint64 // of the body
+	sums    []uint64  // of the blocks of the body
+	one     [1]uint64 // memory of sums
 	size    int
 }
 
@@ -49,12 +49,12 @@ func (h *hotObject) Value() any { return h.value }
 // weight is what the object takes in memory.
 func (h *hotObject) weight() int { return h.size + hotOverhead }
 
-// hotOverhead is the memory in bytes that a hot object takes in addition to its description and body,
-// as measured: decoded header maps, index nodes.
+// hotOverhead is the memory in bytes that a hot object takes in addition to its description and body, as measured:
+// decoded header maps, index nodes.
 const hotOverhead = 1536
 
-// hotSlot is the number of bytes of a hot set per slot of once. In a set of 64 MiB, an object is
-// taken if it is loaded again within about 8,000 loads.
+// hotSlot is the number of bytes of a hot set per slot of once. In a set of 64 MiB, an object is taken if it is
+// loaded again within about 8,000 loads.
 const hotSlot = 8 << 10
 
 const (

@@ -1,9 +1,11 @@
 package diskstore
 
 import (
-	"errors"
+	"fmt"
 	"io"
+	"io/fs"
 	"iter"
+	"os"
 	"path/filepath"
 	"time"
 )
@@ -18,26 +20,29 @@ type Held struct {
 	File      string    `json:"file"` // that has it, relative to the directory
 }
 
-// Inspect yields the objects of the store in dir, in no order, and changes nothing. The store may be
-// in use, or may not have been closed. Of an object that changes meanwhile, Inspect may yield the
-// old and the new one. It yields an error for each file that can't be read completely, and goes on.
+// Inspect yields the objects of the store in dir, in no order, and changes nothing. The store may be in use, or may
+// not have been closed. Of an object that changes meanwhile, Inspect may yield the old and the new one. It yields an
+// error for each file that can't be read completely, and goes on. A directory without a store is an error, too.
 func Inspect(dir string) iter.Seq2[Held, error] {
 	return func(yield func(Held, error) bool) {
-		for _, pattern := range []string{"segments/*.index", "??/????????????????"} {
-			paths, err := filepath.Glob(filepath.Join(dir, "objects", pattern))
-			if err != nil && !yield(Held{}, err) {
+		objects := filepath.Join(dir, "objects")
+		if _, err := os.Stat(objects); err != nil {
+			yield(Held{}, fmt.Errorf("store: %s has none: %w", dir, err))
+			return
+		}
+		paths, err := fs.Glob(os.DirFS(objects), "segments/*.index")
+		if err != nil && !yield(Held{}, err) {
+			return
+		}
+		for _, path := range paths {
+			if !inspectFile(dir, filepath.Join(objects, path), yield) {
 				return
-			}
-			for _, path := range paths {
-				if !inspectFile(dir, path, yield) {
-					return
-				}
 			}
 		}
 	}
 }
 
-// inspectFile yields the objects of one file. It returns false if the caller wants no more.
+// inspectFile yields the objects of one segment, by its index. It returns false if the caller wants no more.
 func inspectFile(dir, path string, yield func(Held, error) bool) bool {
 	name, _ := filepath.Rel(dir, path)
 	f, err := system{}.Open(path)
@@ -45,22 +50,31 @@ func inspectFile(dir, path string, yield func(Held, error) bool) bool {
 		return yield(Held{File: name}, err)
 	}
 	defer f.Close()
-	if filepath.Ext(path) != ".index" {
-		o, err := readTail(f, -1, make([]byte, 4<<10))
-		return yield(Held{o.key, o.body, instant(o.listUntil), time.Unix(0, o.written), o.copied, name}, err)
+	size, err := f.Size()
+	if err == nil {
+		err = checkMagic(f, indexFamily, indexMagic)
 	}
-	if err := checkMagic(f, indexFamily, indexMagic); err != nil {
-		return yield(Held{File: name}, err)
-	}
-	for r := newEntryReader(f, make([]byte, 64<<10)); ; {
-		e, _, _, err := r.next()
-		switch {
-		case errors.Is(err, io.EOF):
-			return true
+	held := map[uint64]Held{} // by their numbers
+	for r := newEntryReader(f, make([]byte, 64<<10), size); err == nil; {
+		e, _, at, errNext := r.next()
+		switch err = errNext; {
+		case err == io.EOF && at < size:
+			err = fmt.Errorf("%w: an entry is cut off", errBroken)
 		case err != nil:
-			return yield(Held{File: name}, err)
-		case e.held && !yield(Held{string(e.key), int64(e.body), instant(e.listUntil), time.Unix(0, e.written), e.copied, name}, nil):
+		case e.state == stateRemoval:
+			delete(held, e.seq)
+		case e.state == stateHeld:
+			file := name
+			if e.file != 0 {
+				file = bodyPath("", e.file)
+			}
+			held[e.seq] = Held{string(e.key), e.body, instant(e.listUntil), time.Unix(0, e.written), e.copied, file}
+		}
+	}
+	for _, h := range held {
+		if !yield(h, nil) {
 			return false
 		}
 	}
+	return err == io.EOF || yield(Held{File: name}, err)
 }

@@ -10,12 +10,10 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/summarycache/summarycache/gossip/internal/planted"
 )
 
-// lock locks the directory for this process until the file is closed. The kernel closes the
-// files of a killed process.
+// lock locks the directory for this process until the file is closed. The kernel closes the files of a killed
+// process.
 func lock(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -42,9 +40,6 @@ func lock(path string) (*os.File, error) {
 func holder(f *os.File) string {
 	b := make([]byte, 16)
 	n, _ := f.ReadAt(b, 0)
-	if planted.Fault == "pid-cut" {
-		n = max(0, n-2) // a line feed and a digit
-	}
 	if pid, err := strconv.Atoi(strings.TrimSpace(string(b[:n]))); err == nil {
 		return fmt.Sprintf(" (process %d)", pid)
 	}

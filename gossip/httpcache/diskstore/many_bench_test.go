@@ -1,9 +1,12 @@
+//go:build linux
+
 package diskstore
 
 import (
 	"cmp"
 	"flag"
 	"fmt"
+	"io"
 	"io/fs"
 	"math/rand/v2"
 	"os"
@@ -79,7 +82,7 @@ func BenchmarkSpread(b *testing.B) {
 	}
 }
 
-// BenchmarkReload opens a store, and reports the memory of the process after that. With
+// BenchmarkReload opens a store, and reports the processor time and the memory of the process after that. With
 // -reload DIR it opens the store in DIR, which the first run fills: so the second run shows the
 // memory of a process that did nothing else.
 func BenchmarkReload(b *testing.B) {
@@ -90,12 +93,15 @@ func BenchmarkReload(b *testing.B) {
 		s.Close()
 	}
 	runtime.GC()
+	var cpu int64
 	for b.Loop() {
+		before := processorTime(b)
 		s, err := openStore(Options{Dir: dir, MaxBytes: 8 << 30})
 		if err != nil {
 			b.Fatal(err)
 		}
 		b.StopTimer()
+		cpu += processorTime(b) - before
 		if n := s.Stats().Objects; n != *manyObjects {
 			b.Fatalf("%d objects", n)
 		}
@@ -105,6 +111,7 @@ func BenchmarkReload(b *testing.B) {
 		s.Close()
 		b.StartTimer()
 	}
+	b.ReportMetric(float64(cpu)/float64(b.N)/1e6, "cpu-ms/op")
 }
 
 func heapBytes() int64 {
@@ -130,4 +137,72 @@ func onDisk(t testing.TB, dir string) (n int64) {
 		t.Fatal(err)
 	}
 	return n
+}
+
+// BenchmarkTurnover stores objects in a full store, which evicts as many and turns segments over.
+func BenchmarkTurnover(b *testing.B) {
+	for _, size := range []int{1 << 10, 16 << 10, 300_000} {
+		b.Run(fmt.Sprintf("size=%d", size), func(b *testing.B) {
+			s := open(b, Options{Dir: b.TempDir(), MaxBytes: 32 << 20})
+			one, n := body(2, size), 0
+			store := func() {
+				w, err := s.Create(manyKey(n), int64(size))
+				if err == nil {
+					err = w.Write(b.Context(), one)
+				}
+				if err == nil {
+					_, err = w.Commit(manyMeta)
+				}
+				if err != nil {
+					b.Fatal(err)
+				}
+				n++
+			}
+			for range (64 << 20) / size {
+				store()
+			}
+			for b.Loop() {
+				store()
+			}
+		})
+	}
+}
+
+// BenchmarkHit opens and reads bodies of several lengths, few of which are in memory, or a slice of each, which begins
+// within a block. Longer ones than 64 KiB are files, some of which are open.
+func BenchmarkHit(b *testing.B) {
+	for _, of := range []struct{ size, from, length int64 }{
+		{1 << 10, 0, 1 << 10}, {64 << 10, 0, 64 << 10}, {100_000, 0, 100_000}, {1 << 20, 0, 1 << 20},
+		{1 << 20, 300_000, 2 << 10}, {1 << 20, 300_000, 200_000},
+	} {
+		name := fmt.Sprintf("size=%d", of.size)
+		if of.length < of.size {
+			name += fmt.Sprintf("/slice=%d", of.length)
+		}
+		b.Run(name, func(b *testing.B) {
+			s := open(b, Options{Dir: b.TempDir(), MaxBytes: 4 << 30, MemoryBytes: 1 << 20})
+			const many = 400
+			one := body(2, int(of.size))
+			for i := range many {
+				put(b, s, manyKey(i), one, manyMeta)
+			}
+			r, hits, before := rand.New(rand.NewPCG(1, 2)), 0, processorTime(b)
+			for b.Loop() {
+				o, ok := s.Get(manyKey(r.IntN(many)))
+				if !ok {
+					b.Fatal("gone")
+				}
+				v, err := s.Open(o, nil)
+				if err != nil {
+					b.Fatal(err)
+				}
+				if n, err := writeRange(v, io.Discard, of.from, of.length); n != of.length || err != nil {
+					b.Fatal(n, err)
+				}
+				v.Close()
+				hits++
+			}
+			b.ReportMetric(float64(processorTime(b)-before)/float64(hits), "cpu-ns/op")
+		})
+	}
 }

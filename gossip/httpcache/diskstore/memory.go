@@ -2,14 +2,14 @@ package diskstore
 
 import "time"
 
-// perObject is the memory in bytes that an object takes in the index besides its key, as measured: the
-// object, nodes of the index, and what its owner keeps for each.
+// perObject is the memory in bytes that an object takes in the index besides its key, as measured: the object, nodes
+// of the index, and what its owner keeps for each.
 const perObject = 240
 
 func (o *object) memory() int64 { return perObject + int64(len(o.key)) }
 
-// charge counts the memory of an object that enters the index. If there is none left, the store makes
-// room: the object itself is in use already.
+// charge counts the memory of an object that enters the index. If there is none left, the store makes room: the
+// object itself is in use already.
 func (s *store) charge(o *object) {
 	n := o.memory()
 	if now := s.indexed.Add(n); s.hot != nil && now/s.hot.step() != (now-n)/s.hot.step() {
@@ -27,8 +27,8 @@ func (s *store) discharge(o *object) {
 	s.opt.Memory.Give(o.memory())
 }
 
-// short makes room after there was no memory left for the index. The store shrinks by a sixteenth of
-// what it holds, and tries to grow again later.
+// short makes room after there was no memory left for the index. The store shrinks by a sixteenth of what it holds,
+// and tries to grow again later.
 func (s *store) short() {
 	held := s.held()
 	s.room.Lock()

@@ -3,7 +3,6 @@ package diskstore
 import (
 	"errors"
 	"log/slog"
-	"time"
 
 	"github.com/summarycache/summarycache/gossip/httpcache/bodies"
 	"github.com/summarycache/summarycache/gossip/httpcache/budget"
@@ -20,26 +19,20 @@ type Options struct {
 	Memory      *budget.Account // from which both are taken; nil = only MemoryBytes counts
 	LabelMemory *budget.Account // for the labels of objects; nil = no bound
 	Hooks       bodies.Hooks
-	// Beat is told when work on an object being written begins and ends, on the disk and in the
-	// index, so that a watchdog can see that it hangs; nil = nobody.
-	Beat   Beat
+	// Beat is told when work on an object being written begins and ends, on the disk and in the index, so that a
+	// watchdog can see that it hangs; nil = nobody.
+	Beat interface {
+		Begin()
+		End()
+	}
 	Logger *slog.Logger // nil = discard
-	// Scrub is the time in which the whole store is read once in the background, to find
-	// disk errors. It takes longer if that would be more than 8 MiB/s. 0 = never.
-	Scrub time.Duration
-	FS    FS // nil = the system's
+	FS     FS           // nil = the system's
 }
 
 // Open opens a store with these options and the hooks of a cache.
 func (o Options) Open(h bodies.Hooks) (bodies.Store, error) {
 	o.Hooks = h
 	return Open(o)
-}
-
-// A Beat gets the beginning and the end of each unit of work. It is safe for concurrent use.
-type Beat interface {
-	Begin()
-	End()
 }
 
 type noBeat struct{}
@@ -56,8 +49,8 @@ type Stats struct {
 	WritingBytes int64 `json:"writing_bytes"` // bytes on disk reserved by objects being written
 	MaxBytes     int64 `json:"max_bytes"`     // the bound on the sum of the three, as Options or Resize set it
 	RoomBytes    int64 `json:"room_bytes"`    // the bound at present: less than MaxBytes if the disk has less room
-	// RoomLimit says why the store may use less than MaxBytes, or what else is wrong with its
-	// directory; "" = nothing. It is a sentence without its full stop.
+	// RoomLimit says why the store may use less than MaxBytes, or what else is wrong with its directory; "" =
+	// nothing. It is a sentence without its full stop.
 	RoomLimit   string `json:"room_limit,omitempty"`
 	MemoryBytes int64  `json:"memory_bytes"` // bytes of hot objects in memory
 	IndexBytes  int64  `json:"index_bytes"`  // bytes of memory of the index of all objects
@@ -68,7 +61,4 @@ type Stats struct {
 	Evictions   uint64 `json:"evictions"`    // objects removed to make room
 	Corrupt     uint64 `json:"corrupt"`      // objects found corrupt when read
 	WriteErrors uint64 `json:"write_errors"` // objects not stored because of an error of the file system
-
-	ScrubbedBytes uint64 `json:"scrubbed_bytes"` // bytes of bodies read in the background
-	ScrubPasses   uint64 `json:"scrub_passes"`   // complete passes over the store
 }

@@ -2,105 +2,82 @@ package diskstore
 
 import (
 	"cmp"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
 )
 
-// found is the file of an object, as scan reads it.
-type found struct {
-	tail   // without sums and data
-	id     uint64
-	labels []uint64
-}
-
-// reload fills the index from the files. The oldest are inserted first, so that a store that has
-// less room now keeps the youngest. Of several objects with one key, it keeps the one committed
-// last, by its number: a clock may have been set back.
-func (s *store) reload() error {
-	all, err := s.scan()
-	if err != nil {
-		return err
-	}
-	slices.SortFunc(all, func(a, b found) int { return cmp.Compare(a.id, b.id) })
-	for _, f := range all {
-		s.restore(newObject(f.key, newFile(f.id, f.body), f.id, f.fileSize(), f.stamp), f.written, f.labels)
-	}
-	return s.segments.reload()
-}
-
-// restore inserts an object found on disk into the index, unless a later object with its key
-// is there.
-func (s *store) restore(o *object, written int64, labels []uint64) {
-	raise(&s.lastID, o.seq)
-	if written > s.opened { // the clock was set back since: how long to list it is unknown
-		o.listUntil = 0
-	} else {
-		raise(&s.newest, written)
-	}
-	s.insert(o, labels, func(cur *object) bool {
-		if cur == nil {
-			s.reloaded.Add(1)
-			return true
-		}
-		s.removed.Add(1)
-		return cur.seq < o.seq
-	})
-}
-
-// raise makes n at least v.
-func raise[T int64 | uint64, N interface {
-	Load() T
-	CompareAndSwap(was, is T) bool
-}](n N, v T) {
-	for { // each round but the last finds that n has grown
-		was := n.Load()
-		if was >= v || n.CompareAndSwap(was, v) {
-			return
-		}
-	}
-}
-
-// scan reads the tails of all files, several shards at a time, and removes files without a valid
-// one. It ignores files whose names are not those of objects.
-func (s *store) scan() (all []found, err error) {
-	names, err := s.opt.FS.ReadDir(filepath.Join(s.opt.Dir, "objects"))
-	if err != nil {
+// load reads the log, several segments at a time, but no bodies.
+func (g *segments) load() (all []found, err error) {
+	names, err := g.store.opt.FS.ReadDir(g.dir())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	var dirs []int
+	kinds := map[string][]uint32{} // the numbers of files
 	for _, name := range names {
-		if shard, err := strconv.ParseUint(name, 16, 8); err == nil && len(name) == 2 {
-			dirs = append(dirs, int(shard))
+		digits, kind, _ := strings.Cut(name, ".")
+		parsed, err := strconv.ParseUint(digits, 16, 32)
+		if n := uint32(parsed); err == nil && filepath.Base(g.path(n, kind)) == name {
+			kinds[kind] = append(kinds[kind], n)
 		}
 	}
-	const atATime = 8
-	var mu sync.Mutex
-	err = inParallel(atATime, dirs, func(shard int, buf []byte) error {
-		some, err := s.scanShard(shard, buf[:4<<10])
-		mu.Lock()
-		all = append(all, some...)
-		mu.Unlock()
+	indexes, data := kinds["index"], kinds["data"]
+	if err := g.store.refuseFormer(); err != nil {
+		return nil, err
+	}
+	for _, n := range data {
+		if !slices.Contains(indexes, n) { // after a crash before its first object, or during its removal
+			if err := g.store.opt.FS.Remove(g.path(n, "data")); err != nil {
+				return nil, err
+			}
+		}
+	}
+	g.last = slices.Max(slices.Concat(indexes, data, []uint32{0}))
+	all = make([]found, len(indexes))
+	err = each(len(all), func(k int, buf []byte) (err error) {
+		all[k], err = g.loadSegment(indexes[k], buf)
 		return err
 	})
 	return all, err
 }
 
-// inParallel calls do for each item, in several goroutines, each with its own buffer.
-// It returns one of the errors.
-func inParallel[T any](goroutines int, items []T, do func(item T, buf []byte) error) error {
-	errs := make([]error, len(items))
+// reload fills the index with what load found, several segments at a time. Of several objects with one key, it keeps
+// the one that was stored last, by its number: a clock may have been set back. Of an object that was being moved, it
+// keeps the later place, so that no segment gets an object again after its removal. Then it removes the files of
+// bodies that no object has, since a killed process was writing or removing them.
+func (g *segments) reload(all []found) error {
+	g.files = map[uint64]*file{}
+	each(len(all), func(k int, _ []byte) error {
+		g.restore(all[k])
+		return nil
+	})
+	held := g.files
+	g.head, g.files = g.all[g.last], nil
+	return g.store.sweepBodies(held)
+}
+
+// each calls do for 0 to n-1, several at a time, with a buffer, until one fails.
+func each(n int, do func(k int, buf []byte) error) error {
+	errs := make([]error, runtime.GOMAXPROCS(0))
 	var next atomic.Int64
 	var all sync.WaitGroup
-	for range min(goroutines, len(items)) {
+	for i := range errs {
 		all.Go(func() {
 			buf := make([]byte, 256<<10)
-			for i := next.Add(1) - 1; int(i) < len(items); i = next.Add(1) - 1 {
-				errs[i] = do(items[i], buf)
+			for k := int(next.Add(1)) - 1; k < n && errs[i] == nil; k = int(next.Add(1)) - 1 {
+				errs[i] = do(k, buf)
 			}
 		})
 	}
@@ -108,50 +85,247 @@ func inParallel[T any](goroutines int, items []T, do func(item T, buf []byte) er
 	return cmp.Or(errs...)
 }
 
-func (s *store) scanShard(shard int, buf []byte) ([]found, error) {
-	dir := s.shardDir(shard)
-	names, err := s.opt.FS.ReadDir(dir)
-	if err != nil {
-		return nil, err
+// found is what the log has of a segment; no segment = it was broken.
+type found struct {
+	*segment
+	objects []*object
+	labels  map[*object][]uint64
+}
+
+// loadSegment reads the index of a segment, and cuts off an incomplete entry at its end. A segment whose index is
+// broken is removed.
+func (g *segments) loadSegment(n uint32, buf []byte) (f found, err error) {
+	s := g.store
+	sg, dataSize, err := g.open(n)
+	if err == nil {
+		f.labels = map[*object][]uint64{}
+		f.objects, err = g.entries(sg, dataSize, buf, f.labels)
 	}
-	some := make([]found, 0, len(names))
-	for _, name := range names {
-		id, err := strconv.ParseUint(name, 16, 64)
-		if err != nil || len(name) != 16 || int(id%shards) != shard {
+	if err == nil {
+		f.segment = sg
+		return f, nil
+	}
+	if sg != nil {
+		sg.data.Close()
+		sg.index.Close()
+	}
+	if errors.Is(err, errBroken) {
+		s.removed.Add(1)
+		s.log.Warn("removed a broken file", "error", err, "file", g.path(n, "index"))
+		err = s.opt.FS.Remove(g.path(n, "index"))
+		s.trash(g.path(n, "data"))
+	}
+	return found{}, err
+}
+
+// restore adds a segment and its objects.
+func (g *segments) restore(f found) {
+	s := g.store
+	if f.segment == nil {
+		return
+	}
+	g.admit(f.segment)
+	all := slices.DeleteFunc(f.objects, func(o *object) bool {
+		if n := len(f.labels[o]); n > 0 && !s.takeLabels(n) {
+			s.giveUp(removal{o.seg, o.seq, o.file})
+			return true
+		}
+		s.announce(o)
+		return false
+	})
+	s.mu.Lock()
+	for _, o := range all {
+		if o.file != nil { // objects may share it, if a killed process was describing the body anew
+			if shared := g.files[o.file.id]; shared != nil && shared.acquire() {
+				o.file = shared
+			}
+			g.files[o.file.id] = o.file
+		}
+		s.listLocked(o, f.labels[o])
+	}
+	s.mu.Unlock()
+	for _, o := range all {
+		s.insert(o, func(cur *object) bool {
+			if cur == nil {
+				s.reloaded.Add(1)
+				return true
+			}
+			s.removed.Add(1)
+			return cur.seq < o.seq || cur.seq == o.seq && cur.seg < o.seg
+		})
+	}
+}
+
+// entries reads the index of a segment, and returns the objects that it holds. It adds their labels to a map.
+func (g *segments) entries(sg *segment, dataSize int64, buf []byte, labels map[*object][]uint64) (all []*object, err error) {
+	s := g.store
+	gone := map[uint64]bool{} // by their numbers
+	now, since := s.opt.Hooks.Now().UnixNano(), time.Since(s.exp.epoch)
+	var last uint64
+	var newest int64
+	all = make([]*object, 0, sg.entries/(entryHead+48)) // nearly so many: a key has some 48 bytes
+	defer func() {
+		s.mu.Lock()
+		s.lastID.Store(max(s.lastID.Load(), last))
+		s.newest.Store(max(s.newest.Load(), newest))
+		s.mu.Unlock()
+	}()
+	size := int64(2 * segmentHead)
+	for r := newEntryReader(sg.index, buf, sg.entries); ; {
+		e, _, at, err := r.next()
+		switch {
+		case err == io.EOF:
+			err = nil
+			if sg.size = max(sg.size, size); at < sg.entries {
+				s.removed.Add(1)
+				s.log.Warn("cut off the end of a segment's index", "file", g.path(sg.id, "index"), "offset", at)
+				sg.entries, err = at, sg.index.Truncate(at)
+			}
+			if len(gone) > 0 {
+				all = slices.DeleteFunc(all, func(o *object) bool { return gone[o.seq] })
+			}
+			return all, err
+		case err != nil:
+			return nil, err
+		case e.state == stateRemoval:
+			size += e.size
+			gone[e.seq] = true
 			continue
 		}
-		path := filepath.Join(dir, name)
-		f, err := s.tailOf(path, buf)
-		switch {
-		case err == nil:
-			f.id = id
-			some = append(some, f)
-		case errors.Is(err, errBroken):
-			if err := s.removeBroken(path, err); err != nil {
-				return nil, err
-			}
-		default:
-			return nil, fmt.Errorf("%s: %w", path, err)
+		record := recordSize(int64(e.data), e.content())
+		size += rounded(record + e.size)
+		sg.end = max(sg.end, int64(e.at)*8+record)
+		last = max(last, e.seq, e.file)
+		if e.state == stateRemoved {
+			continue
+		}
+		if e.at < segmentHead/8 || int64(e.at)*8+record > dataSize { // lost by a power cut
+			s.removed.Add(1)
+			s.giveUp(removal{seg: sg.id, seq: e.seq})
+			continue
+		}
+		if e.written > s.opened { // the clock was set back since: how long to list it is unknown
+			e.listUntil = 0
+		} else {
+			newest = max(newest, e.written)
+		}
+		var f *file
+		if e.file != 0 {
+			f = newFile(e.file, e.body)
+		}
+		o := newObject(string(e.key), f, e.seq, record+e.size, e.body, e.stamp)
+		o.seg, o.at, o.due = sg.id, e.at, s.exp.due(e.listUntil, now, since)
+		o.set(objWritten)
+		if all = append(all, o); len(e.labels) > 0 {
+			labels[o] = decodeUint64s(e.labels)
 		}
 	}
-	return some, nil
 }
 
-// removeBroken removes a file whose content can't be read.
-func (s *store) removeBroken(path string, cause error) error {
-	s.removed.Add(1)
-	s.log.Warn("removed a broken file", "error", cause, "file", path)
-	return s.opt.FS.Remove(path)
-}
-
-func (s *store) tailOf(path string, buf []byte) (found, error) {
-	h, err := s.opt.FS.Open(path)
-	if err != nil {
-		return found{}, err
+// open opens the files of a segment. If they are useless, the error wraps errBroken. They are of another format only
+// if both say so, since these bytes have no checksum.
+func (g *segments) open(n uint32) (sg *segment, dataSize int64, err error) {
+	index, indexSize, err := g.openFile(n, "index", indexFamily, indexMagic)
+	other := errors.Is(err, errOther)
+	if err != nil && !other {
+		return nil, 0, err
 	}
-	defer h.Close()
-	t, err := readTail(h, -1, buf) // the body is checked when it is read
-	f := found{tail: t, labels: s.labelsOf(t.data)}
-	f.sums, f.data = nil, nil
-	return f, err
+	data, dataSize, errData := g.openFile(n, "data", dataFamily, dataMagic)
+	if err == nil && errData == nil {
+		return &segment{id: n, data: data, index: index, end: segmentHead, entries: indexSize, size: dataSize + indexSize}, dataSize, nil
+	}
+	for _, f := range []File{index, data} {
+		if f != nil {
+			f.Close()
+		}
+	}
+	if err = cmp.Or(err, errData); other != errors.Is(errData, errOther) || errors.Is(errData, fs.ErrNotExist) {
+		err = fmt.Errorf("%w: %w", errBroken, err)
+	}
+	return nil, 0, err
+}
+
+func (g *segments) openFile(n uint32, kind, family, magic string) (f File, size int64, err error) {
+	if f, err = g.store.opt.FS.Edit(g.path(n, kind)); err != nil {
+		return nil, 0, err
+	}
+	if err = checkMagic(f, family, magic); err == nil {
+		size, err = f.Size()
+	}
+	if err != nil {
+		f.Close()
+		return nil, 0, fmt.Errorf("%s: %w", g.path(n, kind), err)
+	}
+	return f, size, nil
+}
+
+// shardFiles calls do for the files in the directories of a base directory whose names are those of bodies.
+func (s *store) shardFiles(base string, do func(id uint64, path string) error) error {
+	dirs, err := s.opt.FS.ReadDir(base)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for _, shard := range dirs {
+		n, err := strconv.ParseUint(shard, 16, 8)
+		if err != nil || fmt.Sprintf("%02x", n) != shard {
+			continue
+		}
+		names, err := s.opt.FS.ReadDir(filepath.Join(base, shard))
+		if err != nil {
+			return err
+		}
+		for _, name := range names {
+			id, err := strconv.ParseUint(name, 16, 64)
+			if err != nil || id%shards != n || fmt.Sprintf("%016x", id) != name {
+				continue
+			}
+			if err := do(id, filepath.Join(base, shard, name)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// refuseFormer returns an error if the directory has a body as they were before version 2 of this format.
+func (s *store) refuseFormer() error {
+	return s.shardFiles(filepath.Join(s.opt.Dir, "objects"), func(_ uint64, path string) error {
+		f, err := s.opt.FS.Open(path)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		var b [64]byte // its last bytes begin with a magic, and end with their checksum
+		size, err := f.Size()
+		if err == nil && size >= int64(len(b)) {
+			_, err = f.ReadAt(b[:], size-int64(len(b)))
+		}
+		if err == nil && string(b[:7]) == bodyFamily && binary.LittleEndian.Uint64(b[56:]) == xxhash.Sum64(b[:56]) {
+			return fmt.Errorf("%s: %w", path, otherFormat(b[7]))
+		}
+		return err
+	})
+}
+
+// sweepBodies removes the files of bodies that no object has, and the objects whose files are missing.
+func (s *store) sweepBodies(held map[uint64]*file) error {
+	err := s.shardFiles(filepath.Join(s.opt.Dir, "objects", "bodies"), func(id uint64, path string) error {
+		s.lastID.Store(max(s.lastID.Load(), id))
+		if held[id] != nil {
+			delete(held, id)
+			return nil
+		}
+		s.removed.Add(1)
+		return s.opt.FS.Remove(path)
+	})
+	if err != nil || len(held) == 0 {
+		return err
+	}
+	for o := range s.index.Values() {
+		if o.file != nil && held[o.file.id] != nil && s.removeObject(o) {
+			s.removed.Add(1)
+			s.reloaded.Add(^uint64(0))
+		}
+	}
+	return nil
 }

@@ -6,8 +6,6 @@ import (
 	"math"
 	"sync"
 	"time"
-
-	"github.com/summarycache/summarycache/gossip/internal/planted"
 )
 
 const (
@@ -37,7 +35,7 @@ type room struct {
 
 // maxObject returns the length of the longest body that the store takes.
 func (s *store) maxObject() int64 {
-	return min(s.bound.Load()/4, 255<<30) // an index weight of 32 bits counts grains
+	return min(s.bound.Load()/4, maxBody)
 }
 
 // held returns the bytes on disk of the objects held.
@@ -45,16 +43,13 @@ func (s *store) held() int64 { return int64(s.index.WeightedSize()) * grain }
 
 // used returns the bytes of segments and of files, without those being written.
 func (s *store) used() int64 {
-	held := s.copies.held.Load() * grain
-	g := s.segments
-	g.mu.RLock()
-	defer g.mu.RUnlock()
-	return g.total + max(0, held-g.live)
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.segments.total + max(0, s.copies.held*grain-s.segments.live)
 }
 
-// reserve takes n bytes of the store's room for an object being written, or
-// gives them back if n is negative. The index's maximum changes in steps of 1 MiB, since
-// every change starts a search for objects to evict.
+// reserve takes n bytes of the store's room for an object being written, or gives them back if n is negative. The
+// index's maximum changes in steps of 1 MiB, since every change starts a search for objects to evict.
 func (s *store) reserve(n int64) {
 	s.room.Lock()
 	defer s.room.Unlock()
@@ -88,10 +83,10 @@ func (s *store) applyLocked() {
 	s.index.SetMaximum(uint64(most))
 }
 
-// measure sets the bound to the room that the disk has: what the store uses, and what is free.
-// refused means that the disk has just refused bytes. It reports whether the bound fell.
+// measure sets the bound to the room that the disk has: what the store uses, and what is free. refused means that the
+// disk has just refused bytes. It reports whether the bound fell.
 func (s *store) measure(refused bool) (fell bool) {
-	s.trash.drain() // what is being removed is neither in use nor free
+	s.flush() // what is being removed is neither in use nor free
 	free, err := s.opt.FS.Free(s.opt.Dir)
 	used := s.used() + s.written.Load()
 	room, limit := int64(math.MaxInt64), ""
@@ -114,9 +109,6 @@ func (s *store) measure(refused bool) (fell bool) {
 		room, limit = s.room.refused, "the disk refuses more, by a quota perhaps"
 	}
 	was, is := s.bound.Load(), max(min(room, s.room.max), 0)
-	if planted.Fault == "room-stays-small" {
-		is = min(is, was)
-	}
 	if is != s.room.max && max(is-was, was-is) < was/steady && was <= s.room.max {
 		is = was
 	}
@@ -156,6 +148,6 @@ func (s *store) failed(err error) {
 	s.writeError.Add(1)
 	if isFull(err) {
 		s.measure(true)
-		s.segments.makeRoom(0)
+		s.makeRoom()
 	}
 }

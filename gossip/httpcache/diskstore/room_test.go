@@ -2,8 +2,6 @@ package diskstore
 
 import (
 	"fmt"
-	"io/fs"
-	"path/filepath"
 	"testing"
 
 	"github.com/summarycache/summarycache/gossip/httpcache/bodies"
@@ -32,7 +30,7 @@ func TestShrink(t *testing.T) {
 			for i := range 3 { // later objects must fit, too
 				put(t, s, fmt.Sprint("new", i), one, bodies.Meta{})
 			}
-			s.trash.drain()
+			s.flush()
 			if st := s.Stats(); st.Bytes < after/2 || used(t, s.opt.Dir) > after {
 				t.Errorf("%d bytes in files, %+v", used(t, s.opt.Dir), st)
 			}
@@ -66,8 +64,8 @@ func TestRoomForFiles(t *testing.T) {
 			check(t, err)
 			for left := size; left > 0; left -= 50 << 10 {
 				check(t, w.Write(t.Context(), body(uint64(n), int(min(left, 50<<10)))))
-				s.trash.drain()
-				if got := used(t, s.opt.Dir) + tmpUsed(s.opt.Dir); got > limit {
+				s.flush()
+				if got := used(t, s.opt.Dir); got > limit {
 					t.Fatalf("round %d, %d bytes of %d written: files have %d, of %d", round, size-left, size, got, limit)
 				}
 			}
@@ -79,17 +77,4 @@ func TestRoomForFiles(t *testing.T) {
 	if st := s.Stats(); st.Bytes < limit/2 || st.WriteErrors != 0 {
 		t.Errorf("%+v", st)
 	}
-}
-
-// tmpUsed returns the bytes of the files being written.
-func tmpUsed(dir string) (n int64) {
-	filepath.WalkDir(filepath.Join(dir, "tmp"), func(_ string, d fs.DirEntry, err error) error {
-		if err == nil && !d.IsDir() {
-			if info, err := d.Info(); err == nil {
-				n += info.Size()
-			}
-		}
-		return nil
-	})
-	return n
 }

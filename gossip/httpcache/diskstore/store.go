@@ -5,12 +5,10 @@ import (
 	"fmt"
 	"hash/maphash"
 	"io"
-	"io/fs"
 	"iter"
 	"log/slog"
 	"math"
 	"path/filepath"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,11 +28,9 @@ const grain = 64
 type Store interface {
 	bodies.Store
 
-	// Resize changes the bytes that the store may use: Options.MaxBytes. Objects that no longer fit are evicted soon.
-	// Bodies being written are not cut off.
+	// Resize changes the bytes that the store may use: Options.MaxBytes. Objects that no longer fit are evicted
+	// soon. Bodies being written are not cut off.
 	Resize(maxBytes int64) error
-	// Scrub changes the time in which the whole store is read: Options.Scrub.
-	Scrub(pass time.Duration)
 	// Newest returns when the newest object that Open found was stored; the zero Time if it found none.
 	Newest() time.Time
 	// Stats returns a snapshot.
@@ -56,18 +52,16 @@ type store struct {
 	labels   labels
 	most     atomic.Int64 // grains that objects may take: the index's maximum
 	segments *segments
-	exp      *expiries
-	trash    *remover
-	scrub    *scrubber
+	exp      *expiries // guarded by mu, as copies and labels are
 
 	buffers sync.Pool // *[blockSize]byte
 	records sync.Pool // *[]byte, for small objects being written
 	views   sync.Pool // *view
 
-	committing sync.RWMutex // held for reading while a file is put in place
-	closed     bool         // guarded by committing
-	entering   sync.RWMutex // held for reading from the call of the hooks until the object can be found
-	lastID     atomic.Uint64
+	appending sync.Mutex   // see segments
+	closed    bool         // guarded by appending
+	mu        sync.RWMutex // see segments
+	lastID    atomic.Uint64
 
 	bound   atomic.Int64 // bytes that the store may use now
 	written atomic.Int64 // bytes on disk of the objects being written
@@ -78,9 +72,9 @@ type store struct {
 	reloaded, removed, inserts, evictions, corrupt, writeError atomic.Uint64
 }
 
-// Open opens the store in o.Dir, removes the incomplete files of a killed process, and calls
-// Hooks.Stored (and Listed) for every object found. It refuses a directory that is a file, can't be
-// written, is in use by another process ([ErrLocked]) or has files of another version of the format.
+// Open opens the store in o.Dir, removes the incomplete files of a killed process, and calls Hooks.Stored (and
+// Listed) for every object found. It refuses a directory that is a file, can't be written, is in use by another
+// process ([ErrLocked]) or has files of another version of the format.
 func Open(o Options) (Store, error) {
 	s, err := openStore(o)
 	if err != nil {
@@ -103,27 +97,44 @@ func openStore(o Options) (*store, error) {
 	if err := s.takeDir(); err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}
-	s.index = otter.Must(&otter.Options[uint64, *object]{
-		MaximumWeight:    uint64(o.MaxBytes / grain),
-		Weigher:          func(_ uint64, o *object) uint32 { return o.grains },
-		OnAtomicDeletion: s.dropped,
-		Logger:           &otter.NoopLogger{},
-	})
 	s.hot = newHotSet(o.MemoryBytes, &s.indexed, o.Memory)
 	s.labels.memory = o.LabelMemory
 	s.files = newOpenFiles()
-	s.trash = newRemover(o.FS, s.log)
-	s.exp = newExpiries(s.unlist)
+	s.exp = newExpiries(s)
 	s.segments = newSegments(s)
 	s.opened = o.Hooks.Now().UnixNano()
-	if err := s.reload(); err != nil {
+	found, err := s.segments.load()
+	n := 0
+	for _, f := range found {
+		n += len(f.objects)
+	}
+	s.newIndex(n)
+	if err == nil {
+		err = s.segments.reload(found)
+	}
+	if err != nil {
 		s.release()
 		return nil, fmt.Errorf("store: %w", err)
 	}
+	s.flush()
 	s.measure(false)
 	s.segments.done.Go(s.segments.run)
-	s.scrub = newScrubber(s, o.Scrub)
 	return s, nil
+}
+
+// newIndex makes the index, with room for n objects. It begins with a low maximum: for a higher one it would count how
+// often each of so many objects is used, which it needs once it is half full.
+func (s *store) newIndex(n int) {
+	s.exp.queue = make(expiryQueue, 0, n)
+	s.index = otter.Must(&otter.Options[uint64, *object]{
+		MaximumWeight:    1,
+		InitialCapacity:  n,
+		Weigher:          func(_ uint64, o *object) uint32 { return o.grains },
+		OnAtomicDeletion: s.dropped,
+		Executor:         func(f func()) { f() }, // it is short, and a goroutine of its own wakes another thread
+		Logger:           &otter.NoopLogger{},
+	})
+	s.index.SetMaximum(uint64(s.most.Load()))
 }
 
 // check reports every mistake in the options and fills in the defaults.
@@ -169,7 +180,7 @@ func (s *store) Resize(maxBytes int64) error {
 	return nil
 }
 
-// takeDir makes and locks the directory, and removes its temporary files.
+// takeDir makes and locks the directory.
 func (s *store) takeDir() error {
 	dir := s.opt.Dir
 	switch err := s.opt.FS.MkdirAll(dir); {
@@ -186,60 +197,20 @@ func (s *store) takeDir() error {
 		return fmt.Errorf("%s is not writable: %w", dir, err)
 	}
 	s.lock = l
-	if err := s.makeDirs(); err != nil {
+	if err := s.opt.FS.MkdirAll(filepath.Join(dir, "objects", "bodies")); err != nil {
 		s.lock.Close()
 		return fmt.Errorf("%s is not writable: %w", dir, err)
 	}
 	return nil
 }
 
-// makeDirs makes the directories that are missing, and removes the files of objects that a killed
-// process was writing. Files with other names are somebody else's.
-func (s *store) makeDirs() error {
-	tmp := filepath.Join(s.opt.Dir, "tmp")
-	if err := s.opt.FS.MkdirAll(tmp); err != nil {
-		return err
-	}
-	names, err := s.opt.FS.ReadDir(tmp)
-	if err != nil {
-		return err
-	}
-	for _, name := range names {
-		if id, err := strconv.ParseUint(name, 16, 64); err != nil || s.tmpPath(id) != filepath.Join(tmp, name) {
-			continue
-		}
-		s.removed.Add(1)
-		if err := s.opt.FS.Remove(filepath.Join(tmp, name)); err != nil {
-			return err
-		}
-	}
-	return s.opt.FS.MkdirAll(filepath.Join(s.opt.Dir, "objects"))
-}
+const shards = 256 // directories for the files of bodies, each made when it is first needed
 
-const shards = 256 // directories for object files, each made when it is first needed
+func (s *store) path(id uint64) string { return bodyPath(s.opt.Dir, id) }
 
-func (s *store) shardDir(shard int) string {
-	return filepath.Join(s.opt.Dir, "objects", fmt.Sprintf("%02x", shard))
-}
-
-func (s *store) path(id uint64) string {
-	return filepath.Join(s.shardDir(int(id%shards)), fmt.Sprintf("%016x", id))
-}
-
-func (s *store) tmpPath(id uint64) string {
-	return filepath.Join(s.opt.Dir, "tmp", fmt.Sprintf("%016x", id))
-}
-
-// rename moves a complete temporary file to its place.
-func (s *store) rename(tmp, id uint64) error {
-	err := s.opt.FS.Rename(s.tmpPath(tmp), s.path(id))
-	if errors.Is(err, fs.ErrNotExist) {
-		if err := s.opt.FS.MkdirAll(s.shardDir(int(id % shards))); err != nil {
-			return err
-		}
-		err = s.opt.FS.Rename(s.tmpPath(tmp), s.path(id))
-	}
-	return err
+// bodyPath returns the path of a file of a body in the store in dir.
+func bodyPath(dir string, id uint64) string {
+	return filepath.Join(dir, "objects", "bodies", fmt.Sprintf("%02x", id%shards), fmt.Sprintf("%016x", id))
 }
 
 // Get returns the object under key; finding it counts as a use.
@@ -268,19 +239,19 @@ func (s *store) peek(key string) (*object, bool) {
 	return e.Value, true
 }
 
-// Delete removes the object under key and reports whether there was one. The next Open will not
-// find it, even if it was evicted a moment ago.
+// Delete removes the object under key and reports whether there was one. The next Open will not find it, even if it
+// was evicted a moment ago.
 func (s *store) Delete(key string) bool {
 	done := s.removeIf(key, func(cur *object) bool { return cur.key == key })
-	s.trash.drain()
+	s.flush()
 	return done
 }
 
-// DeleteObject removes o if it is still the object under its key, and reports
-// whether it was. The next Open will not find it, even if it was evicted before.
+// DeleteObject removes o if it is still the object under its key, and reports whether it was. The next Open will not
+// find it, even if it was evicted before.
 func (s *store) DeleteObject(o bodies.Object) bool {
 	done := s.removeObject(o.(*object))
-	s.trash.drain()
+	s.flush()
 	return done
 }
 
@@ -289,8 +260,7 @@ func (s *store) removeObject(o *object) bool {
 	return s.removeIf(o.key, func(cur *object) bool { return cur == o })
 }
 
-// removeIf removes the object under a key from the index if the condition holds for it, and
-// reports whether it did.
+// removeIf removes the object under a key from the index if the condition holds for it, and reports whether it did.
 func (s *store) removeIf(key string, condition func(cur *object) bool) (done bool) {
 	s.index.Compute(s.hash(key), func(cur *object, there bool) (*object, otter.ComputeOp) { // waits for an insertion under way
 		if done = there && condition(cur); done {
@@ -307,8 +277,8 @@ func (s *store) hash(key string) uint64 { return maphash.String(s.seed, key) }
 // Newest implements [Store].
 func (s *store) Newest() time.Time { return instant(s.newest.Load()) }
 
-// Keys iterates over the keys held, in no order. It may miss keys that are stored or removed
-// meanwhile, but none of an object that was wanted ([bodies.Meta.Wanted]) before.
+// Keys iterates over the keys held, in no order. It may miss keys that are stored or removed meanwhile, but none of
+// an object that was wanted ([bodies.Meta.Wanted]) before.
 func (s *store) Keys() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		s.entered()
@@ -320,9 +290,9 @@ func (s *store) Keys() iter.Seq[string] {
 	}
 }
 
-// Listed iterates over the objects that are listed, in no order. It may miss objects that are
-// stored or removed meanwhile, but none for which Hooks.Listed was called before: it waits until
-// these can be found. It does not count as a use.
+// Listed iterates over the objects that are listed, in no order. It may miss objects that are stored or removed
+// meanwhile, but none for which Hooks.Listed was called before: it waits until these can be found. It does not count
+// as a use.
 func (s *store) Listed() iter.Seq[bodies.Object] {
 	return func(yield func(bodies.Object) bool) {
 		s.entered()
@@ -336,8 +306,8 @@ func (s *store) Listed() iter.Seq[bodies.Object] {
 
 // entered waits until every object for which hooks were called can be found.
 func (s *store) entered() {
-	s.entering.Lock()
-	defer s.entering.Unlock()
+	s.appending.Lock()
+	defer s.appending.Unlock()
 }
 
 // Stats implements [Store].
@@ -345,11 +315,14 @@ func (s *store) Stats() Stats {
 	s.room.Lock()
 	writing, most, limit := s.room.writing, s.room.max, s.room.limit
 	s.room.Unlock()
+	s.mu.RLock()
+	garbage := s.segments.total - s.segments.live
+	s.mu.RUnlock()
 	return Stats{
 		Objects:      s.index.EstimatedSize(),
 		Listed:       int(s.listed.Load()),
 		Bytes:        s.held(),
-		GarbageBytes: s.segments.garbage(),
+		GarbageBytes: garbage,
 		WritingBytes: writing,
 		MaxBytes:     most,
 		RoomBytes:    s.bound.Load(),
@@ -362,26 +335,22 @@ func (s *store) Stats() Stats {
 		Evictions:    s.evictions.Load(),
 		Corrupt:      s.corrupt.Load(),
 		WriteErrors:  s.writeError.Load(),
-
-		ScrubbedBytes: s.scrub.bytes.Load(),
-		ScrubPasses:   s.scrub.passes.Load(),
 	}
 }
 
-// Close waits for commits and removals under way, stops the store and unlocks the
-// directory. No hook is called for the objects, which stay on disk. Open views stay readable,
-// and what was found before can still be opened; nothing else may be used any more.
+// Close waits for commits and removals under way, stops the store and unlocks the directory. No hook is called for
+// the objects, which stay on disk. Open views stay readable; nothing else may be used any more.
 func (s *store) Close() error {
-	s.committing.Lock()
+	s.appending.Lock()
 	was := s.closed
 	s.closed = true
-	s.committing.Unlock()
+	s.appending.Unlock()
 	if was {
 		return bodies.ErrClosed
 	}
-	s.scrub.close()
 	close(s.segments.stop)
 	s.segments.done.Wait()
+	s.flush()
 	s.release()
 	return nil
 }
@@ -392,7 +361,6 @@ func (s *store) release() {
 	s.index.StopAllGoroutines()
 	s.hot.close()
 	s.files.close()
-	s.trash.close()
 	s.segments.closeFiles()
 	s.lock.Close()
 }

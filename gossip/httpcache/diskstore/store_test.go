@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -143,9 +141,9 @@ func TestReserve(t *testing.T) {
 	if st := s.Stats(); st.WritingBytes != 0 {
 		t.Errorf("after Abort %d bytes are reserved", st.WritingBytes)
 	}
-	s.trash.drain()
-	if files, _ := os.ReadDir(filepath.Join(s.opt.Dir, "tmp")); len(files) != 0 {
-		t.Errorf("%d temporary files are left", len(files))
+	s.flush()
+	if files := files(t, s.opt.Dir); len(files) != large(s) {
+		t.Errorf("%d files are left", len(files))
 	}
 }
 
@@ -166,19 +164,14 @@ func TestHammer(t *testing.T) {
 		time.Sleep(time.Minute) // whatever is due becomes unlisted
 		synctest.Wait()
 		m.check(t, s)
-		large := 0
-		for o := range s.index.Values() {
-			if !o.is(objSmall) {
-				large++
-			}
-		}
+		want := large(s)
 		st := s.Stats()
 		if st.Evictions == 0 || st.Corrupt != 0 || st.WriteErrors != 0 || st.Listed == 0 || st.Listed == st.Objects {
 			t.Errorf("Stats() = %+v", st)
 		}
 		s.Close()
-		if n := len(files(t, s.opt.Dir)); n != large {
-			t.Errorf("%d files for %d objects", n, large)
+		if n := len(files(t, s.opt.Dir)); n != want {
+			t.Errorf("%d files for %d objects", n, want)
 		}
 	})
 }
@@ -212,14 +205,17 @@ func hammer(t *testing.T, s *store, r *rand.Rand) {
 	}
 }
 
-// TestOpenAfterClose: a request that outlives the store may still open what it had found, and nothing stays
-// open then.
-func TestOpenAfterClose(t *testing.T) {
+// TestReadAfterClose: a request that outlives the store can still read what it had opened, and nothing stays open then.
+func TestReadAfterClose(t *testing.T) {
 	s := open(t, Options{})
 	o := put(t, s, "k", body(1, 300_000), bodies.Meta{})
-	check(t, s.Close())
 	v, err := s.Open(o, nil)
 	check(t, err)
+	check(t, s.Close())
+	var b bytes.Buffer
+	if _, err := writeRange(v, &b, 0, 300_000); err != nil || !bytes.Equal(b.Bytes(), body(1, 300_000)) {
+		t.Errorf("%d bytes, %v", b.Len(), err)
+	}
 	f := v.(*view).f
 	v.Close()
 	if n := f.n.Load(); n != 0 {

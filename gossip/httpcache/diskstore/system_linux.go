@@ -23,8 +23,8 @@ func (f systemFile) Resident(off, n int64) bool {
 	return err == nil && int64(st.Cache)*page >= to-from
 }
 
-// Changed returns the file's ctime in nanoseconds, which no program can set; 0 if it may be the ctime of
-// the next change as well, since the kernel's clock of files has not advanced since.
+// Changed returns the file's ctime in nanoseconds, which no program can set; 0 if it may be the ctime of the next
+// change as well, since the kernel's clock of files has not advanced since.
 func (f systemFile) Changed() int64 {
 	var now unix.Timespec
 	var st unix.Stat_t

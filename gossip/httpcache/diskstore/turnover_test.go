@@ -89,7 +89,7 @@ func TestTurnover(t *testing.T) {
 		}
 		if i%50 == 0 {
 			s.index.CleanUp()
-			s.trash.drain()
+			s.flush()
 			n := used(t, s.opt.Dir)
 			if most = max(most, n); n > limit {
 				t.Fatalf("after %d bytes the files have %d, of %d", written, n, limit)
@@ -178,14 +178,14 @@ func TestTurnoverBeside(t *testing.T) {
 	for o := range s.index.Values() {
 		held += o.bytes()
 	}
-	s.segments.mu.Lock()
-	defer s.segments.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	live, total := int64(0), int64(0)
 	for _, sg := range s.segments.all {
 		live += sg.live
 		total += sg.size
-		if sg.pins != 0 || sg.n.Load() != 0 {
-			t.Errorf("segment %d: %d pins, %d references", sg.id, sg.pins, sg.n.Load())
+		if sg.n.Load() != 0 {
+			t.Errorf("segment %d: %d references", sg.id, sg.n.Load())
 		}
 	}
 	if live > held || live != s.segments.live || total != s.segments.total {
@@ -235,22 +235,21 @@ func TestMovedAndRemoved(t *testing.T) {
 		put(t, s, fmt.Sprint(i), body(uint64(i), 1000), bodies.Meta{Data: []byte("data")})
 	}
 	from := g.head
-	g.appending.Lock()
+	s.appending.Lock()
 	g.head = nil
-	g.appending.Unlock()
-	r := newEntryReader(from.index, nil)
-	for i := range 6 {
-		e, b, _, err := r.next()
-		check(t, err)
-		o, _ := s.peek(string(e.key))
-		if !g.move(from, o, b) || o.file == &from.file {
-			t.Fatalf("object %d was not moved", i)
+	s.appending.Unlock()
+	i := 0
+	g.objects(from, from.entries, make([]byte, 4096), func(o *object, b []byte) bool {
+		if err := g.moveObject(from, o, b); err != nil || o.seg == from.id {
+			t.Fatalf("object %d was not moved: %v", i, err)
 		}
 		if i%2 == 0 {
 			s.Delete(o.Key())
 		}
-	}
-	s.trash.drain()
+		i++
+		return i < 6
+	})
+	s.flush()
 	killed := filepath.Join(t.TempDir(), "store")
 	check(t, os.CopyFS(killed, os.DirFS(dir)))
 	s = open(t, Options{Dir: killed})
@@ -265,6 +264,48 @@ func TestMovedAndRemoved(t *testing.T) {
 	}
 }
 
+// TestDropKeepsFiles: a segment that is dropped costs the bodies in it. Objects whose bodies are files are kept, also
+// after a start, if their records take no more than half of it.
+func TestDropKeepsFiles(t *testing.T) {
+	for _, small := range []int{20, 0} { // objects whose bodies are in the log
+		dir := t.TempDir()
+		s := open(t, Options{Dir: dir})
+		for i := range 20 {
+			put(t, s, fmt.Sprint("file ", i), body(uint64(i), 100_000), bodies.Meta{})
+		}
+		for i := range small {
+			put(t, s, fmt.Sprint("small ", i), body(uint64(i), 1000), bodies.Meta{})
+		}
+		g := s.segments
+		s.appending.Lock()
+		g.head = nil
+		before := g.total
+		if sg := g.victim(true); sg == nil || !g.dropAll(sg, make([]byte, 64<<10)) {
+			t.Error("the segment was not dropped")
+		}
+		after := g.total
+		s.appending.Unlock()
+		s.flush()
+		for start := range 2 {
+			files := 0
+			for key := range s.Keys() {
+				var i int
+				if n, _ := fmt.Sscanf(key, "file %d", &i); n == 0 {
+					t.Errorf("start %d: %s is there", start, key)
+				} else if _, got, err := read(s, key); err != nil || !bytes.Equal(got, body(uint64(i), 100_000)) {
+					t.Errorf("start %d: %s: %d bytes, %v", start, key, len(got), err)
+				}
+				files++
+			}
+			if small > 0 && files != 20 || small == 0 && (files < 8 || files > 10) || after > before/2+2*segmentHead {
+				t.Errorf("%d small objects, start %d: %d files are left, segments of %d bytes after %d", small, start, files, after, before)
+			}
+			s.Close()
+			s = open(t, Options{Dir: dir})
+		}
+	}
+}
+
 // TestTornTail: broken bytes that a crash or the disk leaves at the end of an index are cut off.
 // The objects before them are found, and later ones are kept.
 func TestTornTail(t *testing.T) {
@@ -273,12 +314,12 @@ func TestTornTail(t *testing.T) {
 	for i := range 5 {
 		put(t, s, fmt.Sprint(i), body(uint64(i), 1000), bodies.Meta{})
 	}
-	last := s.segments.head.entries - entrySize(0, 1)
+	last := s.segments.head.entries - entrySize(0, 1, false)
 	s.Close()
 	index := s.segments.path(1, "index")
 	whole, err := os.ReadFile(index)
 	check(t, err)
-	for _, tail := range [][]byte{whole[last : last+10], whole[last : len(whole)-1], make([]byte, 1), make([]byte, 4096), body(1, 500)} {
+	for _, tail := range [][]byte{whole[last : last+10], whole[last : len(whole)-1], make([]byte, 1), make([]byte, 4096)} {
 		check(t, os.WriteFile(index, append(bytes.Clone(whole[:last]), tail...), 0o600))
 		s := open(t, Options{Dir: dir})
 		if st := s.Stats(); st.Objects != 4 || st.Removed != 1 {
@@ -300,6 +341,74 @@ func TestTornTail(t *testing.T) {
 		}
 		s.Close()
 		check(t, os.RemoveAll(s.segments.path(2, "index")))
+	}
+}
+
+// TestHoleInIndex: a power cut leaves zeros instead of a page of an index, and keeps the later pages. The entries
+// before the hole are found, and later ones are kept. A bit that flips there costs the segment: a removal may be lost.
+func TestHoleInIndex(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, Options{Dir: dir})
+	for i := range 200 {
+		put(t, s, fmt.Sprint("key ", i), body(uint64(i), 100), bodies.Meta{})
+	}
+	s.Delete("key 3") // its removal is at the end
+	s.Close()
+	index := s.segments.path(1, "index")
+	whole, err := os.ReadFile(index)
+	check(t, err)
+	data, err := os.ReadFile(s.segments.path(1, "data"))
+	check(t, err)
+	const page = 4096
+	for _, from := range []int{page, 2 * page, segmentHead + 5*72, segmentHead + 170*72} { // a page, or the rest of one
+		b := bytes.Clone(whole)
+		clear(b[from : (from/page+1)*page])
+		check(t, os.WriteFile(index, b, 0o600))
+		check(t, os.WriteFile(s.segments.path(1, "data"), data, 0o600))
+		before := (from - segmentHead) / 72
+		for start := range 2 {
+			s := open(t, Options{Dir: dir})
+			if st := s.Stats(); st.Objects != before+start || st.Removed != uint64(1-start) {
+				t.Errorf("zeros from %d on, start %d: want %d objects: %+v", from, start, before+start, st)
+			}
+			for i := range before {
+				if _, got, err := read(s, fmt.Sprint("key ", i)); err != nil || !bytes.Equal(got, body(uint64(i), 100)) {
+					t.Fatalf("zeros from %d on: object %d: %d bytes, %v", from, i, len(got), err)
+				}
+			}
+			if start == 0 {
+				put(t, s, "new", body(9, 100), bodies.Meta{})
+			}
+			s.Close()
+		}
+	}
+	check(t, os.WriteFile(index, whole, 0o600))
+	flip(t, index, page)
+	s = open(t, Options{Dir: dir})
+	if st := s.Stats(); st.Objects != 0 {
+		t.Errorf("a flipped bit: %+v", st)
+	}
+}
+
+// TestInspectNothing: a directory that is not a store's is an error, and one with characters of patterns is read.
+func TestInspectNothing(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a[b]*c")
+	for made, want := range map[bool]int{false: 1, true: 0} {
+		if made {
+			put(t, open(t, Options{Dir: dir}), "key", body(1, 10), bodies.Meta{})
+		}
+		failed, found := 0, 0
+		for h, err := range Inspect(dir) {
+			if err != nil {
+				failed++
+			} else if h.Key == "key" {
+				found++
+			}
+		}
+		if failed != want || found != 1-want {
+			t.Errorf("Inspect(%q), made %v: %d errors, %d objects", dir, made, failed, found)
+		}
+		os.RemoveAll(dir)
 	}
 }
 

@@ -5,9 +5,8 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/summarycache/summarycache/gossip/internal/planted"
+	"github.com/summarycache/summarycache/gossip/peering"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
-	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
 // arrivingTime is how long a body must have been arriving before it is advertised. A body that is
@@ -70,7 +69,7 @@ func (c *Cache) Advertised() iter.Seq[string] {
 		var arriving []string
 		c.mu.Lock()
 		for id, f := range c.arriving {
-			if f.advertised || planted.Fault == "unadvertised-listed" {
+			if f.advertised {
 				arriving = append(arriving, id)
 			}
 		}
@@ -101,10 +100,10 @@ func (c *Cache) attach(w http.ResponseWriter, r *request) (res Result, ok bool) 
 }
 
 // await waits for the answer of a fetch under way that may answer r, but no longer than r
-// prefers ([sibling.PreferredWait]): siblings that know of the fetch set that. It reports whether
+// prefers ([peering.PreferredWait]): siblings that know of the fetch set that. It reports whether
 // there is an answer.
 func (c *Cache) await(r *request) bool {
-	wait := sibling.PreferredWait(r.Header)
+	wait := peering.PreferredWait(r.Header)
 	if wait <= 0 {
 		return false
 	}

@@ -8,8 +8,6 @@ import (
 	"strings"
 
 	"golang.org/x/net/http/httpguts"
-
-	"github.com/summarycache/summarycache/gossip/internal/planted"
 )
 
 // A clientError is the error of a request to an origin that failed for what its client sent, or
@@ -68,7 +66,7 @@ func sendable(r *http.Request) bool {
 		}
 	}
 	host, err := httpguts.PunycodeHostPort(cmp.Or(r.Host, r.URL.Host))
-	return err == nil && httpguts.ValidHostHeader(host) && (r.Method == "" || planted.Fault == "method-no-token" || httpguts.ValidHeaderFieldName(r.Method)) // methods are tokens, too
+	return err == nil && httpguts.ValidHostHeader(host) && (r.Method == "" || httpguts.ValidHeaderFieldName(r.Method)) // methods are tokens, too
 }
 
 // bodyError is the error of a request whose body could not be read to its end.

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/gossip/httpcache/bodies"
-	"github.com/summarycache/summarycache/gossip/internal/planted"
 	"github.com/summarycache/summarycache/gossip/invalidation"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 	"github.com/summarycache/summarycache/gossip/sibling"
@@ -78,7 +77,7 @@ type Tuning struct {
 	SendTimeout         time.Duration // for which the origin may read nothing of a request's body
 }
 
-// A Coalescer, such as [sibling.Coalescer], knows which sibling is fetching, or has just fetched, a
+// A Coalescer, such as what [sibling.NewCoalescer] returns, knows which sibling is fetching, or has just fetched, a
 // response that is in no digest yet.
 type Coalescer interface {
 	// InFlight returns the sibling that is fetching the response of an identity or has just fetched
@@ -110,12 +109,13 @@ type Cache struct {
 	store       bodies.Store
 	variants    *rfc9111.Variants
 	hints       rfc9111.Hints
-	invalidated tombstones    // of the cluster's invalidations
-	purged      tombstones    // of this cache's own
-	hitForMiss  recentURLs    // the last response could not be shared: requests for it don't wait for each other
-	large       recentURLs    // objects too large to be fetched as a whole
-	unsliced    recentURLs    // objects that can't be fetched in slices
-	nowhere     recentURLs    // no sibling had a stale response
+	invalidated tombstones // of the cluster's invalidations
+	purged      tombstones // of this cache's own
+	hitForMiss  recentURLs // the last response could not be shared: requests for it don't wait for each other
+	large       recentURLs // objects too large to be fetched as a whole
+	unsliced    recentURLs // objects that can't be fetched in slices
+	nowhere     recentURLs // no sibling had a stale response
+	seen        recent[[]sight]
 	staleSlots  chan struct{} // a token for each response that all siblings are being asked for
 	opened      time.Time     // with a monotonic reading: the origin of the steady clock
 	via         []string      // the Via of a message by HTTP/1.1 that had none
@@ -124,22 +124,22 @@ type Cache struct {
 	buffers sync.Pool // *[bufferSize]byte, for bodies
 	texts   sync.Pool // *bytes.Buffer, for encoded entries
 	alarms  sync.Pool // *alarm, stopped
+	ways    sync.Pool // *way
 
 	liars     recent[time.Duration] // when a sibling was last found to have lied, by the steady clock
 	tallies   recent[tally]         // by sibling; changed with mu held
 	comparing chan struct{}         // a token for each comparison under way
 	unasked   chan struct{}         // a token for each fetch that no client waits for
 
+	kept kept
+
 	mu       sync.Mutex
 	fetches  map[string]*fetch // that can be joined, by key
 	arriving map[string]*fetch // whose bodies are being received, by the identity of the response
 
-	fetchBecame func(from, to fetchState) // called at each transition if not nil; for the model test, as is bodyBecame
-	bodyBecame  func(from, to bodyState)
+	fetchBecame func(from, to fetchState) // called at each transition if not nil; for the model test
 
-	background sync.WaitGroup // goroutines
-	stop       context.CancelCauseFunc
-	stopped    context.Context
+	background
 }
 
 // New opens the store and returns a Cache over it.
@@ -164,8 +164,10 @@ func New(cfg Config) (*Cache, error) {
 		opened: time.Now(), clock: 1 + rand.Int64N(math.MaxInt64), via: []string{"1.1 " + cfg.Name}}
 	c.tuning.Store(&cfg.Tuning)
 	c.buffers.New = func() any { return new([bufferSize]byte) }
+	c.ways.New = func() any { return new(way) }
 	c.texts.New = func() any { return new(bytes.Buffer) }
 	c.large.limit, c.unsliced.limit = maxLarge, maxUnsliced
+	c.seen.limit = maxSeen
 	c.nowhere.limit, c.staleSlots = maxNowhere, make(chan struct{}, staleLookups)
 	for _, t := range []*tombstones{&c.invalidated, &c.purged} {
 		t.limit, t.tags.limit = maxTombstones, maxTombstones
@@ -173,11 +175,7 @@ func New(cfg Config) (*Cache, error) {
 	c.hitForMiss.limit, c.liars.limit, c.tallies.limit = maxHitForMiss, maxLiars, maxLiars
 	c.stopped, c.stop = context.WithCancelCause(context.Background())
 	if cfg.Advertise != nil {
-		c.cfg.Advertise, c.cfg.Withdraw = withAnyVariant(cfg.Advertise), withAnyVariant(func(id string) {
-			if planted.Fault != "slice-stays-listed" || !rfc9111.IsSlice(id) {
-				cfg.Withdraw(id)
-			}
-		})
+		c.cfg.Advertise, c.cfg.Withdraw = withAnyVariant(cfg.Advertise), withAnyVariant(cfg.Withdraw)
 	}
 	var err error
 	c.store, err = cfg.Open(bodies.Hooks{
@@ -209,8 +207,7 @@ var errStopped = errors.New("cache: closed")
 
 // Close ends fetches under way and closes the store.
 func (c *Cache) Close() error {
-	c.made().stop(errStopped)
-	c.background.Wait()
+	c.made().endBackground()
 	return c.store.Close()
 }
 
@@ -271,10 +268,10 @@ func (c *Cache) metaOf(res *result, e *entry, text *bytes.Buffer) bodies.Meta {
 // listUntil returns until when a response may be advertised: until shortly before it goes stale, so
 // that siblings have a digest without it by then. Their copies go stale at the same moment, and
 // a request for this one would be a false hit. A response that must be validated each time is
-// never advertised.
+// never advertised, nor is an error that siblings do not take, as its request is not theirs.
 func (c *Cache) listUntil(e *entry, now moment) time.Time {
 	left := e.freshFor(now)
-	if e.Control.NoCache || left <= leastAdvertised {
+	if e.Control.NoCache || left <= leastAdvertised || !e.Storable(nil, false) {
 		return time.Time{}
 	}
 	return now.wall.Add(left - min(leastAdvertised, left/20))

@@ -1,10 +1,6 @@
 package engine
 
-import (
-	"time"
-
-	"github.com/summarycache/summarycache/gossip/internal/planted"
-)
+import "time"
 
 // A moment is a point in time by two clocks. The wall clock, to which dates refer, may be wrong and
 // be corrected. The steady clock only goes forward, and means nothing in another process.
@@ -32,12 +28,9 @@ func (m moment) ago(d time.Duration) moment {
 // since returns how long m is after then. That is unknown if then was noted by
 // another process whose wall clock was ahead of ours.
 func (m moment) since(then moment) (d time.Duration, known bool) {
-	if planted.Fault != "clock-put-right" && planted.Fault != "wall-clock-ages" && m.clock == then.clock && m.clock != 0 {
+	if m.clock == then.clock && m.clock != 0 {
 		return max(0, m.steady-then.steady), true
 	}
 	d = m.wall.Sub(then.wall)
-	if planted.Fault == "clock-put-right" {
-		return max(0, d), true
-	}
 	return d, d >= 0
 }

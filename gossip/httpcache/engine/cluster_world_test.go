@@ -16,6 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/summarycache/summarycache/gossip/http1"
 	"github.com/summarycache/summarycache/gossip/httpcache/diskstore"
 	"github.com/summarycache/summarycache/gossip/memnet"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
@@ -46,7 +47,7 @@ type peer struct {
 	store    diskstore.Store
 	siblings *sibling.Client
 	health   *sibling.Health
-	idle     []*http.Transport
+	idle     []*http1.Transport
 
 	mu      sync.Mutex
 	results []Result // of all requests
@@ -99,13 +100,13 @@ func (w *cluster) connect(ctx context.Context, network, name string) (net.Conn, 
 func (w *cluster) start(name, dir string) *peer {
 	w.t.Helper()
 	p := &peer{health: new(sibling.Health)}
-	origins := &http.Transport{DialContext: w.connect, DisableCompression: true, ResponseHeaderTimeout: time.Minute}
+	origins := &http1.Transport{Dial: w.connect, HeaderTimeout: time.Minute}
 	toSiblings := w.connect
 	if w.toSiblings != nil {
 		toSiblings = w.toSiblings
 	}
-	siblings := sibling.NewHTTPTransport(toSiblings)
-	p.idle = []*http.Transport{origins, siblings}
+	siblings := http1.ToSiblings(toSiblings)
+	p.idle = []*http1.Transport{origins, siblings}
 	var err error
 	p.siblings, err = sibling.New(sibling.Config{Name: name, Locator: locator{&w.digests, name},
 		HTTP: siblings, Health: p.health})

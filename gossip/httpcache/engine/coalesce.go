@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 
 	"github.com/summarycache/summarycache/gossip/httpcache/bodies"
-	"github.com/summarycache/summarycache/gossip/internal/planted"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
@@ -18,9 +17,7 @@ func (c *Cache) newFetch(r *request, key string, stored *found) (f *fetch, joine
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if other := c.fetches[key]; other != nil {
-			if planted.Fault != "follower-uncounted" {
-				other.waiters.join(true)
-			}
+			other.waiters.join(true)
 			if c.cfg.Coalescer != nil {
 				c.cfg.Coalescer.Joined()
 			}
@@ -147,15 +144,16 @@ func (c *Cache) invalidateTag(tag string) {
 // began. The tombstones show that even for fetches that can't be joined, which are not in
 // c.fetches. A fetch that began at the same moment counts as later.
 func (c *Cache) outdated(f *fetch, resp *rfc9111.Response) bool {
-	if planted.Fault == "late-private-commit" {
-		return f.invalidated.Load()
-	}
 	began := f.began.ago(-1)
 	return f.invalidated.Load() || c.invalidated.has(f.r.url, resp.Header, began) || c.purged.has(f.r.url, resp.Header, began)
 }
 
 // lead runs a fetch in the background of its leader's request.
-func (c *Cache) lead(f *fetch) { c.background.Go(func() { c.run(f) }) }
+func (c *Cache) lead(f *fetch) {
+	if !c.inBackground(func() { c.run(f) }) {
+		c.fail(f, &result{}, errStopped)
+	}
+}
 
 // asNobody returns r as a request of the cache itself, which outlives r and accepts any whole
 // response.
@@ -181,11 +179,15 @@ func (c *Cache) fetchUnasked(r *request, key string, stored *found) {
 		return
 	}
 	f.leave()
-	c.Background.Add(1)
-	c.background.Go(func() {
+	if !c.inBackground(func() {
 		defer func() { <-c.unasked }()
 		c.run(f)
-	})
+	}) {
+		<-c.unasked
+		c.fail(f, &result{}, errStopped)
+		return
+	}
+	c.Background.Add(1)
 }
 
 // conditional are the request fields that a fetch must not pass on, since it wants the whole

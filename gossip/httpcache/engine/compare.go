@@ -31,12 +31,14 @@ func (c *Cache) compareSome(f *fetch, obj bodies.Object, e *entry) {
 	default:
 		return
 	}
-	c.background.Go(func() {
+	if !c.inBackground(func() {
 		defer func() { <-c.comparing }()
 		ctx, cancel := context.WithTimeout(c.stopped, compareTime)
 		defer cancel()
 		c.compare(ctx, &f.r, &found{obj: obj, entry: e})
-	})
+	}) {
+		<-c.comparing
+	}
 }
 
 // A likeness is the result of comparing a sibling's answer with the origin's.
@@ -91,11 +93,12 @@ func (c *Cache) compare(ctx context.Context, r *request, f *found) {
 		break
 	}
 	defer a.close()
-	c.judge(ctx, r, f.entry.given.by, compared(mine, of, v.Sums(), a, inPart, offset))
+	c.judge(ctx, r, f.entry.given.by, compared(mine, of, v.Sums(), a, inPart, offset), nil)
 }
 
-// judge draws the conclusions from a comparison with the origin's answer.
-func (c *Cache) judge(ctx context.Context, r *request, by string, like likeness) {
+// judge draws the conclusions from a comparison with the origin's answer, which the fetch f has brought; nil = it is not
+// stored.
+func (c *Cache) judge(ctx context.Context, r *request, by string, like likeness, f *fetch) {
 	if like == unknown {
 		return
 	}
@@ -105,7 +108,11 @@ func (c *Cache) judge(ctx context.Context, r *request, by string, like likeness)
 		return
 	}
 	c.SiblingsRefuted.Add(1)
-	c.Purge(TargetOf(r.url)) // which also keeps siblings from bringing it back
+	if f == nil {
+		c.Purge(TargetOf(r.url)) // which also keeps siblings from bringing it back
+	} else {
+		c.purged.set(r.url, f.began.steady-1)
+	}
 	if like == other && !mostly {
 		c.log.Info("a sibling's answer differs from the origin's", "peer", by, "url", r.url)
 		c.cfg.Siblings.Accuse(by, false)
@@ -157,7 +164,7 @@ func compared(mine representation, of span, sums bodies.Sums, a *answer, inPart 
 	if partial {
 		length = min(comparedPart, length)
 	}
-	source := &restReader{Reader: a.body}
+	source := &source{Reader: a.body}
 	_, err := io.CopyN(io.Discard, sums.Check(source, from, from+length), length)
 	if err == nil && length == mine.length {
 		if n, _ := io.ReadFull(source, make([]byte, 1)); n > 0 {
@@ -165,7 +172,7 @@ func compared(mine representation, of span, sums bodies.Sums, a *answer, inPart 
 		}
 	}
 	switch {
-	case source.failed: // it was cut off, and may have been the same
+	case source.err != nil: // it was cut off, and may have been the same
 		return unknown
 	case err != nil:
 		return differs

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/summarycache/summarycache/gossip/internal/planted"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
@@ -30,20 +29,14 @@ func (c *Cache) connOf(r *request) Conn {
 	return c.cfg.Conn(r.Context())
 }
 
-// atOnce reports whether the request that w is for must be answered on its connection, without waiting for
-// anything but the disk and the client, or else without a trace: then it comes again.
-func atOnce(w http.ResponseWriter) bool {
-	now, ok := w.(interface{ AtOnce() bool })
-	return ok && now.AtOnce()
-}
-
 // answerDirectly writes the header and the body of an answer to the client's connection at
 // once. Most answers of a busy cache are of this kind. It returns the connection; nil = nothing was
 // sent: the answer is neither whole nor a part, the connection is not plain HTTP/1.1, or w is [Refusable] and must
 // see what is sent. n is the length of body, which may be the beginning of what the answer has.
 func (c *Cache) answerDirectly(w http.ResponseWriter, r *request, e *entry, p rfc9111.Part, st rfc9111.Status, via []string, body io.Reader, n int64, res *Result) Conn {
 	if p.Status != e.Status && p.Status != http.StatusPartialContent || noBody(p.Status) || r.ProtoMajor != 1 || r.ProtoMinor != 1 || r.Close ||
-		!st.Hit && !st.Collapsed && e.Control.NoCacheFields != nil { // these were validated, see Fill
+		!st.Hit && !st.Collapsed && e.Control.NoCacheFields != nil || // these were validated, see Fill
+		p.Status == http.StatusPartialContent && (e.Header["Content-Digest"] != nil || e.Header["Content-Md5"] != nil) {
 		return nil
 	}
 	to := c.connOf(r)
@@ -52,11 +45,7 @@ func (c *Cache) answerDirectly(w http.ResponseWriter, r *request, e *entry, p rf
 	}
 	h := e.appendHit(to.Buffer(), p.Status)
 	h = append(h, "Age: "...)
-	now := c.now()
-	if planted.Fault == "age-of-arrival" {
-		now = r.now
-	}
-	h = strconv.AppendInt(h, int64(min(e.age(now), rfc9111.MaxDelta)/time.Second), 10)
+	h = strconv.AppendInt(h, int64(min(e.age(c.now()), rfc9111.MaxDelta)/time.Second), 10)
 	h = append(h, "\r\nCache-Status: "...)
 	for _, nearer := range via {
 		h = append(append(h, nearer...), ", "...)

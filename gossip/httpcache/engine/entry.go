@@ -216,8 +216,13 @@ func (e *entry) representation(length int64) representation {
 	return representation{e.Response, length}
 }
 
-// same reports whether the bytes of another representation may be the same, by its header and
-// length.
+// same reports whether the bytes of another representation may be the same, by its header and length. They may be if one
+// of the two has no validator: some origins do not always send theirs.
 func (p representation) same(o representation) bool {
-	return p.SameBytes(o.Response) && (p.length < 0 || o.length < 0 || p.length == o.length)
+	if p.length >= 0 && o.length >= 0 && p.length != o.length {
+		return false
+	}
+	without := func(r *rfc9111.Response) bool { return r.ETag == "" && r.Header["Last-Modified"] == nil }
+	return p.SameBytes(o.Response) || p.Status == o.Status && without(p.Response) != without(o.Response) &&
+		p.Header.Get("Content-Encoding") == o.Header.Get("Content-Encoding") && p.Header.Get("Content-Type") == o.Header.Get("Content-Type")
 }

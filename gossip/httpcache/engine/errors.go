@@ -4,9 +4,12 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"strings"
+
+	"golang.org/x/net/http/httpguts"
 
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
@@ -31,6 +34,23 @@ const (
 	errSend         = timeout("cache: nothing of the request's body was taken within the time to send")
 	errBetweenBytes = timeout("cache: no byte within the time between bytes")
 )
+
+// Broken returns why a response is no answer to r that can be passed on, whichever transport took it for one; nil = it is
+// one. Its status must be final, or that of an upgrade that r asks for (RFC 9110 section 15). The names of its fields must
+// be tokens: others are dropped in silence when they are sent or stored, as is "Cache-Control :" (RFC 9112 section 5.1).
+func Broken(r *http.Request, resp *http.Response) error {
+	status := resp.StatusCode
+	upgraded := status == http.StatusSwitchingProtocols && r.Header["Upgrade"] != nil
+	if (status < http.StatusOK || status > 599) && !upgraded {
+		return fmt.Errorf("the status %03d is not that of an answer to this request", status)
+	}
+	for name := range resp.Header {
+		if !httpguts.ValidHeaderFieldName(name) {
+			return fmt.Errorf("the name of a field, %.40q, is not a token", name)
+		}
+	}
+	return nil
+}
 
 // failure describes an error on the way to the origin to the client: a status, a token for
 // Cache-Status, and a sentence that names the hop but no internals.

@@ -116,6 +116,7 @@ func (c *Cache) explainStored(r *request, e *Explanation) (best *entry) {
 	for _, fields := range c.variants.Rules(r.url) {
 		selected[r.identity(fields)] = true
 	}
+	plain := false // best has no Vary, see choose
 	for _, id := range append([]string{r.plain}, c.variants.Identities(r.url)...) {
 		obj, ok := c.store.Peek(id)
 		if !ok {
@@ -131,8 +132,8 @@ func (c *Cache) explainStored(r *request, e *Explanation) (best *entry) {
 			ETag: held.Header.Get("Etag"), LastModified: held.Header.Get("Last-Modified"), Date: held.Date,
 			Age: held.age(r.now).Seconds(), FreshFor: held.freshFor(r.now).Seconds(), Listed: obj.Listed(), Header: held.Header,
 		})
-		if selected[id] && (best == nil || best.Date.Before(held.Date)) {
-			best = held
+		if selected[id] && (best == nil || plain || id != r.identity(nil) && best.Date.Before(held.Date)) {
+			best, plain = held, id == r.identity(nil)
 		}
 	}
 	slices.SortStableFunc(e.Stored, func(a, b Stored) int { return cmp.Compare(a.From, b.From) })

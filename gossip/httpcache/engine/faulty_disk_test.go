@@ -3,6 +3,7 @@ package engine
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"net/http"
 	"strconv"
 	"sync/atomic"
@@ -80,6 +81,62 @@ func TestDiskFailsWithinAnswer(t *testing.T) {
 					})
 				}
 			}
+		}
+	}
+}
+
+// The disk fails for a body that arrives, or has just arrived, while the version before it is still in the store, and neither
+// has a validator: the rest does not come from that one.
+func TestDiskFailsWhileAnOlderVersionIsStored(t *testing.T) {
+	for i := range 8 {
+		length, sized, arrives := []int{700_000, 699_999}[i%2], i/2%2 == 1, i/4 == 1
+		for _, good := range []int64{0, 1, 4} {
+			synctest.Test(t, func(t *testing.T) {
+				older, body := content(0, 700_000), content(1, length)
+				more := make(chan struct{})
+				w := newCluster(t, func(w http.ResponseWriter, r *http.Request, n int) {
+					body := body
+					if n == 0 {
+						body = older
+					}
+					w.Header().Set("Cache-Control", "max-age=1")
+					if sized {
+						w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+					}
+					if n == 1 && arrives {
+						w.Write(body[:600_000])
+						w.(http.Flusher).Flush()
+						<-more
+						body = body[600_000:]
+					}
+					w.Write(body)
+				})
+				defer w.close()
+				defer close(more)
+				var left atomic.Int64
+				left.Store(1000)
+				disk := disktest.New()
+				disk.Inject(func(op disktest.Op, _ string, b []byte) (int, error) {
+					if op == disktest.Read && len(b) >= 10_000 && left.Add(-1) == -1 { // once
+						return 0, syscall.EIO
+					}
+					return 0, nil
+				})
+				w.tune = func(c *peerConfig) { c.Store.FS = disk }
+				w.start("a", "/store")
+				w.get("a", "/x")
+				time.Sleep(2 * time.Second)
+				conn, resp, err := w.open("a")
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer conn.Close()
+				synctest.Wait() // what was sent has arrived, and its client has not read it
+				left.Store(good)
+				if got, err := io.ReadAll(resp.Body); err != nil || !bytes.Equal(got, body) {
+					t.Errorf("%d bytes, sized %v, arriving %v, %d good reads: %d bytes, %v", length, sized, arrives, good, len(got), err)
+				}
+			})
 		}
 	}
 }

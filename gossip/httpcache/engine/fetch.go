@@ -2,12 +2,12 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"sync"
 	"sync/atomic"
 
 	"github.com/summarycache/summarycache/gossip/httpcache/bodies"
-	"github.com/summarycache/summarycache/gossip/internal/planted"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
@@ -18,16 +18,17 @@ type fetch struct {
 	key    string  // in Cache.fetches; "" = private, it can't be joined
 	r      request // the leader's
 	stored *found  // a stale copy to be validated; nil = none
-	origin bool    // no sibling is asked: one had a representation that the origin has replaced
 	began  moment  // before the first request to a source
 	state  fetchState
 
 	waiters waiters
 	interim interims // 1xx responses, for the leader
-	part    bool     // the range that the client wants is requested
-	first   *answer  // the origin's answer to a request for the whole, cut to its first slice; nil = none
-	stale   bool     // a sibling's stale response is accepted, since the origin is down
+	first   *opened  // the origin's answer to a request for the whole, of which this is the first slice; nil = none
 	result  *result  // nil = none yet; set once, with mu held
+
+	src  *sources                // its own, or those that the fetch before it has left
+	left atomic.Pointer[sources] // those that it leaves, for one of the fetches that its clients begin; nil = none
+	over atomic.Pointer[body]    // beside which it was begun, and which it has not overtaken; nil = none
 
 	replaces bodies.Object // removed when an answer handed to the leader alone is complete; nil = none
 
@@ -54,6 +55,7 @@ type fetch struct {
 type result struct {
 	err    error   // no source answered
 	answer *answer // for the leader alone, which closes it
+	open   *opened // with errSliced: the origin's answer, for the leader's next fetch; nil = none
 
 	// If neither is set, an answer for all requests that select it.
 	id        string   // its identity
@@ -83,44 +85,47 @@ func (c *Cache) run(f *fetch) {
 	if f.unwanted != nil {
 		defer f.unwanted()
 	}
-	src := c.sources(f)
+	if f.src == nil {
+		f.src = c.sources(f)
+	}
 	for slice := f.r.slice; f.result == nil; {
 		f.r.slice = slice // an unusable answer may have been a whole one
-		switch a, err := c.next(f, src); {
+		beside := f.over.Load()
+		switch a, err := c.next(f); {
 		case err != nil:
-			c.noAnswer(f, src, err)
+			c.noAnswer(f, err)
 		case a.status == http.StatusNotModified && f.stored != nil:
-			c.confirm(f, src, a)
-		case a.sibling == nil && c.staleInstead(f, src, a.status):
+			c.confirm(f, a)
+		case beside == nil && a.sibling == nil && c.staleInstead(f, a.status):
 			a.close()
-		case c.tooLarge(f, a):
+		case beside == nil && c.tooLarge(f, a):
 			c.beginSlices(f, a)
 		case c.misfit(f, a):
-			c.skip(f, src, a)
+			c.skip(f, a)
+		case beside != nil && !c.better(f, beside, a):
 		case c.betterInPart(f, a):
 			a.close()
 			c.deliver(f, &result{err: errPart}, fetchFailed)
 		case c.mayStore(f, a):
-			c.receive(f, src, a)
+			c.receive(f, a)
 		default:
-			c.handOver(f, src, a)
+			c.handOver(f, a)
 		}
 	}
 	c.forget(f)
 	c.deserted(f)
 }
 
-// next returns the next answer: that with which another fetch has begun, if no sibling is to be asked, or one
-// to a request.
-func (c *Cache) next(f *fetch, src *sources) (*answer, error) {
-	if a := f.first; a != nil {
-		f.first = nil
-		if src.siblings == nil || src.siblings.Left() == 0 {
+// next returns the next answer: one to a request or, in place of the origin's, that with which another fetch has begun.
+func (c *Cache) next(f *fetch) (*answer, error) {
+	a, err := f.src.next(&f.ctx, c.conditions(f))
+	if errors.Is(err, errOpen) { // of the fetch whose sources these are, which need not be f
+		if a := f.src.f.first.firstSlice(); a != nil {
 			return a, nil
 		}
-		a.close()
+		return f.src.next(&f.ctx, c.conditions(f))
 	}
-	return src.next(&f.ctx, c.conditions(f))
+	return a, err
 }
 
 // fail ends a fetch without an answer.
@@ -135,7 +140,7 @@ func (c *Cache) conditions(f *fetch) (h http.Header) {
 	switch {
 	case f.stored != nil && !f.stored.entry.overdue(c.now()):
 		h = f.stored.entry.Conditions()
-	case f.stored == nil && f.part:
+	case f.stored == nil && f.r.part:
 		return ofPart(f.r.Header)
 	}
 	if f.r.slice > 0 {
@@ -155,11 +160,19 @@ func (c *Cache) deliver(f *fetch, res *result, to fetchState) {
 	if f.unwanted != nil && res.err != nil {
 		f.unwanted()
 	}
-	orphan := f.leftAlone && res.answer != nil
+	orphan := f.leftAlone
 	f.mu.Unlock()
 	if orphan {
-		res.answer.close()
+		res.close()
 	}
+}
+
+// close closes what only the leader gets.
+func (r *result) close() {
+	if r.answer != nil {
+		r.answer.close()
+	}
+	r.open.release()
 }
 
 // delivered reports whether there is a result.
@@ -188,17 +201,24 @@ func (f *fetch) leave() {
 	f.leftAlone = true
 	res := f.result
 	f.mu.Unlock()
-	if res != nil && res.answer != nil {
-		res.answer.close()
+	if res != nil {
+		res.close()
 	}
+}
+
+// leaderLeft reports whether nobody takes what is for the leader alone.
+func (f *fetch) leaderLeft() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.leftAlone
 }
 
 // newResult makes a result in the fetch's memory, where it replaces an earlier one that was not
 // delivered. It has the counts of the siblings asked.
-func newResult(src *sources) *result {
-	res := &src.f.outcome
+func newResult(f *fetch) *result {
+	res := &f.outcome
 	*res = result{}
-	if in := src.siblings; in != nil {
+	if in := f.src.siblings; in != nil {
 		res.asked, res.falseHits, res.siblingErrors = in.Asked, in.FalseHits, in.Errors
 	}
 	return res
@@ -213,7 +233,7 @@ func (r *result) from(a *answer) {
 // selects reports whether the result answers the follower's request r: it is the right
 // variant, and fresh enough for r.
 func (c *Cache) selects(res *result, r *request) bool {
-	if res.entry == nil || planted.Fault != "any-variant" && r.identity(res.fields) != res.id && (r.slice == 0 || r.whole().identity(res.fields) != res.id) {
+	if res.entry == nil || r.identity(res.fields) != res.id && (r.slice == 0 || r.variant(res.fields) != res.id) {
 		return false
 	}
 	now := c.now()

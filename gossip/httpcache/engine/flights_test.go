@@ -1,9 +1,11 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -188,6 +190,21 @@ func TestOriginFails(t *testing.T) {
 		}
 		time.Sleep(2 * time.Hour)
 	})
+}
+
+// TestNothingBeginsAfterClose: a request, or the rest of an answer, that comes to a fetch while the cache closes begins
+// none: the store is closed. WaitGroup would panic, or let it run on.
+func TestNothingBeginsAfterClose(t *testing.T) {
+	w := newCluster(t, func(w http.ResponseWriter, r *http.Request, n int) { w.Header().Set("Cache-Control", "max-age=60") }, "a")
+	c := w.peers["a"].Cache
+	w.close()
+	if c.inBackground(func() { t.Error("a goroutine of a closed cache runs") }) {
+		t.Error("a goroutine of a closed cache began")
+	}
+	rec := httptest.NewRecorder()
+	if res := c.Serve(rec, httptest.NewRequest("GET", "http://origin.test/x", nil)); rec.Code != http.StatusServiceUnavailable || !errors.Is(res.Err, errStopped) {
+		t.Errorf("a request to a closed cache is answered %d, %v", rec.Code, res.Err)
+	}
 }
 
 // TestCloseInFlight checks that Close ends the requests under way.

@@ -6,8 +6,6 @@ import (
 	"math"
 	"strings"
 	"time"
-
-	"github.com/summarycache/summarycache/gossip/internal/planted"
 )
 
 // A source that brings fewer bytes a second makes too little progress. Another source is then looked
@@ -38,7 +36,7 @@ func (a *answer) allowance() allowance {
 	switch {
 	case a.arriving():
 		return allow(arrivingStall, sharedFloor)
-	case planted.Fault != "crawling-sibling" && a.sibling != nil:
+	case a.sibling != nil:
 		return allow(siblingStall, siblingFloor)
 	}
 	return allow(stallTime, sharedFloor)

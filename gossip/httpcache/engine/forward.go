@@ -6,6 +6,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -24,7 +25,7 @@ func (c *Cache) Pass(w http.ResponseWriter, r *http.Request) Result {
 // an unsafe method invalidates stored responses (RFC 9111 section 4.4). see, if not nil, is called
 // with the answer before the client gets it.
 func (c *Cache) pass(w http.ResponseWriter, r *http.Request, reason string, see func(*answer)) Result {
-	if atOnce(w) || rfc9111.RequestDirectives(r.Header).OnlyIfCached && rfc9111.IsSafe(r.Method) {
+	if rfc9111.RequestDirectives(r.Header).OnlyIfCached && rfc9111.IsSafe(r.Method) {
 		return c.NotCachedHere(w, r)
 	}
 	ctx, cancel := context.WithCancelCause(r.Context())
@@ -163,21 +164,36 @@ func (c *Cache) relayHeader(w http.ResponseWriter, a *answer, st rfc9111.Status)
 		now := newEntry(a.response(), a.received, nil)
 		h["Age"] = []string{strconv.FormatInt(int64(now.age(c.now())/time.Second), 10)}
 	}
-	if in, ok := w.(*inside); ok {
-		in.st, in.via, in.given = st, a.via, a.given
-		w.WriteHeader(a.status)
-		return
-	}
-	delete(h, rfc9111.ClusterControl) // only siblings get it, and they are not answered here
-	if a.via != nil {
-		h["Cache-Status"] = a.via
-	}
-	c.AddStatus(h, st)
-	c.addVia(h, 1, 1)
 	for _, name := range a.announced {
 		h.Add("Trailer", name)
 	}
-	w.WriteHeader(a.status)
+	via := c.via
+	if before := h["Via"]; before != nil {
+		via = slices.Concat(before, via)
+	}
+	c.begin(w, a.status, st, via, a.via, a.given, false)
+}
+
+// begin sends the header of an answer of a source. It adds nothing but via, which ends with this cache, and
+// Cache-Status, to that of siblings in from. A Content-Type is not for the server to guess (RFC 9110 section 8.3).
+func (c *Cache) begin(w http.ResponseWriter, status int, st rfc9111.Status, via, from []string, by *given, peer bool) {
+	h := w.Header()
+	if in, ok := w.(*inside); ok {
+		in.st, in.via, in.given = st, from, by
+	} else {
+		h["Via"] = via
+		if !peer { // only siblings get it
+			delete(h, rfc9111.ClusterControl)
+		}
+		if from != nil {
+			h["Cache-Status"] = from
+		}
+		c.AddStatus(h, st)
+		if h["Content-Type"] == nil {
+			h["Content-Type"] = nil
+		}
+	}
+	w.WriteHeader(status)
 }
 
 const heldBack = 4 << 10 // bytes that a ResponseWriter may buffer
@@ -211,6 +227,7 @@ func copyFlushing(w http.ResponseWriter, body io.Reader, buf []byte, n int, err 
 // that is stored for GET (RFC 9111 section 4.3.5); stored may be nil.
 func (c *Cache) forwardHead(w http.ResponseWriter, r *request, stored *found, reason string) Result {
 	return c.pass(w, r.Request, reason, func(a *answer) {
+		c.saw(r, a.response())
 		if stored == nil || a.status != http.StatusOK || r.cc.NoStore {
 			return
 		}

@@ -50,7 +50,7 @@ func (is *interims) context(ctx context.Context) context.Context {
 func (is *interims) pass(code int, fields textproto.MIMEHeader) error {
 	is.mu.Lock()
 	defer is.mu.Unlock()
-	if is.to == nil || code <= 101 || is.sent == maxInterim {
+	if is.to == nil || code <= 101 || code > 199 || is.sent == maxInterim {
 		return nil
 	}
 	is.sent++

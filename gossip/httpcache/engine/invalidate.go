@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/summarycache/summarycache/gossip/internal/planted"
 	"github.com/summarycache/summarycache/gossip/invalidation"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
@@ -28,7 +27,7 @@ func (c *Cache) invalidate(ctx context.Context, urls []string) {
 		}
 		c.Invalidations.Add(uint64(remove(targets[i])))
 	}
-	if planted.Fault == "write-here-only" || c.cfg.Cluster == nil || len(urls) == 0 {
+	if c.cfg.Cluster == nil || len(urls) == 0 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeWait)
@@ -85,6 +84,9 @@ func (c *Cache) remove(t invalidation.Target, alone bool) (n int) {
 	case t.Kind == invalidation.Identity && ours:
 		url, _ = rfc9111.SplitIdentity(t.Name)
 		tombstones.set(url, c.now().steady)
+		if !alone {
+			c.seen.set(url, nil)
+		}
 		c.invalidateFetches(func(f *fetch, _ *result) bool { return f.r.url == url })
 		for _, id := range append(c.variants.Identities(url), rfc9111.Identity(url, nil, nil)) {
 			n += c.retire(id, t.Soft)
@@ -116,6 +118,10 @@ func (c *Cache) retire(id string, soft bool) int {
 	for range 8 { // another round follows if the object was changed meanwhile
 		f := c.peek(id)
 		if f == nil || !soft {
+			if rfc9111.IsSlice(id) {
+				url, _ := rfc9111.SplitIdentity(id)
+				c.keep(url)
+			}
 			if c.store.Delete(id) {
 				return 1
 			}

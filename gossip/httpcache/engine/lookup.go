@@ -17,9 +17,14 @@ type request struct {
 	cc            rfc9111.Directives
 	now           moment // its arrival, or the end of its latest wait
 
-	slice  int64 // it is for this slice, counted from 1; 0 = for the whole
-	aim    int64 // the slice in which its answer begins, once that is known; 0 = it is not
-	origin bool  // no sibling is asked
+	slice  int64    // it is for this slice, counted from 1; 0 = for the whole
+	aim    int64    // the slice in which its answer begins, once that is known; 0 = it is not
+	origin bool     // no sibling is asked
+	alone  bool     // it joins no fetch
+	part   bool     // only the range that the client wants is requested
+	fields []string // those that select the variant, if an answer has shown that; nil = they are guessed
+	after  *fetch   // that broke off, whose remaining sources are asked; nil = none
+	open   *opened  // the origin's answer with all of the object, of which a slice is requested; nil = none
 }
 
 func (c *Cache) request(r *http.Request) request {
@@ -28,12 +33,17 @@ func (c *Cache) request(r *http.Request) request {
 	return q
 }
 
-// identity returns the identity of a response to r that varies by these fields.
-func (r *request) identity(fields []string) string {
-	id := r.plain
+// variant returns the identity of a whole response to r that varies by these fields.
+func (r *request) variant(fields []string) string {
 	if len(fields) > 0 {
-		id = rfc9111.Identity(r.url, fields, r.Header)
+		return rfc9111.Identity(r.url, fields, r.Header)
 	}
+	return r.plain
+}
+
+// identity returns the identity of a response to r that varies by these fields, or of the slice of it that r is for.
+func (r *request) identity(fields []string) string {
+	id := r.variant(fields)
 	if r.slice > 0 {
 		id = rfc9111.SliceIdentity(id, (r.slice-1)*SliceSize, r.slice*SliceSize-1)
 	}
@@ -49,17 +59,22 @@ func (r *request) whole() *request {
 
 // obstacle returns why the response to r is not stored; 0 = it is.
 func (r *request) obstacle(resp *rfc9111.Response) rfc9111.Obstacle {
-	return resp.Obstacle(&r.cc, r.Header["Authorization"] != nil)
+	return resp.Obstacle(r.directives(resp), r.Header["Authorization"] != nil)
 }
 
 // mayStore reports whether the response to r may be stored.
 func (r *request) mayStore(resp *rfc9111.Response) bool {
-	return resp.Storable(&r.cc, r.Header["Authorization"] != nil)
+	return resp.Storable(r.directives(resp), r.Header["Authorization"] != nil)
 }
 
-// othersMayStore reports whether the response may be stored if a request does not forbid it.
-func (r *request) othersMayStore(resp *rfc9111.Response) bool {
-	return resp.Storable(nil, r.Header["Authorization"] != nil)
+// directives returns those that decide whether a response is stored.
+func (r *request) directives(resp *rfc9111.Response) *rfc9111.Directives {
+	if resp.Status != http.StatusBadRequest && resp.Status != http.StatusRequestURITooLong {
+		return &r.cc
+	}
+	cc := r.cc
+	cc.Blameless = rfc9111.Blameless(r.Request)
+	return &cc
 }
 
 // unshared returns why what a 304 to r made of a stored response is for r alone; 0 = it is not. If
@@ -102,15 +117,18 @@ func (c *Cache) lookup(r *request) (best *found, miss string) {
 }
 
 // choose returns the stored response, or the slice, that r selects; of several, the one generated last
-// (RFC 9111 section 4). If there is none, miss says why.
+// (RFC 9111 section 4). One without Vary is for requests that select no other, since origins leave it out of errors and
+// redirects (section 4.1). If there is none, miss says why.
 func (c *Cache) choose(r *request) (best *found, miss string) {
-	best = c.peek(r.identity(nil))
 	rules := c.variants.Rules(r.url)
 	for _, fields := range rules {
 		f := c.peek(r.identity(fields))
 		if f != nil && (best == nil || best.entry.Date.Before(f.entry.Date)) {
 			best = f
 		}
+	}
+	if best == nil {
+		best = c.peek(r.identity(nil))
 	}
 	if best == nil && len(rules) > 0 {
 		return nil, "vary-miss"

@@ -58,7 +58,9 @@ func (l *lossy) wait(rto time.Duration) {
 
 func (l *lossy) Read(p []byte) (int, error) {
 	n, err := l.Conn.Read(p[:min(len(p), flight)])
-	l.wait(leastRTO)
+	if n > 0 { // otherwise no packet has come, as where a kept connection is looked at
+		l.wait(leastRTO)
+	}
 	return n, err
 }
 

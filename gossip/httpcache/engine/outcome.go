@@ -57,9 +57,9 @@ type Counters struct {
 	Stored           atomic.Uint64                    // responses put into the store
 	NotStored        [rfc9111.Obstacles]atomic.Uint64 // whole answers of origins to GET that were not stored, by reason; 0 is not counted
 	Background       atomic.Uint64                    // fetches that no client waited for
-	BodiesResumed    atomic.Uint64                    // bodies whose source broke off, and that another source continued
-	BodiesTakenOver  atomic.Uint64                    // bodies whose source made no progress, and that another source continued
-	BodiesCut        atomic.Uint64                    // bodies that no source could finish while a client waited for the rest
+	BodiesResumed    atomic.Uint64                    // answers whose source broke off, and that another fetch finished
+	BodiesTakenOver  atomic.Uint64                    // bodies whose source made too little progress, and that another fetch overtook
+	BodiesCut        atomic.Uint64                    // answers that no source could finish
 	SiblingsCompared atomic.Uint64                    // siblings' answers compared with the origin's
 	SiblingsRefuted  atomic.Uint64                    // of those, different ones, which were removed
 	SiblingsAccused  atomic.Uint64                    // quarantines of siblings for a corrupt or forged body

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/textproto"
 	"runtime/debug"
 	"strconv"
+	"strings"
 )
 
 // A Piped answer is an [http.ResponseWriter] whose answer is read as an [http.Response]: so what answers
@@ -72,13 +74,15 @@ func (p *Piped) WriteHeader(status int) {
 		}
 	default:
 		p.status, p.sent, p.empty = status, p.header.Clone(), p.empty || noBody(status)
+		maps.DeleteFunc(p.sent, func(k string, _ []string) bool { return strings.HasPrefix(k, http.TrailerPrefix) })
 	}
 }
 
 // Write implements [http.ResponseWriter].
 func (p *Piped) Write(b []byte) (int, error) {
 	p.WriteHeader(http.StatusOK)
-	if !p.began && p.Sniff && len(b) > 0 && !p.empty && p.sent["Content-Type"] == nil && p.sent["Content-Encoding"] == nil {
+	_, said := p.sent["Content-Type"]
+	if !p.began && p.Sniff && len(b) > 0 && !p.empty && !said && p.sent["Content-Encoding"] == nil {
 		p.sent["Content-Type"] = []string{http.DetectContentType(b)}
 	}
 	p.Flush()

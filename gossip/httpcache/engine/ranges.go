@@ -42,7 +42,7 @@ func ofPart(h http.Header) http.Header {
 // betterInPart reports whether an answer should not be fetched completely for the range for which
 // the fetch was begun, and remembers that.
 func (c *Cache) betterInPart(f *fetch, a *answer) bool {
-	if f.part || f.r.Header["Range"] == nil || a.status != http.StatusOK {
+	if f.r.part || f.r.Header["Range"] == nil || a.status != http.StatusOK {
 		return false
 	}
 	if !c.mayStore(f, a) {

@@ -2,12 +2,13 @@ package engine
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"fmt"
 	"io"
 	"runtime"
 
 	"github.com/summarycache/summarycache/gossip/httpcache/bodies"
-	"github.com/summarycache/summarycache/gossip/internal/planted"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
@@ -15,45 +16,49 @@ import (
 // sibling's if it has a strong validator, so that another source can continue it. Any other
 // response of a sibling is delivered when it is complete or long enough; if the sibling fails
 // before that, nothing is delivered.
-func (c *Cache) receive(f *fetch, src *sources, a *answer) {
+func (c *Cache) receive(f *fetch, a *answer) {
 	w, err := c.store.Create(f.r.identity(rfc9111.VaryFields(a.header)), a.bodyLength())
 	if err != nil {
 		if f.r.slice > 0 {
 			c.unsliced.add(f.r.url, c.now(), unslicedTime)
 		}
-		c.handOver(f, src, a)
+		c.handOver(f, a)
 		return
 	}
 	c.become(f, fetchReceives)
-	res := c.receiving(f, src, a, w)
+	res := c.receiving(f, a, w)
 	w.Hold() // until all waiting requests have the body
 	f.waiters.body.Store(w)
 	c.deserted(f)
-	if a.sibling == nil || res.body.repr.StrongValidator() != "" {
+	early := a.sibling == nil || res.body.from.response().StrongValidator() != ""
+	if early {
 		c.share(f, res)
 	}
-	if err := c.pump(f, res); err == nil {
+	if err := c.pump(f, res, early); err == nil {
 		c.complete(f, res)
 	} else {
-		c.brokeOff(f, src, a, res, err)
+		c.brokeOff(f, a, res, err)
 	}
 }
 
 // receiving returns the result of a fetch whose body is received into w.
-func (c *Cache) receiving(f *fetch, src *sources, a *answer, w *bodies.Stream) *result {
-	body := c.newBody(f, a, w)
+func (c *Cache) receiving(f *fetch, a *answer, w *bodies.Stream) *result {
+	body := c.newBody(f, a, false)
 	f.entry = newEntry(a.response(), a.received, c.via)
 	e := &f.entry
 	e.given = a.given
 	if f.r.slice > 0 {
 		e.of.first, _, e.of.size = a.span()
 	}
-	res := newResult(src)
+	res := newResult(f)
 	res.fields = rfc9111.VaryFields(a.header)
 	res.id, res.entry, res.body, res.into, res.length = f.r.identity(res.fields), e, body, w, a.bodyLength()
-	res.storing, res.fwdStatus, res.stale = true, a.status, f.stale
+	res.storing, res.fwdStatus, res.stale = true, a.status, a.stale
 	res.from(a)
 	c.noteReuse(f, e)
+	if f.r.cc.NoCache && a.sibling == nil && a.derived == nil {
+		c.saw(&f.r, e.Response)
+	}
 	return res
 }
 
@@ -65,9 +70,10 @@ func (c *Cache) noteReuse(f *fetch, e *entry) {
 	}
 }
 
-// share delivers a body that is arriving, to siblings as well, unless that is done.
+// share delivers a body that is arriving, to siblings as well, unless that is done. One that was begun beside another is
+// delivered when it overtakes that.
 func (c *Cache) share(f *fetch, res *result) {
-	if f.result == nil {
+	if f.result == nil && f.over.Load() == nil {
 		c.arrives(f)
 		c.deliver(f, res, fetchDelivers)
 	}
@@ -78,8 +84,8 @@ const (
 	deliverSize    = 64 << 10 // bytes of a sibling's body that must arrive before any is delivered
 )
 
-// pump copies a body into the store.
-func (c *Cache) pump(f *fetch, res *result) error {
+// pump copies a body into the store. early means that it is delivered before much of it has come.
+func (c *Cache) pump(f *fetch, res *result, early bool) error {
 	buf := c.buffer()
 	defer c.spare(buf)
 	b, w := res.body, res.into
@@ -90,6 +96,7 @@ func (c *Cache) pump(f *fetch, res *result) error {
 		}
 		n, err := b.Read(into)
 		total += int64(n)
+		c.overtakes(f, total, err == io.EOF)
 		if werr := w.Write(c.stopped, into[:n]); werr != nil {
 			return werr
 		}
@@ -98,10 +105,10 @@ func (c *Cache) pump(f *fetch, res *result) error {
 			return w.End(nil)
 		case err != nil:
 			return err
-		case total >= deliverSize:
+		case early, total >= deliverSize:
 			c.share(f, res)
 		}
-		if total > unattendedRest && (b.repr.length < 0 || b.repr.length-total > unattendedRest) && c.abandon(f) {
+		if total > unattendedRest && (res.length < 0 || res.length-total > unattendedRest) && c.abandon(f) {
 			return errUnattended
 		}
 	}
@@ -110,6 +117,7 @@ func (c *Cache) pump(f *fetch, res *result) error {
 // complete ends a fetch whose body has arrived: it is delivered, and then stored.
 func (c *Cache) complete(f *fetch, res *result) {
 	res.body.end(io.EOF)
+	f.over.Store(nil)
 	c.share(f, res)
 	runtime.Gosched() // so that the clients get the rest before the disk is written to
 	c.commit(f, res)
@@ -119,40 +127,47 @@ func (c *Cache) complete(f *fetch, res *result) {
 
 // brokeOff ends a body that no source can finish. If nothing of it was delivered, the next source is asked for the
 // whole.
-func (c *Cache) brokeOff(f *fetch, src *sources, a *answer, res *result, err error) {
+func (c *Cache) brokeOff(f *fetch, a *answer, res *result, err error) {
 	w := res.into
-	res.body.end(err) // first, so that a client that learns of it and asks again gets another fetch
+	next, joined := res.body.end(err)
+	overtaken := joined || errors.Is(err, errOvertaken)
+	if f.result != nil || overtaken {
+		c.forget(f) // first, so that a client that learns of it and asks again gets another fetch
+	}
+	if res.body.beside.fruitless >= maxFruitless {
+		err = fmt.Errorf("%w: %w", errStandsStill, err)
+	}
+	if f.result != nil && !overtaken && next == nil {
+		f.left.Store(f.src)
+	}
 	w.End(err)
 	w.Abort()
 	c.arrived(f)
-	if f.result == nil {
+	switch {
+	case f.result != nil:
+		c.become(f, fetchCut)
+	case overtaken: // the requests that wait join the other fetch
 		w.Release()
-		src.siblings.Broken(a.sibling)
+		c.fail(f, &result{}, context.Canceled)
+	case a.sibling == nil: // it was begun beside a body
+		w.Release()
+		c.fail(f, &result{}, errNoBetter)
+	default:
+		w.Release()
+		f.src.siblings.Broken(a.sibling)
 		c.become(f, fetchAsks)
-		return
 	}
-	c.become(f, fetchCut)
-	if !errors.Is(err, bodies.ErrNoFollower) && f.waiters.n.Load() > 0 && w.Len() > 0 {
-		c.BodiesCut.Add(1)
-		c.log.Info("no source could finish a body", "url", f.r.url, "error", err)
-	}
-	c.forget(f)
 }
 
 // commit stores a received body with its entry, unless its URL was invalidated meanwhile.
 func (c *Cache) commit(f *fetch, res *result) {
 	c.hints.Learn(f.r.url, res.fields)
 	e := res.entry
-	if given := res.body.given(); e.given == nil && given != nil { // a sibling continued the origin's body
-		mixed := newEntry(e.Response, e.received, c.via)
-		mixed.of, mixed.given = e.of, given
-		e = &mixed
-	}
 	text := c.texts.Get().(*bytes.Buffer)
 	defer c.texts.Put(text)
 	m := c.metaOf(res, e, text)
 	m.Copied = res.peer != ""
-	m.Wanted = func() bool { return planted.Fault == "late-commit" || !c.outdated(f, res.entry.Response) }
+	m.Wanted = func() bool { return !c.outdated(f, res.entry.Response) }
 	obj, err := res.into.Commit(m)
 	if err != nil {
 		c.become(f, fetchUnstored)

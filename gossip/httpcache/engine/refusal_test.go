@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"net/http"
 	"sync"
@@ -97,6 +98,34 @@ func TestRefusalComparedOnce(t *testing.T) {
 		synctest.Wait()
 		if n := w.peers["b"]; n.SiblingsCompared.Load() != 1 || n.SiblingsRefuted.Load() != 0 || w.origin.count() != 2 {
 			t.Errorf("%d compared, %d refuted, %d requests to the origin", n.SiblingsCompared.Load(), n.SiblingsRefuted.Load(), w.origin.count())
+		}
+	})
+}
+
+// An error that only the URL can have provoked is stored where it came, and not advertised: a sibling asks the origin, since
+// its clients' requests are others.
+func TestErrorOfItsURL(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newCluster(t, func(w http.ResponseWriter, r *http.Request, n int) {
+			w.Header().Set("Cache-Control", "max-age=60")
+			w.WriteHeader(http.StatusBadRequest)
+			fmt.Fprint(w, "n=", n)
+		}, "a", "b")
+		defer w.close()
+		get := func(peer, want string, fields ...string) {
+			t.Helper()
+			r := w.get(peer, "/x", fields...)
+			if synctest.Wait(); r.StatusCode != http.StatusBadRequest || r.body != want {
+				t.Errorf("at %s with %q: %d %q, want %q", peer, fields, r.StatusCode, r.body, want)
+			}
+		}
+		get("a", "n=0", "Cookie: a=b")
+		get("a", "n=1", "X-Forwarded-Host: a")
+		get("a", "n=2")
+		get("a", "n=2", "Cookie: a=b")
+		get("b", "n=3")
+		if w.digests.lists("a", "GET http://"+originHost+"/x") || w.recorded() != "" {
+			t.Errorf("it is advertised; siblings: %s", w.recorded())
 		}
 	})
 }

@@ -14,7 +14,12 @@ import (
 // can't be read.
 func (c *Cache) serveStored(w http.ResponseWriter, r *request, f *found, st rfc9111.Status, via []string) (Result, bool) {
 	p := f.entry.PartFor(r.Request, f.entry.whole(f.obj.Size()))
-	here, ok := c.mayBegin(w, r, f.entry, p, f.obj.Size())
+	if p.Status == http.StatusOK && !r.cc.OnlyIfCached {
+		if res, ok := c.serveParts(w, r, f, st, via); ok {
+			return res, true
+		}
+	}
+	here, ok := c.mayBegin(r, f.entry, p, f.obj.Size())
 	if !ok {
 		return Result{}, false
 	}
@@ -39,24 +44,18 @@ func (c *Cache) serveStored(w http.ResponseWriter, r *request, f *found, st rfc9
 	}
 	res := Result{Status: p.Status}
 	to := c.answerDirectly(w, r, f.entry, p, st, via, body, here.Length, &res)
-	if to == nil && atOnce(w) {
-		return Result{}, false
-	}
 	if to == nil {
 		c.writeHeader(w, r, f.entry, p, st, via)
 		if body != nil {
 			res.Bytes, res.Err = c.writeBody(w, r, body, here.Length)
 		}
 	}
-	var rest io.Writer = w
-	if to != nil {
-		rest = direct{to}
-	}
-	if unread(res.Err) {
-		c.finish(rest, r, cutAnswer{f.obj.Key(), f.entry.representation(f.obj.Size()), f.entry.of, v.Sums(), here}, &res)
-	}
-	if body != nil && here.Length < p.Length {
-		c.after(rest, r, f.entry, p, &res)
+	if unread(res.Err) || res.Err == nil && body != nil && here.Length < p.Length {
+		g := c.restOf(w, r, f.entry, f.obj.Size(), p, res, v.Sums())
+		if to != nil {
+			g.to = direct{to}
+		}
+		res = g.goOn()
 	}
 	res.Broken = res.Err != nil
 	return res, true
@@ -83,23 +82,28 @@ func (c *Cache) serveArriving(w http.ResponseWriter, r *request, got *result, st
 		}
 	}
 	p := got.entry.PartFor(r.Request, got.entry.whole(got.length))
-	here, ok := c.mayBegin(w, r, got.entry, p, got.length)
+	here, ok := c.mayBegin(r, got.entry, p, got.length)
 	if !ok {
 		return Result{}, false
 	}
 	res := Result{Status: p.Status}
 	begun := false
 	begin := func() { begun = true; c.writeHeader(w, r, got.entry, p, st, via) }
+	if r.open != nil && here.Length < p.Length && r.Method != http.MethodHead { // the sooner a second slice fits, the less comes in vain
+		c.ahead(r, r.slice+1)
+	}
 	if r.Method == http.MethodHead || p.Length == 0 {
 		begin()
 		return res, true
 	}
+	from := &source{Reader: body}
 	if here.Offset > 0 {
-		_, res.Err = io.CopyN(io.Discard, body, here.Offset)
+		_, res.Err = io.CopyN(io.Discard, from, here.Offset)
 	}
 	if res.Err == nil || res.Err == io.EOF {
-		res.Bytes, res.Err = c.copyArriving(w, body, here.Length, begin)
+		res.Bytes, res.Err = c.copyArriving(w, from, here.Length, begin)
 	}
+	failed := from.err != nil && r.Context().Err() == nil // otherwise the client has
 	switch {
 	case begun:
 	case res.Err != nil:
@@ -107,15 +111,15 @@ func (c *Cache) serveArriving(w http.ResponseWriter, r *request, got *result, st
 	default: // an empty body of unknown length
 		begin()
 	}
+	sums := body.Sums()
+	body.Close() // so that it keeps no other follower waiting
 	if unread(res.Err) {
 		c.forget(got.body.f)
-		sums := body.Sums()
-		body.Close() // so that it keeps no other follower waiting
-		c.finish(w, r, cutAnswer{got.id, got.entry.representation(got.length), got.entry.of, sums, here}, &res)
 	}
-	if here.Length < p.Length {
-		body.Close()
-		c.after(w, r, got.entry, p, &res)
+	if failed || res.Err == nil && here.Length < p.Length {
+		g := c.restOf(w, r, got.entry, got.length, p, res, sums)
+		g.after = got.body.f
+		res = g.goOn()
 	}
 	res.Broken = res.Err != nil
 	return res, true
@@ -163,20 +167,6 @@ func (c *Cache) copyArriving(w io.Writer, body interface {
 
 // writeHeader sends the header of a response from the store.
 func (c *Cache) writeHeader(w http.ResponseWriter, r *request, e *entry, p rfc9111.Part, st rfc9111.Status, via []string) {
-	h := w.Header()
-	e.Fill(h, p, e.age(c.now()), !st.Hit && !st.Collapsed) // else it comes validated
-	if in, ok := w.(*inside); ok {
-		in.st, in.via, in.given = st, via, e.given
-		w.WriteHeader(p.Status)
-		return
-	}
-	if !r.cc.OnlyIfCached {
-		delete(h, rfc9111.ClusterControl)
-	}
-	h["Via"] = e.via
-	if via != nil {
-		h["Cache-Status"] = via
-	}
-	c.AddStatus(h, st)
-	w.WriteHeader(p.Status)
+	e.Fill(w.Header(), p, e.age(c.now()), !st.Hit && !st.Collapsed) // else it comes validated
+	c.begin(w, p.Status, st, e.via, via, e.given, r.cc.OnlyIfCached)
 }

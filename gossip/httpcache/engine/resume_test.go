@@ -3,26 +3,30 @@ package engine
 import (
 	"io"
 	"testing"
+	"time"
 )
 
-// No request begins to follow a body that has broken off, even while its fetch is still ending, or
+// No request begins to follow a body that has broken off, even while its fetch is still ending, that stands still, or
 // that the origin has replaced.
 func TestFollowable(t *testing.T) {
 	for _, c := range []struct {
-		state      bodyState
+		idle       time.Duration
 		superseded bool
 		err        error
 		want       bool
 	}{
-		{bodyFlows, false, nil, true},
-		{bodySought, false, nil, false},
-		{bodyFlows, true, nil, false},
-		{bodyWhole, false, io.EOF, true},
-		{bodyCut, false, io.ErrUnexpectedEOF, false},
+		{0, false, nil, true},
+		{time.Minute, false, nil, false},
+		{0, true, nil, false},
+		{0, false, io.EOF, true},
+		{0, false, io.ErrUnexpectedEOF, false},
 	} {
-		b := body{state: c.state, superseded: c.superseded, err: c.err}
+		b := body{from: new(answer), superseded: c.superseded, err: c.err}
+		if c.idle > 0 {
+			b.reading = time.Now().Add(-c.idle)
+		}
 		if got := b.followable(); got != c.want {
-			t.Errorf("state %v, superseded %v, ended with %v: %v", c.state, c.superseded, c.err, got)
+			t.Errorf("idle for %v, superseded %v, ended with %v: %v", c.idle, c.superseded, c.err, got)
 		}
 	}
 }

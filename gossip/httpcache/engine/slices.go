@@ -1,18 +1,13 @@
 package engine
 
 import (
-	"bytes"
-	"cmp"
-	"context"
 	"errors"
-	"io"
 	"maps"
 	"net/http"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/summarycache/summarycache/gossip/internal/planted"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
@@ -33,7 +28,6 @@ const (
 	DefaultLarge = 8 << 20
 
 	readAhead    = 2                // slices fetched beyond the one that is being sent
-	sliceTries   = 3                // requests for a slice, at most, after the last byte that was sent
 	maxUnsliced  = 16 << 10         // URLs of objects that can't be sliced
 	unslicedTime = 10 * time.Minute // for which that is remembered
 )
@@ -70,9 +64,6 @@ func (e *entry) here(p rfc9111.Part, n int64) (_ rfc9111.Part, ok bool) {
 		return p, true
 	}
 	p.Offset -= e.of.first
-	if planted.Fault == "slice-edge" && p.Offset == 0 && e.of.first > 0 {
-		p.Offset++
-	}
 	p.Length = min(p.Length, n-p.Offset)
 	return p, p.Offset >= 0 && p.Length > 0
 }
@@ -183,13 +174,15 @@ func (c *Cache) misfit(f *fetch, a *answer) bool {
 	case a.status == http.StatusPartialContent && size >= 0 && (a.length < 0 || a.length == to-first):
 		from, last := sliceRange(r.slice)
 		h := maps.Clone(a.header)
-		delete(h, "Content-Range")
+		for _, name := range []string{"Content-Range", "Content-Digest", "Content-Md5"} { // they are of the part
+			delete(h, name)
+		}
 		if h["Accept-Ranges"] == nil { // nginx says so in answers of status 200 alone
 			h["Accept-Ranges"] = []string{"bytes"}
 		}
 		described := rfc9111.NewResponse(http.StatusOK, h, a.delay, a.received.wall)
 		obstacle := r.obstacle(described)
-		if obstacle == rfc9111.RequestObstacle { // what finish wants is not stored, and goes to one client
+		if obstacle == rfc9111.RequestObstacle { // what the rest of an answer asks for is not stored, and goes to one client
 			obstacle = 0
 		}
 		if all := first == 0 && to == size; obstacle == 0 && (all || described.StrongValidator() != "" && first == from && to == min(last+1, size)) {
@@ -216,11 +209,11 @@ func (c *Cache) misfit(f *fetch, a *answer) bool {
 // tooLarge reports whether the origin's answer to a request for a whole object shows that this should be
 // requested in slices.
 func (c *Cache) tooLarge(f *fetch, a *answer) bool {
-	if a.sibling != nil || a.derived != nil || a.status != http.StatusOK || a.length <= SliceSize || f.part || f.r.slice > 0 {
+	if a.sibling != nil || a.derived != nil || a.status != http.StatusOK || a.length <= SliceSize || f.r.part || f.r.slice > 0 {
 		return false
 	}
 	large := c.slicedFrom(&f.r)
-	return large > 0 && a.length >= large && strings.EqualFold(a.header.Get("Accept-Ranges"), "bytes") && a.response().StrongValidator() != "" &&
+	return large > 0 && a.length >= large && strings.EqualFold(a.header.Get("Accept-Ranges"), "bytes") && !c.unsliced.has(f.r.URL.Host, c.now()) && a.response().StrongValidator() != "" &&
 		c.mayStore(f, a)
 }
 
@@ -228,10 +221,10 @@ func (c *Cache) tooLarge(f *fetch, a *answer) bool {
 // requests as a whole. It is used if the origin fails, since it would cost each miss a lookup, and some
 // a false hit.
 func (c *Cache) sliceElsewhere(f *fetch) bool {
-	if f.r.slice > 0 || f.part || f.sources.siblings == nil || c.slicedFrom(&f.r) == 0 {
+	if f.r.slice > 0 || f.r.part || f.src.siblings == nil || c.slicedFrom(&f.r) == 0 {
 		return false
 	}
-	q := f.sources.request
+	q := f.src.request
 	first := f.r
 	first.slice = 1
 	q.Identities = c.identities(&first)[:1]
@@ -244,76 +237,15 @@ func (c *Cache) sliceElsewhere(f *fetch) bool {
 
 // mayBegin returns what of part p of an answer to r is among the n stored bytes that e describes. It isn't ok
 // if the answer begins in another slice, or must not begin since all of it must be stored.
-func (c *Cache) mayBegin(w http.ResponseWriter, r *request, e *entry, p rfc9111.Part, n int64) (here rfc9111.Part, ok bool) {
+func (c *Cache) mayBegin(r *request, e *entry, p rfc9111.Part, n int64) (here rfc9111.Part, ok bool) {
 	here, ok = e.here(p, n)
 	switch {
 	case !ok:
 		r.aim = p.Offset/SliceSize + 1
 	case here.Length < p.Length && r.Method != http.MethodHead:
-		ok = !atOnce(w) && (!r.cc.OnlyIfCached || c.holdsAfter(r, e, p))
+		ok = !r.cc.OnlyIfCached || c.holdsAfter(r, e, p)
 	}
 	return here, ok
-}
-
-// firstSlice makes the answer to a request for a whole the answer to one for its first slice.
-func firstSlice(a *answer) *answer {
-	n := min(a.length, SliceSize)
-	a.header = maps.Clone(a.header)
-	a.header["Content-Range"] = []string{span{0, a.length}.contentRange(n)}
-	a.body = closing{io.LimitReader(a.body, n), a.body}
-	a.status, a.length, a.described = http.StatusPartialContent, n, nil
-	return a
-}
-
-// after sends what follows the slice that an answer began with: the rest of the part p of the whole that e
-// describes, of which res.Bytes were sent. Its loop ends: each round sends bytes, or is one of the last
-// [sliceTries] without.
-func (c *Cache) after(w io.Writer, r *request, e *entry, p rfc9111.Part, res *Result) {
-	end := p.Offset + p.Length
-	origin := false
-	for tries := 1; res.Err == nil && res.Bytes < p.Length; tries++ {
-		at := p.Offset + res.Bytes
-		n := at/SliceSize + 1
-		for next := n + 1; next <= n+readAhead && (next-1)*SliceSize < end; next++ {
-			c.ahead(r, next)
-		}
-		s := &slot{to: w, e: e, first: at, end: min(end, n*SliceSize), header: http.Header{}}
-		q := r.slicePart(s.first, s.end)
-		q.slice, q.origin = n, origin
-		q.cc.NoStore = tries > 1 // the disk may be full, or bad: then this client alone gets the bytes
-		held, _ := c.choose(q)
-		if held != nil && (origin || !c.refresh(held, e)) {
-			c.store.DeleteObject(held.obj)
-		}
-		got := c.get(s, q)
-		if res.Bytes += s.sent; s.sent > 0 {
-			tries = 0
-		}
-		switch {
-		case r.Context().Err() != nil:
-			res.Err = context.Cause(r.Context())
-		case s.failed != nil: // the client
-			res.Err = s.failed
-		case s.first+s.sent == s.end:
-		case s.differs && (origin || got.Outcome == OriginFetch):
-			c.dropSlices(r.url, e)
-			res.Err = errVersion
-		case tries >= sliceTries:
-			res.Err = cmp.Or(got.Err, io.ErrUnexpectedEOF)
-		default:
-			origin = s.differs // what is stored, or a sibling has, is of another version
-		}
-	}
-}
-
-// slicePart returns a request of the cache itself for the bytes from first to end, exclusive, which are in one
-// slice, for the client of r.
-func (r *request) slicePart(first, end int64) *request {
-	q := asNobody(r)
-	q.Request = q.WithContext(r.Context())
-	q.Header["Range"] = []string{"bytes=" + strconv.FormatInt(first, 10) + "-" + strconv.FormatInt(end-1, 10)}
-	q.cc.OnlyIfCached = r.cc.OnlyIfCached
-	return q
 }
 
 // ahead fetches a slice that is not stored, unless it is being fetched.
@@ -327,26 +259,9 @@ func (c *Cache) ahead(r *request, n int64) {
 	}
 }
 
-// refresh reports whether a stored slice has the version that e describes. If it is stale and e is fresh, it is
-// fresh, too: what confirms a response with a strong validator confirms all that have it (RFC 9111
-// section 4.3.4).
-func (c *Cache) refresh(held *found, e *entry) bool {
-	if !held.entry.sameVersion(e) {
-		return false
-	}
-	now := c.now()
-	if held.entry.freshFor(now) > 0 || e.freshFor(now) <= 0 || held.entry.overdue(now) || e.given != nil {
-		return true
-	}
-	fresh := newEntry(e.Response, e.received, c.via)
-	fresh.of, fresh.given = held.entry.of, held.entry.given
-	c.store.Update(held.obj, c.meta(&fresh, new(bytes.Buffer)))
-	return true
-}
-
 // sameVersion reports whether two slices, or a slice and a whole, belong together.
 func (e *entry) sameVersion(o *entry) bool {
-	return planted.Fault == "slice-of-version" || e.of.size == o.of.size && e.SameBytes(o.Response) && e.StrongValidator() != ""
+	return e.of.size == o.of.size && e.SameBytes(o.Response) && e.StrongValidator() != ""
 }
 
 // holdsAfter reports whether all slices of part p are stored, in the version that e describes: a request that
@@ -360,95 +275,4 @@ func (c *Cache) holdsAfter(r *request, e *entry, p rfc9111.Part) bool {
 		}
 	}
 	return true
-}
-
-// dropSlices removes the slices of a version that the origin has replaced.
-func (c *Cache) dropSlices(url string, e *entry) {
-	for _, id := range c.variants.Identities(url) {
-		if held := c.peek(id); held != nil && rfc9111.IsSlice(id) && held.entry.sameVersion(e) {
-			c.store.DeleteObject(held.obj)
-		}
-	}
-}
-
-// A slot receives the bytes of a slice for an answer that was begun, if they belong to it. It
-// implements [Refusable].
-type slot struct {
-	to         io.Writer
-	e          *entry // the version
-	first, end int64
-	header     http.Header
-	status     int
-	differs    bool  // the answer is of another version
-	whole      bool  // it is all of this version, since it could be neither stored nor requested in slices
-	skip       int64 // bytes of that before first
-	sent       int64 // bytes
-	failed     error // of to
-}
-
-func (s *slot) Header() http.Header { return s.header }
-func (s *slot) Refused()            {}
-
-func (s *slot) WriteHeader(status int) {
-	if status >= 200 && s.status == 0 {
-		s.status = status
-		fits := status == http.StatusPartialContent && (planted.Fault == "slice-of-version" || s.e.HasRest(s.header, s.first, s.end, s.e.of.size))
-		if length := s.header.Get("Content-Length"); status == http.StatusOK && (length == "" || length == strconv.FormatInt(s.e.of.size, 10)) {
-			s.whole = s.e.StrongValidator() != "" && s.e.SameBytes(rfc9111.NewResponse(status, s.header, 0, time.Now()))
-			s.skip = s.first
-		}
-		s.differs = !fits && !s.whole && status < http.StatusInternalServerError
-	}
-}
-
-// useless reports whether nothing that is written belongs to the answer.
-func (s *slot) useless() bool {
-	return !s.whole && (s.status != http.StatusPartialContent || s.differs)
-}
-
-// errEnough ends the answer with a whole when the slot has its bytes.
-var errEnough = errors.New("cache: the rest is not wanted")
-
-func (s *slot) Write(p []byte) (n int, err error) {
-	if s.useless() {
-		return 0, errVersion
-	}
-	all := len(p)
-	before := min(int64(all), s.skip)
-	s.skip -= before
-	p = p[before:]
-	p = p[:min(int64(len(p)), s.end-s.first-s.sent)]
-	if n, err = s.to.Write(p); err != nil {
-		s.sent, s.failed = s.sent+int64(n), err
-		return n, err
-	}
-	if s.sent += int64(n); s.whole && s.first+s.sent == s.end {
-		return all, errEnough
-	}
-	return all, nil
-}
-
-// ReadFrom is used for stored bodies.
-func (s *slot) ReadFrom(body io.Reader) (n int64, err error) {
-	if s.useless() {
-		return 0, errVersion
-	}
-	if s.whole {
-		return io.Copy(struct{ io.Writer }{s}, body)
-	}
-	if to, ok := s.to.(io.ReaderFrom); ok {
-		n, err = to.ReadFrom(body)
-	} else {
-		n, err = io.Copy(s.to, body)
-	}
-	if s.sent += n; !unread(err) {
-		s.failed = err
-	}
-	return n, err
-}
-
-func (s *slot) Flush() {
-	if w, ok := s.to.(http.ResponseWriter); ok {
-		http.NewResponseController(w).Flush()
-	}
 }

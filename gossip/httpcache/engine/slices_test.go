@@ -19,6 +19,10 @@ import (
 func TestSlicesByRange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const size = 10*sliceLength + 12345
+		ranges := 200
+		if testing.Short() { // with the race detector
+			ranges = 40
+		}
 		w := newSliceWorld(t, size, "a", "b")
 		defer w.close()
 		part := func(name string, first, end int) {
@@ -43,7 +47,7 @@ func TestSlicesByRange(t *testing.T) {
 		rec, res = w.get("a", "Range: bytes=-5")
 		w.wantPart(rec, res, size-5, size)
 		w.wantAsked("the end, from the sibling")
-		for range 200 {
+		for range ranges {
 			first := rand.IntN(size)
 			part([]string{"a", "b"}[rand.IntN(2)], first, first+1+rand.IntN(size-first))
 		}

@@ -36,10 +36,13 @@ type sliceWorld struct {
 	refused    int      // the status of its answers to ranges; 0 = they are answered
 	ranges     []string // of the requests to the origin; "" = none
 	sent       int64    // bytes of bodies that it sent
+	open       int      // its answers that are not closed
 	advertised map[string]map[string]int
 	dead       string              // this sibling breaks off each answer after some bytes
 	rewrite    func(h http.Header) // of the origin's answers; nil = none
-	room       atomic.Int64        // objects that may be begun in stores from now on
+	bodies     map[string][]byte   // by Etag; nil = all have body
+	answered   func(r *http.Request, resp *http.Response)
+	room       atomic.Int64 // objects that may be begun in stores from now on
 }
 
 func newSliceWorld(t *testing.T, size int, names ...string) *sliceWorld {
@@ -128,10 +131,18 @@ func (w *sliceWorld) RoundTrip(r *http.Request) (*http.Response, error) {
 	if w.ignores {
 		q.Header.Del("Range")
 	}
-	http.ServeContent(rec, q, "x", time.Time{}, bytes.NewReader(w.body))
+	body := w.body
+	if w.bodies != nil {
+		body = w.bodies[h.Get("Etag")]
+	}
+	http.ServeContent(rec, q, "x", time.Time{}, bytes.NewReader(body))
 	resp := rec.Result()
 	resp.Request = r
+	if w.answered != nil {
+		w.answered(r, resp)
+	}
 	resp.Body = &countedBody{Reader: resp.Body, w: w}
+	w.open++
 	if w.chunked {
 		resp.ContentLength = -1
 		resp.Header.Del("Content-Length")
@@ -144,7 +155,8 @@ func (w *sliceWorld) RoundTrip(r *http.Request) (*http.Response, error) {
 
 type countedBody struct {
 	io.Reader
-	w *sliceWorld
+	w      *sliceWorld
+	closed bool
 }
 
 func (b *countedBody) Read(p []byte) (int, error) {
@@ -155,7 +167,15 @@ func (b *countedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func (b *countedBody) Close() error { return nil }
+func (b *countedBody) Close() error {
+	b.w.mu.Lock()
+	defer b.w.mu.Unlock()
+	if !b.closed {
+		b.closed = true
+		b.w.open--
+	}
+	return nil
+}
 
 type sliceLocator struct {
 	w    *sliceWorld

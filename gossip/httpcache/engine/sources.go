@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/summarycache/summarycache/gossip/peering"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
@@ -31,11 +32,11 @@ type answer struct {
 	given    *given          // by a sibling; nil = it is the origin's
 	derived  *derived        // from another response; nil = it is not
 	unusable bool            // the sibling's statement of the body is invalid
+	stale    bool            // it is a sibling's, and is accepted since the origin is down
 
 	described *rfc9111.Response // see response
 	own       rfc9111.Response  // its memory
 
-	err    error // how reading the body ended
 	cancel context.CancelCauseFunc
 }
 
@@ -100,15 +101,15 @@ type sources struct {
 func (c *Cache) sources(f *fetch) *sources {
 	s := &f.sources
 	*s = sources{c: c, f: f}
-	if f.part {
+	if f.r.part {
 		s.begun = http.StatusOK
 	}
 	r := &f.r
-	if f.origin || !c.asksSiblings(r) || c.isDerived(r) { // for a derived response, the fetch of the plain one asks siblings
+	if f.r.origin || !c.asksSiblings(r) || c.isDerived(r) { // for a derived response, the fetch of the plain one asks siblings
 		return s
 	}
 	header := c.siblingHeader(r)
-	if !sibling.NameInvalidations(header, c.cfg.Cluster, r.plain) {
+	if !peering.NameInvalidations(header, c.cfg.Cluster, r.plain) {
 		return s
 	}
 	s.header = header
@@ -145,7 +146,7 @@ func (c *Cache) siblingHeader(r *request) http.Header {
 			fields = append(fields, set...)
 		}
 	}
-	h := sibling.LookupHeader(r.Request, &r.cc, c.cfg.Name, fields...)
+	h := peering.LookupHeader(r.Request, &r.cc, c.cfg.Name, fields...)
 	delete(h, "Cookie")
 	return h
 }
@@ -209,7 +210,7 @@ func (s *sources) acceptable(a *answer, sent http.Header) bool {
 func (s *sources) usable(a *answer, sent http.Header) (resp *rfc9111.Response, ok bool) {
 	c, r := s.c, &s.f.r
 	resp = s.whole(a)
-	if a.unusable || !resp.Storable(nil, false) || c.outdated(s.f, resp) ||
+	if a.unusable || !resp.Storable(nil, false) || c.outdated(s.f, resp) || c.olderThanSeen(r, resp) ||
 		!rfc9111.SameVariant(rfc9111.VaryFields(a.header), sent, r.Header) { // it is selected by a field that we didn't pass on
 		return resp, false
 	}
@@ -246,7 +247,9 @@ func (c *Cache) fromSibling(got *sibling.Answer) *answer {
 	} else {
 		delete(h, "Cache-Status")
 	}
-	c.stated(a)
+	if c.stated(a); Broken(got.Request, got.Response) != nil {
+		a.unusable = true
+	}
 	return a
 }
 
@@ -273,7 +276,7 @@ func (s *sources) plainly(a *answer, resp *rfc9111.Response) bool {
 		return false
 	}
 	r := &s.f.r
-	s.plain = sibling.LookupHeader(r.Request, &r.cc, s.c.cfg.Name, rfc9111.VaryFields(resp.Header)...)
+	s.plain = peering.LookupHeader(r.Request, &r.cc, s.c.cfg.Name, rfc9111.VaryFields(resp.Header)...)
 	delete(s.plain, "Cache-Control")
 	delete(s.plain, "Via")
 	return true
@@ -282,6 +285,9 @@ func (s *sources) plainly(a *answer, resp *rfc9111.Response) bool {
 // fromOrigin sends a GET for the whole response to the origin, under ctx, which cancel ends.
 func (s *sources) fromOrigin(ctx context.Context, cancel context.CancelCauseFunc, conditions http.Header) (*http.Response, error) {
 	c, r := s.c, &s.f.r
+	if first := s.f.first; first != nil && !first.taken {
+		return nil, errOpen
+	}
 	h := withoutConditions(r.Header)
 	if s.plain != nil {
 		h = maps.Clone(s.plain)
@@ -322,6 +328,8 @@ func (c *Cache) send(out *http.Request, x *exchange, cancel context.CancelCauseF
 	resp, err := c.cfg.Transport.RoundTrip(out)
 	if err != nil {
 		err = Blame(out, err)
+	} else if err = Broken(out, resp); err != nil {
+		resp.Body.Close()
 	}
 	switch {
 	case err == nil:

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -41,6 +42,13 @@ func TestHitForMiss(t *testing.T) {
 func TestStaleAnswers(t *testing.T) {
 	fails := func(w http.ResponseWriter, r *http.Request, n int) { w.WriteHeader(http.StatusInternalServerError) }
 	breaks := func(http.ResponseWriter, *http.Request, int) { panic(http.ErrAbortHandler) }
+	says := func(status int, control, body string) func(http.ResponseWriter, *http.Request, int) {
+		return func(w http.ResponseWriter, r *http.Request, n int) {
+			w.Header().Set("Cache-Control", control)
+			w.WriteHeader(status)
+			io.WriteString(w, body)
+		}
+	}
 	for _, tt := range []struct {
 		name, allows string
 		origin       func(http.ResponseWriter, *http.Request, int) // after the first answer
@@ -50,6 +58,11 @@ func TestStaleAnswers(t *testing.T) {
 		then         string
 	}{
 		{"revalidated meanwhile", ", stale-while-revalidate=60", nil, 30 * time.Second, "n=0", "hit", "n=1"},
+		{"gone meanwhile", ", stale-while-revalidate=60", says(404, "no-store", "gone"), 30 * time.Second, "n=0", "hit", "gone"},
+		{"private meanwhile", ", stale-while-revalidate=60", says(200, "private", "mine"), 30 * time.Second, "n=0", "hit", "mine"},
+		{"moved meanwhile", ", stale-while-revalidate=60", says(302, "no-store", ""), 30 * time.Second, "n=0", "hit", ""},
+		{"an error meanwhile", ", stale-while-revalidate=60", fails, 30 * time.Second, "n=0", "hit", "n=0"},
+		{"too many requests meanwhile", ", stale-while-revalidate=60", says(429, "no-store", "slowly"), 30 * time.Second, "n=0", "hit", "n=0"},
 		{"too late for that", ", stale-while-revalidate=60", nil, 2 * time.Minute, "n=1", "stale", "n=1"},
 		{"an error", ", stale-if-error=60", fails, 30 * time.Second, "n=0", "detail=stale-if-error", "n=0"},
 		{"no answer", ", stale-if-error=60", breaks, 30 * time.Second, "n=0", "detail=stale-if-error", "n=0"},
@@ -67,7 +80,7 @@ func TestStaleAnswers(t *testing.T) {
 				}
 				check := func(r reply, want string) {
 					t.Helper()
-					refused := r.StatusCode >= http.StatusInternalServerError
+					refused := r.StatusCode >= http.StatusInternalServerError || r.StatusCode == http.StatusFound
 					if refused != (want == "") || !refused && r.body != want {
 						t.Errorf("%d %q, want %q; %s", r.StatusCode, r.body, want, r.status())
 					}

@@ -106,7 +106,7 @@ func (c *Cache) staleAt(ctx, asking context.Context, s *sources, other sibling.P
 }
 
 // takeStale delivers a sibling's stale response, and reports whether there is one.
-func (c *Cache) takeStale(f *fetch, src *sources, status int) bool {
+func (c *Cache) takeStale(f *fetch, status int) bool {
 	switch status {
 	case 0, http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 	default:
@@ -116,7 +116,7 @@ func (c *Cache) takeStale(f *fetch, src *sources, status int) bool {
 	if f.r.slice > 0 {
 		conditions = ofSlice(f.r.slice, nil)
 	}
-	a := c.staleElsewhere(&f.ctx, src, status, conditions)
+	a := c.staleElsewhere(&f.ctx, f.src, status, conditions)
 	if a == nil {
 		return false
 	}
@@ -124,12 +124,11 @@ func (c *Cache) takeStale(f *fetch, src *sources, status int) bool {
 		a.close()
 		return false
 	}
-	f.stale = true
+	a.stale = true
 	if c.outdated(f, a.response()) || !f.r.mayStore(a.response()) {
-		c.handOver(f, src, a)
+		c.handOver(f, a)
 	} else {
-		c.receive(f, src, a)
+		c.receive(f, a)
 	}
-	f.stale = f.result != nil
-	return f.stale
+	return f.result != nil
 }

@@ -23,25 +23,3 @@ func (c *Cache) become(f *fetch, to fetchState) {
 	}
 	f.state = to
 }
-
-// A bodyState tells where the bytes of a body come from. body.mu guards it.
-type bodyState uint8
-
-const (
-	bodyFlows  bodyState = iota // from its source
-	bodyRaced                   // from its source, beside which an attempt looks for a faster one
-	bodySought                  // its source has ended, and attempts look for another
-	bodyWhole                   // complete, or its only client has left
-	bodyCut                     // no source has the rest
-)
-
-// waits reports whether Read waits for another source.
-func (s bodyState) waits() bool { return s == bodySought }
-
-// become is called with b.mu held.
-func (b *body) become(to bodyState) {
-	if b.c.bodyBecame != nil && to != b.state {
-		b.c.bodyBecame(b.state, to)
-	}
-	b.state = to
-}

@@ -4,25 +4,24 @@ import (
 	"bytes"
 	"net/http"
 
-	"github.com/summarycache/summarycache/gossip/internal/planted"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
 // What a fetch does with an answer that is not stored, or with none. See [Cache.run].
 
 // noAnswer ends a fetch that no source answers: with a stale copy, or with the error.
-func (c *Cache) noAnswer(f *fetch, src *sources, err error) {
-	if IsClients(err) || !c.staleInstead(f, src, 0) {
-		c.fail(f, newResult(src), err)
+func (c *Cache) noAnswer(f *fetch, err error) {
+	if f.over.Load() != nil || IsClients(err) || !c.staleInstead(f, 0) {
+		c.fail(f, newResult(f), err)
 	}
 }
 
 // confirm takes a 304: it delivers the stored response, or gives it up if the 304 confirms another one. Then the
 // whole response is requested.
-func (c *Cache) confirm(f *fetch, src *sources, a *answer) {
+func (c *Cache) confirm(f *fetch, a *answer) {
 	a.close()
 	if f.stored.entry.ConfirmedBy(a.header) {
-		c.deliver(f, c.confirmed(f, src, a), fetchConfirmed)
+		c.deliver(f, c.confirmed(f, a), fetchConfirmed)
 	} else {
 		f.stored = nil
 	}
@@ -32,33 +31,34 @@ func (c *Cache) confirm(f *fetch, src *sources, a *answer) {
 // first slice, begins with this answer.
 func (c *Cache) beginSlices(f *fetch, a *answer) {
 	if f.stored != nil {
+		c.keep(f.r.url)
 		c.store.DeleteObject(f.stored.obj)
 	}
 	c.large.add(f.r.url, c.now(), largeTime)
-	c.fail(f, &result{answer: firstSlice(a)}, errSliced)
+	c.fail(f, &result{open: newOpened(a)}, errSliced)
 }
 
 // skip drops an answer that is not the slice that was requested. After a sibling's, the next source is asked; after
 // the origin's, the object is not fetched in slices.
-func (c *Cache) skip(f *fetch, src *sources, a *answer) {
+func (c *Cache) skip(f *fetch, a *answer) {
 	a.close()
 	if a.sibling == nil {
-		c.fail(f, newResult(src), errUnsliced)
+		c.fail(f, newResult(f), errUnsliced)
 	}
 }
 
 // staleInstead delivers a stale copy in place of the origin's answer, if that is missing (status 0)
 // or an error: the stored copy or, without one, a sibling's. It reports whether there is one, or whether
 // the fetch has ended since a sibling has slices.
-func (c *Cache) staleInstead(f *fetch, src *sources, status int) bool {
+func (c *Cache) staleInstead(f *fetch, status int) bool {
 	if f.stored == nil && (status == 0 || status >= http.StatusInternalServerError) && c.sliceElsewhere(f) {
-		c.fail(f, newResult(src), errSliced)
+		c.fail(f, newResult(f), errSliced)
 		return true
 	}
 	if f.stored == nil || !c.standsIn(f, status) {
-		return c.takeStale(f, src, status)
+		return c.takeStale(f, status)
 	}
-	res := newResult(src)
+	res := newResult(f)
 	res.obj, res.entry, res.id = f.stored, f.stored.entry, f.stored.obj.Key()
 	_, res.fields = rfc9111.SplitIdentity(res.id)
 	res.stale, res.fwdStatus = true, status
@@ -70,15 +70,18 @@ func (c *Cache) staleInstead(f *fetch, src *sources, status int) bool {
 // confirmed returns the result of a successful validation: the stored response with an updated
 // header. Like an answer, a 304 may be for the leader alone. Then the stored response stays as it was
 // if others may still validate it, and is otherwise removed once the leader has its body.
-func (c *Cache) confirmed(f *fetch, src *sources, a *answer) *result {
+func (c *Cache) confirmed(f *fetch, a *answer) *result {
 	old := f.stored
 	e := c.freshened(old.entry, a)
-	res := newResult(src)
+	res := newResult(f)
 	res.entry, res.id, res.confirmed, res.fwdStatus = e, old.obj.Key(), true, a.status
 	_, res.fields = rfc9111.SplitIdentity(res.id)
 	res.from(a)
 	res.obj = &found{obj: old.obj, entry: e}
 	c.noteReuse(f, e)
+	if a.sibling == nil {
+		c.saw(&f.r, e.Response)
+	}
 	if why := f.r.unshared(old.entry, e); why != 0 {
 		if !f.r.cc.NoStore {
 			c.hitForMiss.add(f.r.url, c.now(), hitForMissTime)
@@ -101,30 +104,40 @@ func (c *Cache) confirmed(f *fetch, src *sources, a *answer) *result {
 // mayStore reports whether a whole response may be stored, and can ever be reused. What an origin
 // answers to a range is nothing to other clients, unless it is the whole, or the slice that was requested.
 func (c *Cache) mayStore(f *fetch, a *answer) bool {
-	return (f.r.slice == 0 || a.status == http.StatusPartialContent || planted.Fault == "error-to-slice-stored") && (!f.part || a.status == http.StatusOK || planted.Fault == "part-stored" || planted.Fault == "error-to-range-stored") && (a.derived == nil || a.derived.recoded) && !c.outdated(f, a.response()) && f.r.obstacle(a.response()) == 0
+	return (f.r.slice == 0 || a.status == http.StatusPartialContent) && (!f.r.part || a.status == http.StatusOK) &&
+		(a.derived == nil || a.derived.recoded) && !c.outdated(f, a.response()) && f.r.obstacle(a.response()) == 0
+}
+
+// aboutPage reports whether an answer of this status takes the place of one that was stored before (RFC 9111 section
+// 4.3.3), and is not an error, or about the requests that were sent.
+func aboutPage(status int) bool {
+	return status < http.StatusInternalServerError && status != http.StatusTooManyRequests && status != http.StatusRequestTimeout
 }
 
 // handOver delivers an answer that can't be shared to the leader alone. Another source can continue
 // it if there is a strong validator. Without one, a part, or a response that might be stored at
 // another time, can be continued if comparing shows that the bytes are the same.
-func (c *Cache) handOver(f *fetch, src *sources, a *answer) {
+func (c *Cache) handOver(f *fetch, a *answer) {
 	switch {
-	case f.r.slice > 0 && a.status == http.StatusPartialContent && !f.r.cc.NoStore: // the client may want less, or more; finish wants it
+	case f.r.slice > 0 && a.status == http.StatusPartialContent && !f.r.cc.NoStore: // the client may want less, or more; its rest asks for the whole
 		a.close()
-		c.fail(f, newResult(src), errUnsliced)
+		c.fail(f, newResult(f), errUnsliced)
 		return
 	case a.status == http.StatusPartialContent:
-	case (f.part || f.r.slice > 0) && a.status != http.StatusOK: // it says nothing of the whole
+	case (f.r.part || f.r.slice > 0) && a.status != http.StatusOK: // it says nothing of the whole
 	case !f.r.cc.NoStore && a.derived == nil: // otherwise other requests may still share theirs
 		c.hitForMiss.add(f.r.url, c.now(), hitForMissTime)
 	}
-	if f.stored != nil && a.status < 500 && a.sibling == nil && !f.r.cc.NoStore {
-		if f.replaces = f.stored.obj; noBody(a.status) {
-			c.store.DeleteObject(f.replaces) // before the client can send another request
+	if f.stored != nil && aboutPage(a.status) && a.sibling == nil && !f.r.cc.NoStore {
+		if f.replaces = f.stored.obj; noBody(a.status) || f.leaderLeft() {
+			c.store.DeleteObject(f.replaces) // before the client can send another request; without one, nobody reads a body
 		}
 	}
-	res := newResult(src)
-	res.fwdStatus, res.stale = a.status, f.stale
+	if in := f.src.siblings; a.sibling == nil && a.derived == nil && a.status != http.StatusPartialContent && (in == nil || in.Asked > 0 || f.stored != nil) {
+		c.saw(&f.r, a.response()) // otherwise no sibling is known to have a copy
+	}
+	res := newResult(f)
+	res.fwdStatus, res.stale = a.status, a.stale
 	res.from(a)
 	if a.sibling == nil && a.status != http.StatusPartialContent {
 		if res.obstacle = f.r.obstacle(a.response()); res.obstacle != 0 {
@@ -132,7 +145,7 @@ func (c *Cache) handOver(f *fetch, src *sources, a *answer) {
 		}
 	}
 	f.handed = *a
-	f.handed.body, f.handed.cancel = c.newBody(f, a, nil), func(error) {}
+	f.handed.body, f.handed.cancel = c.newBody(f, a, true), func(error) {}
 	res.answer = &f.handed
 	c.deliver(f, res, fetchHandedOver)
 }

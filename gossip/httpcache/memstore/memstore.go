@@ -3,6 +3,7 @@
 package memstore
 
 import (
+	"fmt"
 	"iter"
 	"maps"
 	"math"
@@ -16,6 +17,7 @@ import (
 const (
 	overhead = 1 << 10 // bytes that an object takes beside its body and description, about: decoded header, indexes
 	maxData  = 1 << 20
+	least    = 4 << 10
 )
 
 // A store keeps objects in memory.
@@ -32,10 +34,17 @@ type store struct {
 	closed  bool
 }
 
-// Open returns a function that opens an empty store, for a cache. The store takes at most so many bytes, about,
-// arriving bodies included. A body may take a quarter of them, and arriving bodies half. The function never fails.
+// Open returns a function that opens an empty store, for a cache. The store takes at most so many bytes, about, and at
+// least 4 KiB, arriving bodies included. A body may take a quarter of them, and arriving bodies half. The function
+// fails only if they are too few.
 func Open(maxBytes int64) func(bodies.Hooks) (bodies.Store, error) {
-	return func(h bodies.Hooks) (bodies.Store, error) { return open(maxBytes, h), nil }
+	return func(h bodies.Hooks) (bodies.Store, error) {
+		if maxBytes < least {
+			return nil, fmt.Errorf("store: %d bytes of memory have room for no object: want at least 4 KiB, such as "+
+				"64 << 20", maxBytes)
+		}
+		return open(maxBytes, h), nil
+	}
 }
 
 func open(maxBytes int64, hooks bodies.Hooks) *store {

@@ -57,8 +57,13 @@ func (s *Screen) bounded(c *Claim, b []byte, alive bool) error {
 		return nil
 	}
 	if most := s.greatest(now); c.Incarnation > most {
-		binary.BigEndian.PutUint32(b[c.endsAt-4:], uint32(most)) // it is encoded in four bytes, or the last four of eight
+		// it is encoded in four bytes, or the last four of eight
+		binary.BigEndian.PutUint32(b[c.endsAt-4:], uint32(most))
 		c.Incarnation = most
+	}
+	if seen, ok := s.seen[c.Name]; ok && c.Incarnation > seen.incarnation {
+		seen.incarnation = c.Incarnation
+		s.seen[c.Name] = seen
 	}
 	return nil
 }

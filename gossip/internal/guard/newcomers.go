@@ -86,9 +86,10 @@ type newcomer struct {
 
 // A sighting is the last answer of a peer to a probe.
 type sighting struct {
-	answered time.Time
-	at       netip.AddrPort // the address that answered
-	meta     metaHash       // in the answer
+	answered    time.Time
+	at          netip.AddrPort // the address that answered
+	meta        metaHash       // in the answer
+	incarnation uint64         // the greatest of the peer that memberlist may have heard since
 }
 
 // confirmed reports whether memberlist may learn that a peer is alive: the peer has answered with
@@ -129,8 +130,8 @@ func (c *Claim) disable(b []byte) {
 }
 
 // enter gives a place to a peer that has answered, and says so if there is none for it.
-func (s *Screen) enter(c claimed) error {
-	err := s.place(c)
+func (s *Screen) enter(c claimed, incarnation uint64) error {
+	err := s.place(c, incarnation)
 	if errors.Is(err, exchange.ErrMembers) {
 		s.cfg.Refused(c.name, c.addr, err)
 	}
@@ -140,7 +141,7 @@ func (s *Screen) enter(c claimed) error {
 // place records that a peer has answered, unless another address just did by its name, of which
 // memberlist may not know yet. Peers at one address get at most half of the places, so that a host
 // that answers by thousands of names does not exclude others.
-func (s *Screen) place(c claimed) error {
+func (s *Screen) place(c claimed, incarnation uint64) error {
 	name, at := c.name, c.addr.Addr()
 	now := time.Now()
 	s.mu.Lock()
@@ -152,8 +153,25 @@ func (s *Screen) place(c claimed) error {
 	if err := s.room(name, at, now); err != nil {
 		return err
 	}
-	s.seen[name] = sighting{now, c.addr, c.meta}
+	s.seen[name] = sighting{now, c.addr, c.meta, max(seen.incarnation, incarnation)}
 	return nil
+}
+
+// Displaced makes memberlist count all members at an address but one as dead: that one has just answered there.
+func (s *Screen) Displaced(by string, at netip.AddrPort) {
+	s.mu.Lock()
+	former := make(map[string]uint64)
+	for name, seen := range s.seen {
+		if seen.at == at && name != by {
+			former[name] = seen.incarnation
+		}
+	}
+	s.mu.Unlock()
+	for name, incarnation := range former {
+		if m, _ := s.cfg.Members.Known(name); m.Up && m.Addr == at {
+			s.cfg.Admit(Pack(MsgDead, "Incarnation", uint32(incarnation), "Node", name, "From", s.cfg.Self))
+		}
+	}
 }
 
 // room returns an error if a peer would be one member too many. It is called with the lock held.
@@ -243,7 +261,8 @@ func (s *Screen) addNewcomer(n *newcomer) bool {
 		return false
 	}
 	if len(s.waiting) >= s.cfg.Most {
-		s.remove(s.places[rand.IntN(len(s.places))]) // any one: a peer that lives has mostly answered before it is its turn
+		// any one: a peer that lives has mostly answered before it is its turn
+		s.remove(s.places[rand.IntN(len(s.places))])
 	}
 	for n.number = 0; n.number == 0 || s.asked[n.number] != nil; { // at most Limits.Members of 2³¹ are taken
 		n.number = newcomerNumbers | rand.Uint32()
@@ -281,7 +300,8 @@ func (s *Screen) ask(n *newcomer) {
 	n.probes--
 	s.mu.Unlock()
 	if waits {
-		probe := Pack(MsgPing, "SeqNo", n.number, "Node", n.name, "SourceAddr", s.cfg.Addr.Addr().AsSlice(), "SourcePort", s.cfg.Addr.Port())
+		probe := Pack(MsgPing, "SeqNo", n.number, "Node", n.name, "SourceAddr", s.cfg.Addr.Addr().AsSlice(),
+			"SourcePort", s.cfg.Addr.Port())
 		s.cfg.Probe(probe, n.addr)
 		time.AfterFunc(newcomerProbe, func() { s.ask(n) })
 	}
@@ -298,7 +318,8 @@ func (s *Screen) answered(number uint32, answer []byte) {
 	if n == nil || len(answer) != AnswerBytes || metaHash(answer[SumBytes:]) != n.meta {
 		return
 	}
-	if s.livesElsewhere(n.name, n.addr) || s.enter(n.claimed) == nil {
+	if s.livesElsewhere(n.name, n.addr) || s.enter(n.claimed, n.incarnation) == nil {
 		s.cfg.Admit(n.alive)
+		s.Displaced(n.name, n.addr)
 	}
 }

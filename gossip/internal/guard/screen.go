@@ -64,10 +64,12 @@ var fieldBounds = map[string]struct {
 	kind valueKind
 	most uint64
 }{
-	"Name": {kindText, exchange.MaxName}, "Node": {kindText, exchange.MaxName}, "From": {kindText, exchange.MaxName}, "SourceNode": {kindText, exchange.MaxName},
-	"Addr": {kindText, 16}, "Target": {kindText, 16}, "SourceAddr": {kindText, 16},
-	"Meta": {kindText, memberlist.MetaMaxSize}, "Vsn": {kindText, 6}, "Payload": {kindText, uint64(AnswerBytes)}, "Error": {kindText, 1 << 10},
-	"Port": {kindNumber, math.MaxUint16}, "SourcePort": {kindNumber, math.MaxUint16},
+	"Name": {kindText, exchange.MaxName}, "Node": {kindText, exchange.MaxName}, "From": {kindText, exchange.MaxName},
+	"SourceNode": {kindText, exchange.MaxName},
+	"Addr":       {kindText, 16}, "Target": {kindText, 16}, "SourceAddr": {kindText, 16},
+	"Meta": {kindText, memberlist.MetaMaxSize}, "Vsn": {kindText, 6}, "Payload": {kindText, uint64(AnswerBytes)},
+	"Error": {kindText, 1 << 10},
+	"Port":  {kindNumber, math.MaxUint16}, "SourcePort": {kindNumber, math.MaxUint16},
 	"SeqNo": {kindNumber, math.MaxUint32}, "Incarnation": {kindNumber, math.MaxUint32}, // see screen.bounded
 	"State": {kindNumber, uint64(memberlist.StateLeft)}, "Nodes": {kindNumber, math.MaxInt32},
 	"UserStateLen": {kindNumber, 0}, // this package sends no user state
@@ -98,22 +100,29 @@ type Memory interface {
 // Config has the settings of a [Screen], all of them required. Its functions may be called at any time.
 type Config struct {
 	Self    string         // this peer's name
+	Cluster string         // and its cluster's, which may be empty
 	Addr    netip.AddrPort // and address
 	Most    int            // members
 	Alone   bool           // this peer has no other through which to join
 	Memory  Memory         // of streams
 	Members Members
 
-	Admit     func(message []byte)                            // passes a message to memberlist
-	Refused   func(name string, at netip.AddrPort, err error) // a peer that answered is no member, since there are too many
-	Probe     func(b []byte, to netip.AddrPort)               // sends a packet
-	Doubt     func(name string)                               // a peer did not answer another one
-	Suspected func(name string, incarnation uint64)           // another member suspects a peer
+	Admit func(message []byte) // passes a message to memberlist
+	// a peer that answered is no member, since there are too many
+	Refused  func(name string, at netip.AddrPort, err error)
+	Stranger func(cluster string, from netip.Addr) // a stream is of another cluster
+	Probe    func(b []byte, to netip.AddrPort)     // sends a packet
+	// StreamProbe hears that a probe came by a stream, as when packets are lost: one of the member of that name, or, if
+	// that is empty, one that the member at the address has answered.
+	StreamProbe func(member string, at netip.AddrPort)
+	Doubt       func(name string)                     // a peer did not answer another one
+	Suspected   func(name string, incarnation uint64) // another member suspects a peer
 }
 
 // A Screen checks all streams and packets of a node. Its methods may be called at any time, except
 // those documented as called with the lock held.
 type Screen struct {
+	Header []byte // with which memberlist's packets and streams begin: its label
 	cfg    Config
 	begun  time.Time    // with the reading of a monotonic clock
 	probed atomic.Int64 // when this peer was probed as a newcomer, in nanoseconds since begun; 0 if never
@@ -138,7 +147,7 @@ type Screen struct {
 
 // New returns a screen for a peer that begins now.
 func New(cfg Config) *Screen {
-	return &Screen{cfg: cfg, begun: time.Now(), own: 1, perHost: make(map[netip.Addr]int), seen: make(map[string]sighting),
+	return &Screen{Header: HeaderOf(cfg.Cluster), cfg: cfg, begun: time.Now(), own: 1, perHost: make(map[netip.Addr]int), seen: make(map[string]sighting),
 		newcomers: newcomers{entered: cfg.Alone, waiting: make(map[claimed]*newcomer), asked: make(map[uint32]*newcomer),
 			listed: make(map[string]int)}}
 }
@@ -237,6 +246,7 @@ func (s *Screen) message(b []byte) error {
 type Claim struct {
 	Name        string
 	from        string
+	source      string // of a probe: the peer that sent it
 	Incarnation uint64
 	beginsAt    int    // offset of the incarnation
 	endsAt      int    // offset of its end
@@ -275,6 +285,8 @@ func read(u *unpacker, kind byte) (c Claim, err error) {
 			c.Name = string(text)
 		case "From":
 			c.from = string(text)
+		case "SourceNode":
+			c.source = string(text)
 		case "Addr":
 			addr, _ := netip.AddrFromSlice(text)
 			c.Addr = netip.AddrPortFrom(addr.Unmap(), c.Addr.Port())

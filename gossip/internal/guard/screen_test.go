@@ -23,7 +23,7 @@ func wordOf(kind byte, name, by string, incarnation uint32) []byte {
 
 // promise is the beginning of a list of members.
 func promise(members int) []byte {
-	return append(bytes.Clone(Header), Pack(MsgPushPull, "Nodes", uint32(members), "UserStateLen", uint32(0), "Join", false)...)
+	return append(bytes.Clone(HeaderOf("")), Pack(MsgPushPull, "Nodes", uint32(members), "UserStateLen", uint32(0), "Join", false)...)
 }
 
 // nobody is a set of no members, and all the memory that is wanted.
@@ -38,6 +38,7 @@ func (nobody) Give(int64)                 {}
 // testScreen returns a screen without members, which sends no probes.
 func testScreen(most int) *Screen {
 	return New(Config{Self: "self", Most: most, Memory: nobody{}, Members: nobody{}, Admit: func([]byte) {}, Refused: func(string, netip.AddrPort, error) {},
+		Stranger: func(string, netip.Addr) {}, StreamProbe: func(string, netip.AddrPort) {},
 		Probe: func([]byte, netip.AddrPort) {}, Doubt: func(string) {}, Suspected: func(string, uint64) {}})
 }
 
@@ -53,21 +54,21 @@ func TestNewcomersFindRoom(t *testing.T) {
 	}
 	host := func(i int) netip.AddrPort { return netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}), 1) }
 	for i := range 3 {
-		if err := s.enter(claimed{name: fmt.Sprintf("p%d", i), addr: host(i)}); err != nil {
+		if err := s.enter(claimed{name: fmt.Sprintf("p%d", i), addr: host(i)}, 1); err != nil {
 			t.Error(err)
 		}
 	}
-	if err := s.enter(claimed{name: "p4", addr: host(4)}); err == nil {
+	if err := s.enter(claimed{name: "p4", addr: host(4)}, 1); err == nil {
 		t.Error("a fourth member of three")
 	}
 	s = testScreen(10)
 	for i := range 9 {
 		at := netip.AddrPortFrom(netip.AddrFrom16([16]byte{0: 0x20, 1: 1, 15: byte(i)}), 1) // one machine's
-		if err := s.enter(claimed{name: fmt.Sprintf("s%d", i), addr: at}); (err == nil) != (i < 5) {
+		if err := s.enter(claimed{name: fmt.Sprintf("s%d", i), addr: at}, 1); (err == nil) != (i < 5) {
 			t.Errorf("member %d of one address, of ten in all: %v", i, err)
 		}
 	}
-	if err := s.enter(claimed{name: "p1", addr: host(1)}); err != nil {
+	if err := s.enter(claimed{name: "p1", addr: host(1)}, 1); err != nil {
 		t.Errorf("where one address has half: %v", err)
 	}
 }
@@ -81,7 +82,7 @@ func TestScreenRefuses(t *testing.T) {
 		}
 		return append(b, slices.Concat(parts...)...)
 	}
-	if err := s.enter(claimed{name: "p1"}); err != nil {
+	if err := s.enter(claimed{name: "p1"}, 1); err != nil {
 		t.Fatal(err)
 	}
 	good := deadMessage("p1", 7)
@@ -106,7 +107,7 @@ func TestScreenRefuses(t *testing.T) {
 		"compressed in a part":  part([]byte{9, 0x81}),
 		"a compound in another": part(part(good)),
 		"encrypted":             {10, 1},
-		"a list of members":     promise(1)[len(Header):],
+		"a list of members":     promise(1)[len(HeaderOf("")):],
 		"half of it":            good[:len(good)-3],
 		"a part beyond the end": part(good)[:20],
 		"wrong checksum":        append([]byte{msgChecksummed, 0, 0, 0, 0}, good...),
@@ -143,13 +144,13 @@ func TestListsLackFields(t *testing.T) {
 // bytes.
 func FuzzScreen(f *testing.F) {
 	f.Add(deadMessage("p1", 7))
-	f.Add(promise(1)[len(Header):])
+	f.Add(promise(1)[len(HeaderOf("")):])
 	f.Fuzz(func(t *testing.T, b []byte) {
 		s := testScreen(100)
 		s.Packet(bytes.Clone(b))
 		near, far := net.Pipe()
 		defer far.Close()
-		go func() { far.Write(Header); far.Write(b); far.Close() }()
+		go func() { far.Write(HeaderOf("")); far.Write(b); far.Close() }()
 		c := s.Stream(near, true)
 		out := make([]byte, 64)
 		for range 2*len(b) + 8 {

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"strings"
 	"sync"
 
 	"github.com/hashicorp/memberlist"
@@ -12,11 +13,22 @@ import (
 	"github.com/summarycache/summarycache/gossip/exchange"
 )
 
-// Label is the label with which memberlist's packets and streams begin, and Header the bytes of it. It is removed
-// from packets before they are sent.
-const Label = "sc1"
+// label is the label with which memberlist's packets and streams begin, in a cluster without a name. It is removed from
+// packets before they are sent.
+const label = "sc1"
 
-var Header = append([]byte{HeaderByte, byte(len(Label))}, Label...)
+// LabelOf returns the label in a cluster of a name, which may be empty, and HeaderOf the bytes of it.
+func LabelOf(cluster string) string {
+	if cluster == "" {
+		return label
+	}
+	return label + ":" + cluster
+}
+
+func HeaderOf(cluster string) []byte {
+	l := LabelOf(cluster)
+	return append([]byte{HeaderByte, byte(len(l))}, l...)
+}
 
 // HeaderByte is the first byte of a stream of memberlist's.
 const HeaderByte = 0xF4
@@ -33,8 +45,8 @@ const (
 	screenAnswer = 1 << 10
 )
 
-// mostOfHost returns the limit for the streams of one address: for as many members as there may be if this peer asks for
-// their list, and for as many as it knows if others send it one, since they may be strangers.
+// mostOfHost returns the limit for the streams of one address: for as many members as there may be if this peer asks
+// for their list, and for as many as it knows if others send it one, since they may be strangers.
 func (c *screenedConn) mostOfHost() int {
 	members := c.screen.cfg.Most
 	if c.labelled {
@@ -89,12 +101,8 @@ func (c *screenedConn) read() error {
 		if err := c.answerSums(); err != nil {
 			return err
 		}
-		label, err := u.take(len(Header))
-		if err != nil {
+		if err := c.checkLabel(); err != nil {
 			return err
-		}
-		if string(label) != string(Header) {
-			return fmt.Errorf("%w: label %q", errNotPacked, label)
 		}
 	}
 	first, err := u.bigEndian(1)
@@ -114,6 +122,12 @@ func (c *screenedConn) read() error {
 		}
 	}
 	list, err := read(u, kind)
+	switch at := AddrPortOf(c.RemoteAddr()); {
+	case err == nil && kind == MsgPing && c.labelled && list.source != "":
+		s.cfg.StreamProbe(list.source, at)
+	case err == nil && kind == MsgAck && !c.labelled:
+		s.cfg.StreamProbe("", at)
+	}
 	if err != nil || kind != MsgPushPull {
 		return err
 	}
@@ -130,6 +144,32 @@ func (c *screenedConn) read() error {
 		s.mu.Lock()
 		s.entered = true
 		s.mu.Unlock()
+	}
+	return nil
+}
+
+// checkLabel reads the label of a stream.
+func (c *screenedConn) checkLabel() error {
+	u := &c.message
+	head, err := u.take(2)
+	if err == nil && head[0] != HeaderByte {
+		err = fmt.Errorf("%w: no label", errNotPacked)
+	}
+	if err == nil {
+		head, err = u.take(int(head[1]))
+	}
+	if err != nil {
+		return err
+	}
+	cluster, named := strings.CutPrefix(string(head), label+":")
+	if string(head) == label {
+		cluster, named = "", true
+	}
+	if named && cluster != c.screen.cfg.Cluster && (cluster == "" || exchange.ValidName(cluster)) {
+		c.screen.cfg.Stranger(cluster, c.from)
+	}
+	if string(head) != LabelOf(c.screen.cfg.Cluster) {
+		return fmt.Errorf("%w: label %q", errNotPacked, head)
 	}
 	return nil
 }
@@ -151,8 +191,9 @@ func (c *screenedConn) member(i int, expected *bool) error {
 	}
 	switch {
 	case alive && !s.confirmed(m):
-		if *expected && m.Addr == AddrPortOf(c.RemoteAddr()) && s.enter(claimedBy(m)) == nil {
+		if *expected && m.Addr == AddrPortOf(c.RemoteAddr()) && s.enter(claimedBy(m), m.Incarnation) == nil {
 			*expected = false // one peer is at one address
+			s.Displaced(m.Name, m.Addr)
 		} else {
 			s.wait(m, !c.labelled)
 			m.disable(u.b)
@@ -175,7 +216,8 @@ func (c *screenedConn) claim(total int) error {
 	more := total - c.claimed
 	host := c.mostOfHost()
 	if c.closed || s.used+more > screenHosts*host || s.perHost[c.from]+more > host || more > 0 && !s.cfg.Memory.Take(int64(more)) {
-		return fmt.Errorf("%w (%d of %d bytes, %d for %v)", errScreenMemory, s.used, screenHosts*host, s.perHost[c.from], c.from)
+		return fmt.Errorf("%w (%d of %d bytes, %d for %v)", errScreenMemory, s.used, screenHosts*host,
+			s.perHost[c.from], c.from)
 	}
 	c.take(more)
 	return nil

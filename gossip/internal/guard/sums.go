@@ -55,7 +55,7 @@ func (c *screenedConn) Write(b []byte) (int, error) {
 		if list {
 			b = c.without(b)
 		}
-	case bytes.Equal(b, Header):
+	case bytes.Equal(b, c.screen.Header):
 		return written, nil
 	default:
 		if list {
@@ -64,7 +64,7 @@ func (c *screenedConn) Write(b []byte) (int, error) {
 			}
 			b = c.without(b)
 		}
-		b = append(bytes.Clone(Header), b...)
+		b = append(bytes.Clone(c.screen.Header), b...)
 	}
 	if _, err := c.Conn.Write(b); err != nil {
 		return 0, err

@@ -88,12 +88,12 @@ func exchangeLists(t *testing.T, dialler, accepter some) (received, sent [2]int)
 		defer close(done)
 		c := screen(accepter).Stream(ends[1], true)
 		defer c.Close()
-		received[1] = members(c, len(Header))
+		received[1] = members(c, len(HeaderOf("")))
 		c.Write(accepter.list())
 	}()
 	c := screen(dialler).Stream(ends[0], false)
 	defer c.Close()
-	if _, err := c.Write(Header); err != nil {
+	if _, err := c.Write(HeaderOf("")); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.Write(dialler.list()); err != nil {
@@ -138,7 +138,7 @@ func TestWrongSums(t *testing.T) {
 		bytes []byte
 		want  error
 	}{
-		"none":     {append(bytes.Clone(Header), Pack(MsgPing, "SeqNo", uint32(1), "Node", "self")...), nil},
+		"none":     {append(bytes.Clone(HeaderOf("")), Pack(MsgPing, "SeqNo", uint32(1), "Node", "self")...), nil},
 		"too many": {append([]byte{SumsByte, maxRangeBits + 1}, make([]byte, rangeBytes<<(maxRangeBits+1))...), errNotPacked},
 		"half":     {[]byte{SumsByte, 3, 0, 0, 0, 0}, io.ErrUnexpectedEOF},
 		"no label": {append([]byte{SumsByte, 0, 1, 2, 3, 4}, Pack(MsgPushPull, "Nodes", uint32(0), "Join", false)...), errNotPacked},
@@ -170,7 +170,7 @@ func TestListsOfStrangers(t *testing.T) {
 		near, far := net.Pipe()
 		b := some{n: 16_383}.list()
 		if stranger {
-			b = append(bytes.Clone(Header), b...)
+			b = append(bytes.Clone(HeaderOf("")), b...)
 		}
 		go func() {
 			far.Write(b)

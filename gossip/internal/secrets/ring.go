@@ -3,36 +3,45 @@ package secrets
 import (
 	"bytes"
 	"crypto/ed25519"
+	"crypto/sha256"
 	"crypto/tls"
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/summarycache/summarycache/gossip/exchange"
 )
 
-// A Ring has the secrets that a node accepts, the one that it uses first. It is immutable. A node
-// without a secret has an empty ring.
+// A Ring has the secrets that a node accepts, the one that it uses first, and the name of its cluster, to which all
+// keys are bound. It is immutable. A node without a secret has a ring without any.
 type Ring struct {
+	Cluster string // may be empty
+	mark    []byte // with which packets begin; nil if there is a secret or no name
 	Secrets []*Secret
 	Stream  *tls.Config // for both ends; nil means plain streams
 }
 
-// New derives the keys of a node that uses primary and accepts the others too.
-func New(primary []byte, accept [][]byte) (*Ring, error) {
+// New derives the keys of a node in a cluster of a name that uses primary and accepts the others too.
+func New(cluster string, primary []byte, accept [][]byte) (*Ring, error) {
 	if len(primary) == 0 {
 		if len(accept) > 0 {
 			return nil, fmt.Errorf("secrets to accept, but none to use")
 		}
-		return &Ring{}, nil
+		r := &Ring{Cluster: cluster}
+		if cluster != "" {
+			sum := sha256.Sum256([]byte(cluster))
+			r.mark = append([]byte{MarkedByte}, sum[:markBytes-1]...)
+		}
+		return r, nil
 	}
-	r := &Ring{}
+	r := &Ring{Cluster: cluster}
 	for _, b := range append([][]byte{primary}, accept...) {
 		if len(b) < Min {
 			return nil, fmt.Errorf("secret of %d bytes: want at least %d", len(b), Min)
 		}
-		s, err := derive(b)
+		s, err := derive(b, cluster)
 		if err != nil {
 			return nil, err
 		}
@@ -58,14 +67,41 @@ func (r *Ring) tls() *tls.Config {
 		ClientAuth:             tls.RequireAnyClientCert,
 		InsecureSkipVerify:     true, // there is no authority to verify by; the key itself is compared
 		SessionTicketsDisabled: true,
-		VerifyConnection: func(s tls.ConnectionState) error {
-			if !r.Accepts(Shown(s)) {
-				return exchange.ErrSecret
-			}
-			return nil
-		},
+		VerifyConnection:       r.Check, // at the end that accepts: see Dialling
 	}
 }
+
+// Dialling returns the configuration of the end that dials. It calls Check after the handshake, when the other end has
+// been shown the key and the cluster's name of this one: so both ends can say what differs.
+func (r *Ring) Dialling() *tls.Config {
+	c := r.Stream.Clone()
+	c.VerifyConnection = nil
+	return c
+}
+
+// Check returns an error if the other end of a stream has not proved to have a secret of this cluster.
+func (r *Ring) Check(s tls.ConnectionState) error {
+	if r.Accepts(Shown(s)) {
+		return nil
+	}
+	theirs := ""
+	if len(s.PeerCertificates) > 0 {
+		theirs = strings.Join(s.PeerCertificates[0].Subject.Organization, "")
+	}
+	if theirs != r.Cluster && (theirs == "" || exchange.ValidName(theirs)) {
+		return &ClusterError{r.Cluster, theirs}
+	}
+	return exchange.ErrSecret
+}
+
+// A ClusterError says that two peers are not of one cluster. It wraps exchange.ErrCluster.
+type ClusterError struct{ Ours, Theirs string }
+
+func (e *ClusterError) Error() string {
+	return fmt.Sprintf("%v: it is of cluster %q, this one of cluster %q", exchange.ErrCluster, e.Theirs, e.Ours)
+}
+
+func (e *ClusterError) Unwrap() error { return exchange.ErrCluster }
 
 // Shown returns the key by which the other end of a stream proved to have a secret.
 func Shown(s tls.ConnectionState) ed25519.PublicKey {
@@ -90,18 +126,29 @@ func (r *Ring) IDs() []uint32 {
 	return out
 }
 
-// Seal encrypts a packet, if there is a secret.
+// Packets of a cluster that has a name and no secret begin with a mark: MarkedByte, and the beginning of the SHA-256 of
+// the name.
+const (
+	MarkedByte = 0x30
+	markBytes  = 1 + 4 // less than SealBytes
+)
+
+// Seal encrypts a packet if there is a secret. Otherwise it marks it as one of this cluster.
 func (r *Ring) Seal(packet []byte) []byte {
 	if len(r.Secrets) == 0 {
-		return packet
+		return slices.Concat(r.mark, packet)
 	}
 	return r.Secrets[0].packets.seal(packet)
 }
 
-// Open returns a copy of the packet in b; nil if it was not sealed under an accepted secret.
+// Open returns a copy of the packet in b; nil if it was not sealed under an accepted secret or, without secrets, has
+// not the mark of this cluster.
 func (r *Ring) Open(b []byte) []byte {
 	if len(r.Secrets) == 0 {
-		return bytes.Clone(b)
+		if packet, ok := bytes.CutPrefix(b, r.mark); ok {
+			return bytes.Clone(packet)
+		}
+		return nil
 	}
 	for _, s := range r.Secrets {
 		if packet, ok := s.packets.open(b); ok {

@@ -29,10 +29,15 @@ type Secret struct {
 	Seed        uint64 // of digests
 }
 
-func derive(b []byte) (*Secret, error) {
+// derive derives the keys of a secret in a cluster of a name, which may be empty.
+func derive(b []byte, cluster string) (*Secret, error) {
+	salt := "summarycache"
+	if cluster != "" {
+		salt += "\x00" + cluster
+	}
 	key := func(info string, n int) []byte {
 		// Key fails only for lengths beyond the hash's limit.
-		k, err := hkdf.Key(sha256.New, b, []byte("summarycache"), info, n)
+		k, err := hkdf.Key(sha256.New, b, []byte(salt), info, n)
 		if err != nil {
 			panic(err)
 		}
@@ -44,7 +49,7 @@ func derive(b []byte) (*Secret, error) {
 	}
 	id := key("gossip label 1", 4)
 	identity := ed25519.NewKeyFromSeed(key("stream identity 1", ed25519.SeedSize))
-	certificate, err := selfSigned(identity)
+	certificate, err := selfSigned(identity, cluster)
 	if err != nil {
 		return nil, err
 	}
@@ -57,14 +62,17 @@ func derive(b []byte) (*Secret, error) {
 	}, nil
 }
 
-// selfSigned returns the certificate that all peers with a secret present. Ed25519 signatures are
-// deterministic, so it is the same everywhere.
-func selfSigned(identity ed25519.PrivateKey) (tls.Certificate, error) {
+// selfSigned returns the certificate that all peers with a secret present, which names their cluster: a refusal can say
+// so. Ed25519 signatures are deterministic, so it is the same everywhere.
+func selfSigned(identity ed25519.PrivateKey, cluster string) (tls.Certificate, error) {
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1),
 		Subject:      pkix.Name{CommonName: "summarycache"},
 		NotBefore:    time.Unix(0, 0),
 		NotAfter:     time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC),
+	}
+	if cluster != "" {
+		template.Subject.Organization = []string{cluster}
 	}
 	der, err := x509.CreateCertificate(nil, template, template, identity.Public(), identity)
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: identity}, err

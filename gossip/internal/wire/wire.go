@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-
-	"github.com/summarycache/summarycache/gossip/internal/planted"
 )
 
 // ErrMalformed: a message that PROTOCOL.md does not allow.
@@ -48,7 +46,7 @@ func (r *Reader) FailAt(offset int, field string, why error) {
 
 // Take reads n bytes without copying them; nil if there are fewer.
 func (r *Reader) Take(field string, n uint64) []byte {
-	if r.Err != nil || uint64(len(r.B)-r.Off) < n && (planted.Fault != "length-overflows" || len(r.B)-r.Off < int(n)) {
+	if r.Err != nil || uint64(len(r.B)-r.Off) < n {
 		r.Fail(field)
 		return nil
 	}
@@ -132,6 +130,25 @@ func (r *Reader) End() error {
 // AppendString8 appends a length byte and s.
 func AppendString8(dst []byte, s string) []byte {
 	return append(append(dst, byte(len(s))), s...)
+}
+
+// Extension returns the value of the first extension of a kind behind the fields that were read; "" if there is none.
+// What is no extension there, as a later program may send it, ends them.
+func (r *Reader) Extension(kind byte) string {
+	for b := r.B[r.Off:]; r.Err == nil && len(b) >= 2 && len(b) >= 2+int(b[1]); b = b[2+int(b[1]):] {
+		if b[0] == kind {
+			return string(b[2 : 2+int(b[1])])
+		}
+	}
+	return ""
+}
+
+// AppendExtension appends an extension, unless it is empty.
+func AppendExtension(dst []byte, kind byte, value string) []byte {
+	if value == "" {
+		return dst
+	}
+	return AppendString8(append(dst, kind), value)
 }
 
 // Unexpected returns io.ErrUnexpectedEOF for the end of a stream within a message.

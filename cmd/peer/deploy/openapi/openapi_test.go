@@ -43,6 +43,11 @@ func TestAnswers(t *testing.T) {
 		get(t, "http://"+at+"/x")
 	}
 	d := describedAt(t, a.admin)
+	link, err := exec.Command(binary, "open", "--admin", a.admin).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, token, _ := strings.Cut(strings.TrimSpace(string(link)), "#token=")
 	eventually(t, "the peers know each other", func() bool {
 		return strings.Contains(get(t, "http://"+a.admin+"/status.json"), `"name": "b"`)
 	})
@@ -75,6 +80,9 @@ func TestAnswers(t *testing.T) {
 		{"GET", "/misses.json?last=5&everywhere=1", "", 200},
 		{"GET", "/misses.json?last=-1", "", 400},
 		{"POST", "/reload", `{"dry_run":true}`, 200},
+		{"POST", "/session", `{}`, 200},
+		{"POST", "/session", `{}`, 401}, // without the token
+		{"POST", "/replace", `{}`, 200}, // the last one: it is the same program
 	} {
 		r, err := http.NewRequest(q.method, "http://"+a.admin+q.path, strings.NewReader(q.body))
 		if err != nil {
@@ -82,6 +90,9 @@ func TestAnswers(t *testing.T) {
 		}
 		if q.body != "" {
 			r.Header.Set("Content-Type", "application/json")
+		}
+		if q.status != http.StatusUnauthorized {
+			r.Header.Set("Authorization", "Bearer "+token)
 		}
 		path, _, _ := strings.Cut(q.path, "?")
 		asked[q.method+" "+path] = true

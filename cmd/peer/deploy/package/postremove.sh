@@ -5,7 +5,7 @@ set -e
 case "$1" in
 purge | 0)
   rm -rf "$DPKG_ROOT/var/cache/peer" "$DPKG_ROOT/var/cache/private/peer"
-  rmdir "$DPKG_ROOT/etc/peer" 2>/dev/null || true
+  [ ! -d "$DPKG_ROOT/etc/peer" ] || rmdir --ignore-fail-on-non-empty "$DPKG_ROOT/etc/peer" || true
   ;;
 esac
 [ ! -d "$DPKG_ROOT/run/systemd/system" ] || systemctl daemon-reload || true

@@ -11,10 +11,10 @@ import (
 	"os"
 	"strconv"
 	"sync"
+	"syscall"
 	"time"
 	"unicode/utf8"
 
-	"github.com/summarycache/summarycache/cmd/peer/internal/planted"
 	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
 )
 
@@ -67,7 +67,8 @@ func (l *Log) Reopen() error {
 	l.written.Lock()
 	defer l.written.Unlock()
 	l.write() // first, so that the old file gets no lines once the new one exists
-	f, err := os.OpenFile(l.path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o640)
+	// A pipe that nobody reads is an error, and not waited for.
+	f, err := os.OpenFile(l.path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|syscall.O_NONBLOCK, 0o640)
 	if err != nil {
 		return err
 	}
@@ -116,9 +117,7 @@ func (l *Log) write() {
 	l.mu.Lock()
 	lines, lost := l.lines, l.lost
 	l.lines = l.spare[:0]
-	if planted.Fault != "lost-again" {
-		l.lost = 0
-	}
+	l.lost = 0
 	l.mu.Unlock()
 	l.spare = lines
 	if lost > 0 {
@@ -264,6 +263,8 @@ func escape(b []byte, s string, json bool) []byte {
 		switch r, n := utf8.DecodeRuneInString(s[i:]); {
 		case c == '"' || c == '\\':
 			b = append(b, '\\', c)
+		case json && r == utf8.RuneError && n == 1:
+			b = append(b, '%', "0123456789ABCDEF"[c>>4], "0123456789ABCDEF"[c&15]) // as in a URL: JSON has no bytes
 		case c >= utf8.RuneSelf && (json || r != utf8.RuneError || n > 1):
 			b = utf8.AppendRune(b, r)
 			i += n - 1

@@ -25,6 +25,7 @@ import (
 	"github.com/summarycache/summarycache/gossip/httpcache/engine"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 	"github.com/summarycache/summarycache/sim/cputime"
+	"github.com/summarycache/summarycache/sim/workload"
 )
 
 func event() proxy.Event {
@@ -67,9 +68,106 @@ $`)
 		Status, Bytes                                      int
 		Seconds                                            float64
 	}
-	if err := json.Unmarshal(b.Bytes(), &got); err != nil || got.URI != `/a?b="c"` || got.UserAgent != "ä\nb\ufffd" || got.Sibling != "cache-2" ||
+	if err := json.Unmarshal(b.Bytes(), &got); err != nil || got.URI != `/a?b="c"` || got.UserAgent != "ä\nb%FF" || got.Sibling != "cache-2" ||
 		got.Status != 200 || got.Seconds != 0.0015 || got.Trace != "4bf92f" || got.Time.IsZero() {
 		t.Errorf("JSON: %s = %+v, %v", b.Bytes(), got, err)
+	}
+}
+
+// FuzzRoundTrip: what a line says of a request can be read from it, whatever a client sent.
+func FuzzRoundTrip(f *testing.F) {
+	for _, s := range []string{"/", `/search?q="tea"`, `/x\\" 200 999 "`, "/ä\xff\x80\n%zz", "/a HTTP/1.1", `","status":200,"x":"`, "\x16\x03\x01"} {
+		f.Add("GET", s, s, 200)
+		f.Add("GET", s, s, 404)
+		f.Add(s, "/", s, 200)
+	}
+	f.Fuzz(func(t *testing.T, method, uri, text string, status int) {
+		uri = strings.Trim(uri, " ") // a target has no blanks
+		e := event()
+		e.Client, e.Request.Host, e.Request.Header = "192.0.2.9", "shop.example", http.Header{"Referer": {text}, "User-Agent": {text}}
+		e.Request.Method, e.Request.RequestURI, e.Status = method, uri, status
+		want := method == "GET" && status >= 200 && status < 400 && strings.HasPrefix(uri, "/")
+		for _, asJSON := range []bool{false, true} {
+			var b bytes.Buffer
+			l := open(t, asJSON, &b)
+			for range 3 {
+				l.Observe(event())
+			}
+			l.Observe(e)
+			l.Close()
+			got, err := workload.Read("log", &b, workload.Options{})
+			if err != nil || len(got.Requests) < 3 {
+				t.Fatalf("Read(%q) = %+v, %v", b.Bytes(), got, err)
+			}
+			if len(got.Requests) == 4 != want && !(want && strings.Contains(got.Summary(), "read in two ways")) {
+				t.Fatalf("%s %q, status %d: %s; want it to count: %v", method, uri, status, got.Summary(), want)
+			}
+			if len(got.Requests) < 4 {
+				continue
+			}
+			r, key := got.Requests[3], percent(uri)
+			if asJSON {
+				key = "shop.example" + key
+			}
+			if r.Client != e.Client || r.Key != key || r.Size != e.Bytes && status == 200 {
+				t.Errorf("%q is read as %+v, want key %s", uri, r, key)
+			}
+		}
+	})
+}
+
+// percent escapes bytes that URLs cannot have, and % where it is no escape.
+func percent(uri string) string {
+	return regexp.MustCompile(`%[0-9A-Fa-f]{2}|(?s:.)`).ReplaceAllStringFunc(uri, func(s string) string {
+		if len(s) == 3 && s[0] == '%' || len(s) == 1 && s[0] > ' ' && s[0] < 0x7f && s != `"` && s != "%" {
+			return s
+		}
+		return strings.ToUpper(regexp.MustCompile(`..`).ReplaceAllString(hexOf(s), "%$0"))
+	})
+}
+
+func hexOf(s string) string { return fmt.Sprintf("%x", s) }
+
+// A line of JSON has the fields of which something is known, and no others.
+func TestFields(t *testing.T) {
+	bare := func(change func(*proxy.Event)) proxy.Event {
+		e := proxy.Event{Request: &http.Request{Method: "GET"}}
+		change(&e)
+		return e
+	}
+	for name, tt := range map[string]struct {
+		change func(*proxy.Event)
+		more   string // fields besides those of every line
+	}{
+		"nothing":       {func(e *proxy.Event) {}, ""},
+		"a reason":      {func(e *proxy.Event) { e.Said.Fwd = "stale" }, "cache_status"},
+		"a detail":      {func(e *proxy.Event) { e.Said.Detail = "private" }, "cache_status"},
+		"a hit":         {func(e *proxy.Event) { e.Said.Hit = true }, ""},
+		"a stale one":   {func(e *proxy.Event) { e.Stale = true }, "stale"},
+		"a broken one":  {func(e *proxy.Event) { e.Broken = true }, "broken"},
+		"a client":      {func(e *proxy.Event) { e.Client = "192.0.2.7" }, "client"},
+		"a host":        {func(e *proxy.Event) { e.Request.Host = "a.test" }, "host"},
+		"a sibling":     {func(e *proxy.Event) { e.Peer = "p2" }, "sibling"},
+		"a trace":       {func(e *proxy.Event) { e.Trace = "4bf92f" }, "trace"},
+		"where it came": {func(e *proxy.Event) { e.Request.Header = http.Header{"Referer": {"x"}} }, "referer"},
+	} {
+		var b bytes.Buffer
+		l := open(t, true, &b)
+		l.Observe(bare(tt.change))
+		l.Close()
+		var got map[string]any
+		if err := json.Unmarshal(b.Bytes(), &got); err != nil {
+			t.Errorf("%s: %s: %v", name, b.Bytes(), err)
+		}
+		for _, always := range []string{"time", "method", "outcome", "status", "bytes", "seconds"} {
+			if _, ok := got[always]; !ok {
+				t.Errorf("%s: %s has no %s", name, b.Bytes(), always)
+			}
+			delete(got, always)
+		}
+		if _, ok := got[tt.more]; len(got) > 1 || ok != (tt.more != "") || len(got) == 1 && !ok {
+			t.Errorf("%s: besides, %s has %v, want %q", name, b.Bytes(), got, tt.more)
+		}
 	}
 }
 
@@ -98,6 +196,47 @@ func TestReopen(t *testing.T) {
 	}
 	if _, err := Open(filepath.Dir(path), false, nil, nil); err == nil {
 		t.Error("a directory was opened")
+	}
+}
+
+// Close closes the file, and never stdout, which others write to.
+func TestCloseClosesItsFile(t *testing.T) {
+	for _, path := range []string{"-", filepath.Join(t.TempDir(), "access.log")} {
+		stdout, err := os.Create(filepath.Join(t.TempDir(), "stdout"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer stdout.Close()
+		l, err := Open(path, false, stdout, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := l.to.(*os.File)
+		if err := l.Close(); err != nil {
+			t.Errorf("%s: Close() = %v", path, err)
+		}
+		if _, err := f.Stat(); (err == nil) != (path == "-") {
+			t.Errorf("%s: after Close(), Stat() of what was written to = %v", path, err)
+		}
+	}
+}
+
+// What cannot be written is lost, and the log says why.
+func TestCannotWrite(t *testing.T) {
+	var log bytes.Buffer
+	stdout, err := os.Create(filepath.Join(t.TempDir(), "stdout"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout.Close()
+	l, err := Open("-", false, stdout, slog.New(slog.NewTextHandler(&log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Observe(event())
+	l.Close()
+	if got := log.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, `msg="cannot write the access log" err="write `) {
+		t.Errorf("the log has %q, want one line with the error", got)
 	}
 }
 

@@ -5,12 +5,15 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/authority"
 )
 
 // The admin listener refuses requests of a web page that rebinds its name, requests through a
-// proxy, and commands from other machines without a token.
+// proxy, and commands that neither come by the socket nor bear a token, wherever they come from.
 func TestAccess(t *testing.T) {
-	token := Access{Hosts: []string{"peer.example"}, Token: "a token"}
+	token := Access{Hosts: []string{"peer.example"}, Operators: authority.Operators{Tokens: []string{"", "a token"}}}
+	socket := Access{Operators: authority.Operators{Socket: true}}
 	for _, tt := range []struct {
 		name                       string
 		access                     Access
@@ -27,10 +30,20 @@ func TestAccess(t *testing.T) {
 		{"rebinding", Access{}, "GET", "/status.json", "evil.example", "", nil, 421},
 		{"rebinding, with a dot", Access{}, "GET", "/status.json", "evil.example.", "", nil, 421},
 		{"rebinding, an order", Access{}, "POST", "/purge", "evil.example", "", []string{"Origin", "http://evil.example", "Sec-Fetch-Site", "same-origin"}, 421},
-		{"another site", Access{}, "POST", "/purge", "127.0.0.1:3129", "", []string{"Origin", "http://evil.example", "Sec-Fetch-Site", "cross-site"}, 403},
+		{"another site", token, "POST", "/purge", "127.0.0.1:3129", "", []string{"Authorization", "Bearer a token", "Origin", "http://evil.example", "Sec-Fetch-Site", "cross-site"}, 403},
 		{"through a proxy", Access{}, "GET", "/status.json", "127.0.0.1:3129", "", []string{"Via", "1.1 p2"}, 403},
-		{"an order", Access{}, "POST", "/purge", "127.0.0.1:3129", "", nil, 200},
-		{"an order from elsewhere", Access{}, "POST", "/purge", "10.0.0.7:3129", "10.0.0.1:4", nil, 403},
+		{"reading, forwarded", Access{}, "GET", "/status.json", "127.0.0.1:3129", "", []string{"X-Forwarded-For", "10.0.0.1"}, 200},
+		{"over loopback", Access{}, "POST", "/purge", "127.0.0.1:3129", "", nil, 401},
+		{"a reload over loopback", Access{}, "POST", "/reload", "127.0.0.1:3129", "", nil, 401},
+		{"a session over loopback", Access{}, "POST", "/session", "127.0.0.1:3129", "", nil, 401},
+		{"DELETE", Access{}, "DELETE", "/status.json", "127.0.0.1:3129", "", nil, 401},
+		{"by the socket", socket, "POST", "/purge", "localhost", "", nil, 200},
+		{"by the socket, under any name", socket, "POST", "/purge", "a.peer.example", "", nil, 200},
+		{"by a proxy at the socket", socket, "POST", "/purge", "localhost", "", []string{"X-Forwarded-For", "10.0.0.1"}, 403},
+		{"by a web page at the socket", socket, "POST", "/purge", "localhost", "", []string{"Origin", "http://evil.example", "Sec-Fetch-Site", "cross-site"}, 403},
+		{"from elsewhere", Access{}, "POST", "/purge", "10.0.0.7:3129", "10.0.0.1:4", nil, 401},
+		{"with the token through a proxy", token, "POST", "/purge", "127.0.0.1:3129", "", []string{"Authorization", "Bearer a token", "X-Forwarded-For", "10.0.0.1"}, 403},
+		{"with an empty token", token, "POST", "/purge", "127.0.0.1:3129", "", []string{"Authorization", "Bearer "}, 401},
 		{"with the token", token, "POST", "/purge", "10.0.0.7:3129", "10.0.0.1:4", []string{"Authorization", "Bearer a token"}, 200},
 		{"with another", token, "POST", "/purge", "127.0.0.1:3129", "", []string{"Authorization", "Bearer a taken"}, 401},
 		{"without", token, "POST", "/purge", "127.0.0.1:3129", "", nil, 401},

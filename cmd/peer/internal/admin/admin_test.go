@@ -15,6 +15,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/summarycache/summarycache/cmd/peer/internal/authority"
 	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
 	"github.com/summarycache/summarycache/gossip"
 	"github.com/summarycache/summarycache/gossip/exchange"
@@ -31,6 +32,7 @@ func example() Status {
 		Origin:    "http://origin:8080",
 		Addresses: Addresses{Listen: "127.0.0.1:1", Admin: "127.0.0.1:2", Gossip: "127.0.0.1:3", Service: "127.0.0.1:1"},
 		Encrypted: true, CertificateUntil: now.Add(24 * time.Hour),
+		Config: Attempt{Good: now},
 		Health: Health{OK: true, Parts: []Part{{Name: "exchange"}}},
 		Traffic: proxy.Counts{
 			Requests: 12_345, LocalHits: 9_000, SiblingHits: 800, OriginFetches: 700, Collapsed: 6, ServedToSiblings: 50,
@@ -85,11 +87,15 @@ func (s source) Digest(peer string) ([]byte, error) {
 }
 
 func (s source) Purge(_ context.Context, o PurgeRequest) (PurgeReport, error) {
-	return PurgeReport{Peers: []Purged{{Peer: "peer-1", Removed: 3}, {Peer: o.URL, Error: fmt.Sprint(o.Prefix, o.Everywhere)}}}, nil
+	return PurgeReport{Peers: []Purged{{Peer: "peer-1", Removed: new(3)}, {Peer: o.URL, Error: fmt.Sprint(o.Prefix, o.Everywhere)}}}, nil
 }
 
 func (s source) Misses(_ context.Context, q PastRequest) Misses {
 	return Misses{Misses: []Miss{{At: s.status.Now, Peer: "peer-1", Method: "GET", URL: "http://a.test/" + q.URL + "|" + q.Site, Outcome: "origin-fetch", Reason: "uri-miss"}}, Silent: []Holder{}}
+}
+
+func (s source) Replace(context.Context, ReplaceRequest) (ReplaceReport, error) {
+	return ReplaceReport{}, errors.New("peer.yaml:3: drain \"soon\" is not a time")
 }
 
 func (s source) Reload(in ReloadRequest) (ReloadReport, error) {
@@ -105,7 +111,9 @@ func serve(t *testing.T, s Status) (addr string, get func(path string) (int, str
 	var e proxy.Event
 	e.Outcome, e.Duration = engine.LocalHit, 3*time.Millisecond
 	d.Observe(e)
-	server := httptest.NewServer(Handler(source{s}, d, func() Access { return Access{Profiles: true} }))
+	server := httptest.NewServer(Handler(source{s}, d, func() Access {
+		return Access{Profiles: true, Operators: authority.Operators{Tokens: []string{anyToken}}, Session: "a session"}
+	}))
 	t.Cleanup(server.Close)
 	return strings.TrimPrefix(server.URL, "http://"), func(path string) (int, string) {
 		answer, err := http.Get(server.URL + path)
@@ -123,7 +131,7 @@ func serve(t *testing.T, s Status) (addr string, get func(path string) (int, str
 
 func TestHealthAndReadiness(t *testing.T) {
 	_, get := serve(t, example())
-	for path, want := range map[string]string{"/healthz": "ok\n", "/readyz": "ready\n"} {
+	for path, want := range map[string]string{"/healthz": "ok\n", "/readyz": "ready\nversion v1.2.3, started 2026-01-02T01:49:05Z\n"} {
 		if code, body := get(path); code != 200 || body != want {
 			t.Errorf("GET %s = %d %q, want 200 %q", path, code, body, want)
 		}
@@ -150,7 +158,7 @@ func TestHealthSaysWhatIsWrong(t *testing.T) {
 	if code, body := get("/healthz"); code != 200 || body != "degraded: store: the file system refused 3 objects in the last minute\n" {
 		t.Errorf("GET /healthz of a degraded peer = %d %q", code, body)
 	}
-	if code, body := get("/readyz"); code != 200 || body != "ready\ndegraded: store: the file system refused 3 objects in the last minute\n" {
+	if code, body := get("/readyz"); code != 200 || body != "ready\nversion v1.2.3, started 2026-01-02T01:49:05Z\ndegraded: store: the file system refused 3 objects in the last minute\n" {
 		t.Errorf("GET /readyz of a degraded peer = %d %q", code, body)
 	}
 	s.Health.OK, s.Health.Missing = false, []string{"members"}
@@ -222,24 +230,25 @@ func TestText(t *testing.T) {
 		}
 	}
 	for _, line := range strings.Split(text, "\n") {
-		if len(line) > 80 {
+		if len(line) > 80 && !strings.Contains(line, "v1.2.3") && !strings.HasSuffix(line, "STARTED") {
 			t.Errorf("a line of %d columns: %s", len(line), line)
 		}
 	}
 }
 
-// The members of an ordinary cluster fit 80 columns, whatever their names.
+// The members of an ordinary cluster fit 114 columns, whatever their names and versions.
 func TestMembersTextWidth(t *testing.T) {
 	s := example()
 	s.Name, s.Digest.Keys, s.Addresses.Service = "summarycache-of-the-whole-site-1", 200_000, "10.0.0.10:3128"
 	for i := range s.Members {
 		m := &s.Members[i]
 		m.Name, m.Service, m.Keys, m.Since = s.Name, s.Addresses.Service, 200_000, s.Now.Add(-30*time.Hour-time.Minute)
+		m.Version, m.Started = "v0.0.0-20261129005313-7dabd5e17d22", m.Since
 		m.Current, m.Age, m.Record.Hits, m.Record.Failures = false, 700, 12_345, 99
 	}
 	text := MembersText(s)
 	for line := range strings.Lines(text) {
-		if n := utf8.RuneCountInString(line) - 1; n > 80 {
+		if n := utf8.RuneCountInString(line) - 1; n > 114 {
 			t.Errorf("%d columns: %s", n, line)
 		}
 	}
@@ -256,7 +265,7 @@ func TestMembersTextZones(t *testing.T) {
 	}
 	s.Zone, s.Members[0].Zone, s.Members[0].Bytes = "eu-1", "eu-2", 3<<20
 	lines := strings.Split(MembersText(s), "\n")[1:] // the heading has two lines
-	for i, want := range []string{"ZONE +RECEIVED$", "eu-1 +-$", "eu-2 +3.00 MiB$", "- +0 B$"} {
+	for i, want := range []string{"ZONE +RECEIVED VERSION STARTED$", "eu-1 +- v1.2.3  2026-01-02 01:49:05$", "eu-2 +3.00 MiB - +-$", "- +0 B - +-$"} {
 		if !regexp.MustCompile(want).MatchString(lines[i]) {
 			t.Errorf("line %d is %q, want %q", i, lines[i], want)
 		}

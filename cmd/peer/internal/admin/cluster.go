@@ -35,8 +35,9 @@ type Cluster struct {
 
 // Figures count a peer's work for clients since it started, without requests of siblings.
 type Figures struct {
-	Requests    uint64 `json:"requests"`
-	Hits        uint64 `json:"hits"`            // of those, answered without the origin: from the store, from siblings, or from another's fetch
+	Requests uint64 `json:"requests"`
+	// of those, answered without the origin: from the store, from siblings, or from another's fetch
+	Hits        uint64 `json:"hits"`
 	SiblingHits uint64 `json:"sibling_hits"`    // of the hits, those from siblings
 	ToOrigins   uint64 `json:"origin_requests"` // sent to origins, validations and background ones included
 
@@ -63,6 +64,10 @@ type ClusterRow struct {
 	State    string   `json:"state"`
 	Troubles []string `json:"troubles"`        // sentences without a full stop
 	Admin    string   `json:"admin,omitempty"` // where other machines reach its status page; "" = not reachable
+	Zone     string   `json:"zone,omitempty"`
+	// The program that it runs, and since when; "" and zero = unknown.
+	Version string    `json:"version,omitempty"`
+	Started time.Time `json:"started,omitzero"`
 	Figures
 	Others int          `json:"others"` // other peers that it considers alive
 	Behind int          `json:"behind"` // of those, the ones whose newest digest it has lacked for a second or more
@@ -79,7 +84,7 @@ type ClusterAsk struct {
 
 // RowOf returns the row for a status.
 func RowOf(s Status) ClusterRow {
-	r := ClusterRow{Peer: s.Name, Admin: s.Addresses.page(), State: s.State, Figures: figuresOf(s.Traffic), Asked: []ClusterAsk{}, Troubles: []string{}}
+	r := ClusterRow{Peer: s.Name, Admin: s.Addresses.page(), Zone: s.Zone, Version: s.Version, Started: s.Started, State: s.State, Figures: figuresOf(s.Traffic), Asked: []ClusterAsk{}, Troubles: []string{}}
 	for line := range strings.Lines(s.Health.lines()) {
 		r.Troubles = append(r.Troubles, strings.TrimSuffix(line, "\n"))
 	}
@@ -100,9 +105,11 @@ func RowOf(s Status) ClusterRow {
 		}
 	}
 	if r.Behind > 0 {
-		r.Troubles = append(r.Troubles, fmt.Sprintf("behind: %d of %s, for %s", r.Behind, table.Of(r.Others, "digest"), Span(longest)))
+		r.Troubles = append(r.Troubles, fmt.Sprintf("behind: %d of %s, for %s", r.Behind, table.Of(r.Others, "digest"),
+			Span(longest)))
 	}
-	switch alone := slices.ContainsFunc(s.Health.Degraded, func(t Trouble) bool { return t.Part == "cluster" }); {
+	switch alone := slices.ContainsFunc(s.Health.Degraded,
+		func(t Trouble) bool { return t.Part == "cluster" && t.Severe }); {
 	case !s.Health.OK:
 		r.State = "hangs"
 	case !s.Ready:

@@ -11,7 +11,7 @@ import (
 // A peer's row has one word for its state, and a sentence for each fault.
 func TestRowOf(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
-	alone := []Trouble{{Part: "cluster", Text: "alone: no other peer is found"}}
+	alone := []Trouble{{Part: "cluster", Severe: true, Text: "alone: no other peer is found"}}
 	member := func(state string, current bool, age float64, bytes int) Member {
 		return Member{Name: "x", State: state, Current: current, Age: age, MemoryBytes: bytes, Since: now.Add(-3 * time.Second)}
 	}
@@ -27,6 +27,7 @@ func TestRowOf(t *testing.T) {
 		"a Squid":         {Status{Members: []Member{{Squid: true, State: "alive"}}}, "serving", "", 0, 0},
 		"alone":           {Status{Health: Health{OK: true, Degraded: alone}}, "alone", "degraded: cluster: alone: no other peer is found", 0, 0},
 		"degraded":        {Status{Health: Health{OK: true, Degraded: []Trouble{{Part: "store", Text: "full"}}}}, "degraded", "degraded: store: full", 0, 0},
+		"half":            {Status{Health: Health{OK: true, Degraded: []Trouble{{Part: "cluster", Text: "c is not heard"}}}}, "degraded", "degraded: cluster: c is not heard", 0, 0},
 		"hangs":           {Status{Health: Health{Degraded: alone, Parts: []Part{{Name: "store", Hangs: true, Stalled: 20}}}}, "hangs", "store hangs: no progress for 20 s though there was work", 0, 0},
 		"draining":        {Status{State: "draining", Health: Health{OK: true, Degraded: alone}}, "draining", "degraded: cluster: alone: no other peer is found", 0, 0},
 	} {

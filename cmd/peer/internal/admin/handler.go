@@ -1,8 +1,10 @@
 package admin
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/pprof"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
@@ -12,7 +14,7 @@ import (
 func Handler(source Source, durations *Durations, access func() Access) http.Handler {
 	mux := http.NewServeMux()
 	status := source.Status
-	operate(mux, source)
+	operate(mux, source, access)
 	servePage(mux, source)
 	serveHealth(mux, source)
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
@@ -21,7 +23,8 @@ func Handler(source Source, durations *Durations, access func() Access) http.Han
 			plain(w, http.StatusServiceUnavailable, s.State+"\n")
 			return
 		}
-		plain(w, http.StatusOK, "ready\n"+s.Health.lines())
+		plain(w, http.StatusOK, fmt.Sprintf("ready\nversion %s, started %s\n%s", s.Version,
+			s.Started.UTC().Format(time.RFC3339), s.Health.lines()))
 	})
 	mux.HandleFunc("GET /status.json", func(w http.ResponseWriter, _ *http.Request) {
 		writeJSON(w, status())
@@ -31,7 +34,8 @@ func Handler(source Source, durations *Durations, access func() Access) http.Han
 		plain(w, http.StatusOK, StatusText(s)+"\n"+MembersText(s))
 	})
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry(status, durations), promhttp.HandlerOpts{}))
-	for path, show := range map[string]http.HandlerFunc{"": pprof.Index, "cmdline": pprof.Cmdline, "profile": pprof.Profile, "symbol": pprof.Symbol, "trace": pprof.Trace} {
+	for path, show := range map[string]http.HandlerFunc{"": pprof.Index, "cmdline": pprof.Cmdline,
+		"profile": pprof.Profile, "symbol": pprof.Symbol, "trace": pprof.Trace} {
 		mux.HandleFunc("GET /debug/pprof/"+path, func(w http.ResponseWriter, r *http.Request) {
 			if !access().Profiles {
 				http.NotFound(w, r)

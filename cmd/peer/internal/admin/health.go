@@ -27,13 +27,13 @@ type Part struct {
 
 // A Trouble is one fault.
 type Trouble struct {
-	Part   string `json:"part"`   // "config", "store", "origin", "siblings", "cluster" or "machine"
+	Part   string `json:"part"`   // "config", "upgrade", "store", "origin", "siblings", "cluster" or "machine"
 	Text   string `json:"text"`   // a sentence without its full stop
 	Severe bool   `json:"severe"` // the part does little of its work
 }
 
 // degradable are the values of Trouble.Part.
-var degradable = []string{"config", "store", "origin", "siblings", "cluster", "machine"}
+var degradable = []string{"config", "upgrade", "store", "origin", "siblings", "cluster", "machine"}
 
 // lines returns a line for each fault; "" = there is none.
 func (h Health) lines() string {
@@ -79,6 +79,6 @@ func within(w http.ResponseWriter, s Source, failure int, f func() (any, error))
 	case write := <-done:
 		write()
 	case <-time.After(answerWithin):
-		plain(w, http.StatusServiceUnavailable, "no answer within a second; /healthz says what hangs\n"+s.Health().lines())
+		plain(w, http.StatusServiceUnavailable, "no answer within a second\n"+s.Health().lines())
 	}
 }

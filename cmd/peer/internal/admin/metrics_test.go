@@ -20,10 +20,12 @@ func document() string {
 The metrics at ` + "`/metrics`" + ` on the admin port, besides those of the Go runtime and the process (` + "`go_*`, `process_*`" + `).
 Counters start at 0 with the process. Generated from the program: ` + "`go test ./cmd/peer/internal/admin -update`" + `.
 
+` + "[metrics.txt](internal/admin/metrics.txt) says where the same numbers are in `/status.json`: - subtracts, and ! is 1 for what is empty." + `
+
 | name | type | label | meaning |
 |---|---|---|---|
 `)
-	for _, f := range families {
+	for _, f := range families() {
 		kind := "gauge"
 		if f.counts() {
 			kind = "counter"
@@ -80,7 +82,7 @@ func TestMetrics(t *testing.T) {
 	if strings.Contains(text, `peer_member_up{member="peer-4"}`) {
 		t.Error("a peer that took its leave is said to be down")
 	}
-	for _, f := range families {
+	for _, f := range families() {
 		if !strings.Contains(text, "# HELP "+f.name+" "+f.help) {
 			t.Errorf("%s is not shown", f.name)
 		}

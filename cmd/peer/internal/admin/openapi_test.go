@@ -26,7 +26,7 @@ var operations = map[string]object{
 		answers{"200": {"text/html": schemaOf("string", ""), "text/plain": schemaOf("string", "")}}),
 	"GET /healthz": described("Whether the peer works", "Says `ok`, or what is degraded, a line each. 503 means that a part of the peer hangs: no progress for 10 s though there was work.", nil,
 		answers{"200": text(), "503": text()}),
-	"GET /readyz": described("Whether the peer may be sent requests", "503 while it starts and while it drains.", nil,
+	"GET /readyz": described("Whether the peer may be sent requests", "The second line has its version and when it started. 503 while it starts, and from the moment on when it is told to stop.", nil,
 		answers{"200": text(), "503": text()}),
 	"GET /status":      described("The status, as a text", "What `peer status` prints.", nil, answers{"200": text()}),
 	"GET /status.json": described("The status", "Everything about the peer as it is now.", nil, answers{"200": jsonOf[Status]()}),
@@ -55,12 +55,16 @@ var operations = map[string]object{
 		"Removes what is stored for a URL, for all URLs that begin with it, or under tags; here or at every peer."),
 	"POST /reload": commanded[ReloadRequest, ReloadReport]("Reload the configuration",
 		"Reads the configuration again and applies what can change while the peer runs, all or nothing."),
+	"POST /replace": commanded[ReplaceRequest, ReplaceReport]("Replace the program",
+		"Has the peer's program file, which an upgrade may have changed, check the configuration and continue in the peer's process. The answer comes before that: `started` in /status.json changes when it has happened."),
+	"POST /session": commanded[SessionRequest, Session]("A token for a browser",
+		"A token that commands may present until the peer's process ends, as `peer open` prints it in a link."),
 	"GET /openapi.json": described("This description", "", nil, answers{"200": {"application/json": schemaOf("object", "")}}),
 }
 
 func commanded[In, Out any](summary, does string) object {
-	o := described(summary, does+" Without --admin-token-file commands are taken over loopback only; with it they need its token.", nil,
-		answers{"200": jsonOf[Out](), "400": text()})
+	o := described(summary, does+" Commands need the token of --admin-token-file or of a session, or come by the peer's Unix socket; none may have come through a proxy.", nil,
+		answers{"200": jsonOf[Out](), "400": text(), "401": text(), "403": text()})
 	o["requestBody"] = object{"required": true, "content": jsonOf[In]()}
 	o["security"] = []object{{}, {"token": []string{}}}
 	return o

@@ -12,7 +12,7 @@ import (
 const maxCommand = 64 << 10 // bytes of a command's body
 
 // operate adds the paths for single objects, digests and commands.
-func operate(mux *http.ServeMux, s Source) {
+func operate(mux *http.ServeMux, s Source, access func() Access) {
 	mux.HandleFunc("GET /why", func(w http.ResponseWriter, r *http.Request) {
 		q := r.URL.Query()
 		header, err := HeaderOf(q["header"])
@@ -34,6 +34,9 @@ func operate(mux *http.ServeMux, s Source) {
 	})
 	command(mux, "POST /purge", s.Purge)
 	command(mux, "POST /reload", func(_ context.Context, in ReloadRequest) (ReloadReport, error) { return s.Reload(in) })
+	command(mux, "POST /replace", s.Replace)
+	session := func(context.Context, SessionRequest) (Session, error) { return Session{access().Session}, nil }
+	command(mux, "POST /session", session)
 }
 
 // command adds a path that reads a command, and answers with its report.
@@ -49,6 +52,14 @@ func command[In, Out any](mux *http.ServeMux, path string, do func(context.Conte
 		report, err := do(r.Context(), given)
 		respond(w, http.StatusBadRequest, report, err)
 	})
+}
+
+// A SessionRequest asks for a [Session].
+type SessionRequest struct{}
+
+// A Session is what a browser needs for commands, for as long as the peer's process lives.
+type Session struct {
+	Token string `json:"token"`
 }
 
 // HeaderOf parses the lines of a header, NAME: VALUE.

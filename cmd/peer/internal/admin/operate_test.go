@@ -1,10 +1,14 @@
 package admin
 
 import (
+	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/summarycache/summarycache/cmd/peer/internal/authority"
 	"github.com/summarycache/summarycache/gossip/httpcache/engine"
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
@@ -25,9 +29,55 @@ func TestClient(t *testing.T) {
 	if _, err := c.Digest(t.Context(), "x"); err == nil || err.Error() != ErrNoDigest.Error() {
 		t.Errorf("Digest of nobody = %v", err)
 	}
-	r, err := c.Purge(t.Context(), PurgeRequest{URL: "/x", Prefix: true}, "")
-	if err != nil || r.Failed() != 1 || r.Peers[0].Removed != 3 || r.Peers[1].Peer != "/x" || r.Peers[1].Error != "true false" {
+	r, err := c.Purge(t.Context(), PurgeRequest{URL: "/x", Prefix: true}, anyToken)
+	if err != nil || r.Failed() != 1 || *r.Peers[0].Removed != 3 || r.Peers[1].Removed != nil || r.Peers[1].Peer != "/x" || r.Peers[1].Error != "true false" {
 		t.Errorf("Purge = %+v, %v", r, err)
+	}
+}
+
+// anyToken is that of the peers of these tests.
+const anyToken = "a token of an operator"
+
+// A command without a token goes by the socket of the peer that was named, never by that of another peer that has its socket at
+// the same path of this machine, and says what to do if the socket is another user's.
+func TestCommandsGoByTheSocket(t *testing.T) {
+	dir, err := os.MkdirTemp("", "socket") // a short path
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	path := filepath.Join(dir, "admin.sock")
+	named := func(name, socket string) Status {
+		s := example()
+		s.Name, s.Addresses.Socket = name, socket
+		return s
+	}
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := &http.Server{Handler: Handler(source{named("a", path)}, NewDurations(), func() Access { return Access{Operators: authority.Operators{Socket: true}} })}
+	go own.Serve(l)
+	t.Cleanup(func() { own.Close() })
+	for _, tt := range []struct{ name, peer, socket, err string }{
+		{"its own", "a", path, ""},
+		{"another peer's", "b", path, "need a token"},
+		{"none there", "a", path + "x", "need a token"},
+		{"none at all", "a", "", "need a token"},
+		{"a relative path", "a", "admin.sock", "need a token"},
+	} {
+		addr, _ := serve(t, named(tt.peer, tt.socket))
+		_, err := Client(addr).Purge(t.Context(), PurgeRequest{URL: "/x"}, "")
+		if (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) {
+			t.Errorf("%s: Purge = %v, want %q", tt.name, err, tt.err)
+		}
+	}
+	if _, err := Client(path).Purge(t.Context(), PurgeRequest{URL: "/x"}, ""); err != nil {
+		t.Errorf("by the path of the socket: %v", err)
+	}
+	addr, _ := serve(t, example())
+	if s, err := Client(addr).Session(t.Context(), anyToken); err != nil || s.Token != "a session" {
+		t.Errorf("Session = %+v, %v", s, err)
 	}
 }
 
@@ -47,6 +97,7 @@ func TestOrdersThatAreNone(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		r.Header.Set("Authorization", "Bearer "+anyToken)
 		if c.site != "" {
 			r.Header.Set("Sec-Fetch-Site", c.site)
 		}

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 )
 
 // page is the status page, in one file. It fetches the JSON of this listener.
@@ -21,7 +20,8 @@ var page string
 var description []byte
 
 // policy allows the page its own script and style, and requests to its own server only.
-var policy = "default-src 'none'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; script-src " +
+var policy = "default-src 'none'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; " +
+	"frame-ancestors 'none'; script-src " +
 	hashOf("<script>", "</script>") + "; style-src " + hashOf("<style>", "</style>")
 
 func hashOf(open, end string) string {
@@ -35,7 +35,8 @@ func hashOf(open, end string) string {
 func servePage(mux *http.ServeMux, s Source) {
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) {
 		if !strings.Contains(r.Header.Get("Accept"), "text/html") {
-			plain(w, http.StatusOK, "/healthz /readyz /metrics /status /status.json /history.json /events.json /misses.json /cluster.json /why?url= /digest?peer= /openapi.json /debug/pprof/\n")
+			plain(w, http.StatusOK, "/healthz /readyz /metrics /status /status.json /history.json /events.json "+
+				"/misses.json /cluster.json /why?url= /digest?peer= /openapi.json /debug/pprof/\n")
 			return
 		}
 		h := w.Header()
@@ -48,13 +49,10 @@ func servePage(mux *http.ServeMux, s Source) {
 		write(w, http.StatusOK, "application/json", description)
 	})
 	mux.HandleFunc("GET /history.json", func(w http.ResponseWriter, r *http.Request) {
-		var since time.Time
-		if q := r.URL.Query(); q.Has("since") {
-			var err error
-			if since, err = time.Parse(time.RFC3339, q.Get("since")); err != nil {
-				plain(w, http.StatusBadRequest, "since is not a time such as 2026-01-02T03:04:05Z (RFC 3339)\n")
-				return
-			}
+		since, err := sinceOf(r.URL.Query())
+		if err != nil {
+			plain(w, http.StatusBadRequest, err.Error()+"\n")
+			return
 		}
 		all := s.History()
 		first := slices.IndexFunc(all, func(h Sample) bool { return h.At.After(since) })

@@ -3,6 +3,7 @@ package admin
 import (
 	"cmp"
 	"errors"
+	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -12,7 +13,6 @@ import (
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
 	"github.com/summarycache/summarycache/gossip/httpcache/engine"
-	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
 const (
@@ -28,15 +28,16 @@ type Miss struct {
 	URL     string    `json:"url"`     // at most 512 bytes of it; ending in "?…" if its query is left out
 	Outcome string    `json:"outcome"` // as in the metric peer_requests_total
 	Reason  string    `json:"reason"`  // as in Cache-Status after fwd, why it was no hit; "" = unknown
-	Detail  string    `json:"detail"`  // as in Cache-Status after detail: why the answer was not stored, or what else there is to say
-	Status  int       `json:"status"`
-	Stored  bool      `json:"stored"`  // the answer was, or was being
-	Sibling string    `json:"sibling"` // that answered; "" = none
-	Asked   int       `json:"asked"`   // siblings
-	Bytes   int64     `json:"bytes"`
-	Seconds float64   `json:"seconds"`
-	Why     string    `json:"why"`   // in words
-	Error   string    `json:"error"` // why it failed or was cut short; "" = it was not
+	// as in Cache-Status after detail: why the answer was not stored, or what else there is to say
+	Detail  string  `json:"detail"`
+	Status  int     `json:"status"`
+	Stored  bool    `json:"stored"`  // the answer was, or was being
+	Sibling string  `json:"sibling"` // that answered; "" = none
+	Asked   int     `json:"asked"`   // siblings
+	Bytes   int64   `json:"bytes"`
+	Seconds float64 `json:"seconds"`
+	Why     string  `json:"why"`   // in words
+	Error   string  `json:"error"` // why it failed or was cut short; "" = it was not
 }
 
 // A PastRequest selects misses. Empty fields select all.
@@ -61,24 +62,14 @@ type Misses struct {
 // Past remembers the last misses. The zero Past is ready for use. It is safe for concurrent use.
 type Past struct {
 	mu   sync.Mutex
-	ring []pastMiss
+	ring []Miss // without peer and words, which are added for those who ask
 	next int
 }
 
-// A pastMiss is a Miss before anybody asks for it.
-type pastMiss struct {
-	at                        time.Time
-	method, url, sibling, err string
-	said                      rfc9111.Status
-	outcome                   engine.Outcome
-	status, asked             int
-	bytes                     int64
-	took                      time.Duration
-}
-
-// Observe remembers a request if it is a client's, and no whole hit. A hit costs no memory here.
+// Observe remembers a request if it is a client's that wants an object, and no whole hit. A hit costs no memory here.
 func (p *Past) Observe(e proxy.Event) {
-	if !e.Sibling && !e.Refused && (e.Outcome != engine.LocalHit || e.Broken) {
+	if !e.Sibling && !e.Refused && e.Request.Method != "PURGE" && e.Status != http.StatusMisdirectedRequest &&
+		(e.Outcome != engine.LocalHit || e.Broken) {
 		p.remember(e)
 	}
 }
@@ -86,14 +77,14 @@ func (p *Past) Observe(e proxy.Event) {
 func (p *Past) remember(e proxy.Event) { p.add(&e, e.URL()) }
 
 func (p *Past) add(e *proxy.Event, target string) {
-	m := pastMiss{at: time.Now(), method: e.Request.Method, url: target, said: e.Said, sibling: e.Peer,
-		outcome: e.Outcome, status: e.Status, asked: e.Asked, bytes: e.Bytes, took: e.Duration}
-	if len(m.url) > longestURL {
-		m.url = strings.ToValidUTF8(m.url[:longestURL-3], "") + "…"
+	m := Miss{At: time.Now(), Method: e.Request.Method, URL: target, Outcome: e.Outcome.String(), Reason: e.Said.Fwd, Detail: e.Said.Detail, Status: e.Status,
+		Stored: e.Said.Stored, Sibling: e.Peer, Asked: e.Asked, Bytes: e.Bytes, Seconds: e.Duration.Seconds()}
+	if len(m.URL) > longestURL {
+		m.URL = strings.ToValidUTF8(m.URL[:longestURL-3], "") + "…"
 	}
-	m.url = strings.Clone(m.url) // it must not keep the request
+	m.URL = strings.Clone(m.URL) // it must not keep the request
 	if e.Err != nil {
-		m.err = e.Err.Error()
+		m.Error = e.Err.Error()
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -112,31 +103,23 @@ func (p *Past) Latest(peer string, q PastRequest) []Miss {
 	p.mu.Unlock()
 	list := []Miss{}
 	for _, m := range slices.Backward(all) {
-		if q.Last > 0 && len(list) == q.Last || !q.Since.IsZero() && !m.at.After(q.Since) {
+		if q.Last > 0 && len(list) == q.Last || !q.Since.IsZero() && !m.At.After(q.Since) {
 			break
 		}
-		if miss := m.told(peer); q.selects(&miss) {
-			miss.URL = shown(miss.URL, q.Queries)
-			list = append(list, miss)
+		if q.selects(&m) {
+			m.Peer, m.Why, m.URL = peer, m.words(), shown(m.URL, q.Queries)
+			list = append(list, m)
 		}
 	}
 	return list
 }
 
-func (m *pastMiss) told(peer string) Miss {
-	told := Miss{At: m.at, Peer: peer, Method: m.method, URL: m.url, Outcome: m.outcome.String(), Reason: m.said.Fwd, Detail: m.said.Detail,
-		Status: m.status, Stored: m.said.Stored, Sibling: m.sibling, Asked: m.asked, Bytes: m.bytes, Seconds: m.took.Seconds(), Error: m.err}
-	told.Why = told.words()
-	return told
-}
-
 // pastRequest reads a PastRequest from the query of a URL.
 func pastRequest(v url.Values) (q PastRequest, err error) {
-	q = PastRequest{URL: v.Get("url"), Site: v.Get("site"), Reason: v.Get("reason"), Outcome: v.Get("outcome"), Queries: v.Get("queries") == "1", Everywhere: v.Get("everywhere") == "1"}
-	if text := v.Get("since"); text != "" {
-		if q.Since, err = time.Parse(time.RFC3339, text); err != nil {
-			return q, errors.New("since is not a time such as 2026-01-02T03:04:05Z (RFC 3339)")
-		}
+	q = PastRequest{URL: v.Get("url"), Site: v.Get("site"), Reason: v.Get("reason"), Outcome: v.Get("outcome"),
+		Queries: v.Get("queries") == "1", Everywhere: v.Get("everywhere") == "1"}
+	if q.Since, err = sinceOf(v); err != nil {
+		return q, err
 	}
 	if text := v.Get("last"); text != "" {
 		if q.Last, err = strconv.Atoi(text); err != nil || q.Last < 0 {
@@ -146,9 +129,20 @@ func pastRequest(v url.Values) (q PastRequest, err error) {
 	return q, nil
 }
 
+// sinceOf reads a time from the query of a URL; zero = it has none.
+func sinceOf(v url.Values) (at time.Time, err error) {
+	if v.Has("since") {
+		if at, err = time.Parse(time.RFC3339, v.Get("since")); err != nil {
+			err = errors.New("since is not a time such as 2026-01-02T03:04:05Z (RFC 3339)")
+		}
+	}
+	return at, err
+}
+
 // values returns the query from which pastRequest reads q.
 func (q PastRequest) values() url.Values {
-	v := url.Values{"url": {q.URL}, "site": {q.Site}, "reason": {q.Reason}, "outcome": {q.Outcome}, "last": {strconv.Itoa(q.Last)}}
+	v := url.Values{"url": {q.URL}, "site": {q.Site}, "reason": {q.Reason}, "outcome": {q.Outcome},
+		"last": {strconv.Itoa(q.Last)}}
 	if !q.Since.IsZero() {
 		v.Set("since", q.Since.UTC().Format(time.RFC3339Nano))
 	}
@@ -161,7 +155,8 @@ func (q PastRequest) values() url.Values {
 }
 
 func (q *PastRequest) selects(m *Miss) bool {
-	return strings.Contains(m.URL, q.URL) && (q.Exact == "" || m.URL == q.Exact) && (q.Site == "" || siteOf(m.URL) == q.Site) && (q.Reason == "" || m.Reason == q.Reason || m.Detail == q.Reason) &&
+	return strings.Contains(m.URL, q.URL) && (q.Exact == "" || m.URL == q.Exact) &&
+		(q.Site == "" || siteOf(m.URL) == q.Site) && (q.Reason == "" || m.Reason == q.Reason || m.Detail == q.Reason) &&
 		(q.Outcome == "" || m.Outcome == q.Outcome)
 }
 

@@ -23,7 +23,7 @@ func miss(o engine.Outcome, said rfc9111.Status, change ...func(*proxy.Event)) *
 }
 
 func (p *Past) seen(target string, e *proxy.Event) {
-	if before := len(p.ring); e.Sibling || e.Outcome == engine.LocalHit {
+	if before := len(p.ring); e.Sibling || e.Outcome == engine.LocalHit || e.Request.Method == "PURGE" || e.Status == 421 {
 		if p.Observe(*e); len(p.ring) != before {
 			panic("remembered")
 		}
@@ -54,6 +54,8 @@ func TestPast(t *testing.T) {
 	p.seen(at(3), miss(engine.OriginFetch, rfc9111.Status{Fwd: "uri-miss"}, func(e *proxy.Event) { e.Sibling = true }))
 	p.seen("http://b.test/4", miss(engine.SiblingHit, rfc9111.Status{Fwd: "stale", Stored: true, Detail: "sibling"}, func(e *proxy.Event) { e.Peer = "p2" }))
 	p.seen(at(5), miss(engine.GatewayError, rfc9111.Status{Fwd: "uri-miss", Detail: "origin-unreachable"}, func(e *proxy.Event) { e.Err = errors.New("no route") }))
+	p.seen(at(6), miss(engine.Bypass, rfc9111.Status{Fwd: "bypass", Detail: "purge"}, func(e *proxy.Event) { e.Request.Method = "PURGE" }))
+	p.seen(at(7), miss(engine.ClientError, rfc9111.Status{}, func(e *proxy.Event) { e.Status = 421 }))
 	for _, c := range []struct {
 		q    PastRequest
 		want string
@@ -81,7 +83,7 @@ func TestPast(t *testing.T) {
 		}
 	}
 	all := p.Latest("p", PastRequest{})
-	for i, want := range []string{"nothing stored; no route", "it was stale", "nothing stored; the answer is private"} {
+	for i, want := range []string{"not here; no route", "stale here", "not here; the answer is private"} {
 		if got := all[i].Why; got != want {
 			t.Errorf("%s: %q, want %q", all[i].URL, got, want)
 		}
@@ -94,6 +96,25 @@ func TestPast(t *testing.T) {
 	}
 	if strings.Contains(text, "b.test") {
 		t.Errorf("more groups than wanted:\n%s", text)
+	}
+}
+
+// The words of a miss say what was not stored, and what went wrong then.
+func TestWordsOfAMiss(t *testing.T) {
+	for want, m := range map[string]Miss{
+		"":                           {},
+		"not here":                   {Reason: "uri-miss"},
+		"another reason":             {Reason: "another reason"},
+		"not here; the client left":  {Reason: "uri-miss", Outcome: engine.ClientGone.String(), Error: "context canceled"},
+		"not here; no route":         {Reason: "uri-miss", Error: "no route", Detail: "origin-unreachable"},
+		"not here; it sets a cookie": {Reason: "uri-miss", Detail: "set-cookie"},
+		"not here; another detail":   {Reason: "uri-miss", Detail: "another detail"},
+		"stale here":                 {Reason: "stale", Detail: "sibling", Sibling: "p2"},
+		"the answer is private":      {Detail: "private"},
+	} {
+		if got := m.words(); got != want {
+			t.Errorf("words() of %+v = %q, want %q", m, got, want)
+		}
 	}
 }
 

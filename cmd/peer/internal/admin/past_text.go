@@ -11,19 +11,26 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/table"
 )
 
-// because says in words what the tokens of Cache-Status say.
+// because says in words what the tokens of Cache-Status say, of what was and of what would be.
 var because = map[string]string{
-	"uri-miss": "nothing stored", "vary-miss": "no variant fits", "miss": "no variant fits", "stale": "it was stale", "request": "the request wanted a fresher one",
-	"method": "the method is not cached", "bypass": "not for a cache", "rule": "a rule", "partial": "a range of what is not stored",
-	"status": "an error is not stored", "request-no-store": "the request forbids storing", "no-store": "the answer forbids storing", "private": "the answer is private",
-	"authorization": "for credentials", "vary": "it varies by *", "set-cookie": "it sets a cookie", "expired": "it came expired", "no-lifetime": "no lifetime is stated",
+	"uri-miss": "not here", "vary-miss": "no variant fits", "miss": "no variant fits", "stale": "stale here",
+	"request": "the request wants a fresher one",
+	"method":  "the method is not cached", "bypass": "not for a cache", "rule": "a rule says so",
+	"partial": "a range of what is not here",
+	"status":  "an error is not stored", "request-no-store": "the request forbids storing",
+	"no-store": "the answer forbids storing", "private": "the answer is private",
+	"authorization": "for credentials", "vary": "it varies by *", "set-cookie": "it sets a cookie",
+	"expired": "it came expired", "no-lifetime": "no lifetime is stated",
 }
+
+// Because returns what a token of Cache-Status says in words.
+func Because(token string) string { return cmp.Or(because[token], token) }
 
 // words returns the reason of a miss in a few words.
 func (m *Miss) words() string {
 	words := []string{}
 	if m.Reason != "" {
-		words = append(words, cmp.Or(because[m.Reason], m.Reason))
+		words = append(words, Because(m.Reason))
 	}
 	switch {
 	case m.Outcome == "client-gone":
@@ -32,7 +39,7 @@ func (m *Miss) words() string {
 		words = append(words, m.Error)
 	case m.Sibling != "" || m.Detail == "":
 	default:
-		words = append(words, cmp.Or(because[m.Detail], m.Detail))
+		words = append(words, Because(m.Detail))
 	}
 	return strings.Join(words, "; ")
 }
@@ -67,16 +74,14 @@ func (m Miss) Line() string {
 	if source := m.source(); source != "-" {
 		from = " from " + source
 	}
-	return fmt.Sprintf("%s %s %s %d %s\n  %s, %s, %s%s: %s\n", m.At.Local().Format(time.TimeOnly), m.Peer, m.Method, m.Status, m.URL,
+	return fmt.Sprintf("%s %s %s %d %s\n  %s, %s, %s%s: %s\n", m.At.Local().Format(time.TimeOnly), m.Peer, m.Method,
+		m.Status, m.URL,
 		m.Outcome, took(m.Seconds), table.Bytes(m.Bytes), from, cmp.Or(m.Why, "no reason is known"))
 }
 
 func took(seconds float64) string {
 	return time.Duration(seconds * float64(time.Second)).Round(100 * time.Microsecond).String()
 }
-
-// TopBy are the groups that [TopText] can make.
-var TopBy = []string{"url", "site", "reason", "outcome", "source", "peer"}
 
 // TopText formats the largest groups of misses for people.
 func TopText(all Misses, by string, most int) string {
@@ -88,7 +93,8 @@ func TopText(all Misses, by string, most int) string {
 	}
 	groups := make(map[string]*group)
 	for _, m := range all.Misses {
-		name := map[string]string{"url": m.URL, "site": siteOf(m.URL), "reason": cmp.Or(m.Why, "unknown"), "outcome": m.Outcome, "source": m.source(), "peer": m.Peer}[by]
+		name := map[string]string{"url": m.URL, "site": siteOf(m.URL), "reason": cmp.Or(m.Why, "unknown"),
+			"outcome": m.Outcome, "source": m.source(), "peer": m.Peer}[by]
 		g := groups[name]
 		if g == nil {
 			g = &group{name: name}
@@ -106,7 +112,8 @@ func TopText(all Misses, by string, most int) string {
 	text := t.Text("")
 	if len(all.Misses) > 0 {
 		first := all.Misses[len(all.Misses)-1].At
-		text = fmt.Sprintf("%s that were no hits since %s, in %s\n", table.Of(len(all.Misses), "request"), first.Local().Format(time.DateTime), table.Of(len(groups), "group")) + text
+		text = fmt.Sprintf("%s that were no hits since %s, in %s\n", table.Of(len(all.Misses), "request"),
+			first.Local().Format(time.DateTime), table.Of(len(groups), "group")) + text
 	}
 	for _, s := range all.Silent {
 		text += s.Peer + ": " + s.Error + "\n"

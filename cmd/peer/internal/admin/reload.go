@@ -25,11 +25,19 @@ type Change struct {
 	Now     string `json:"now"` // the same as Was if it names files whose contents have changed
 }
 
-// A Reloading is the last attempt to reload the configuration.
-type Reloading struct {
+// A ReplaceRequest asks for the program file in place of the one that runs.
+type ReplaceRequest struct{}
+
+// A ReplaceReport says that the program file was accepted.
+type ReplaceReport struct {
+	Program string `json:"program"` // the path of the file
+}
+
+// An Attempt is the last one to change what runs: the configuration or the program.
+type Attempt struct {
 	At    time.Time `json:"at"`    // of the start of the process if there was none
-	Good  time.Time `json:"good"`  // when the configuration that is in effect was read
-	Error string    `json:"error"` // why the attempt was refused; "" = it was not
+	Good  time.Time `json:"good"`  // when what is in effect was read
+	Error string    `json:"error"` // why it has not succeeded, or not yet; "" = it has
 }
 
 // ReloadText formats a report for people.

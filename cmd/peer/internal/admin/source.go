@@ -40,6 +40,9 @@ type Source interface {
 	// Reload reads the configuration again and applies what can change. An error means that
 	// nothing has changed.
 	Reload(ReloadRequest) (ReloadReport, error)
+	// Replace checks the program file, and has it continue in the peer's process. The check may take as long as
+	// ctx allows. An error means that the peer goes on as it was; without one the peer is replaced soon.
+	Replace(context.Context, ReplaceRequest) (ReplaceReport, error)
 }
 
 // ErrNoDigest means that there is no digest of that peer.
@@ -59,10 +62,12 @@ type Explanation struct {
 	engine.Explanation
 	Text string `json:"text"` // verdict and reason in a sentence
 
-	Rules   []rules.Decision `json:"rules,omitempty"` // the decisions of rules about the request
-	Matches []Match          `json:"matches"`         // the result of each lookup in a digest: for each digest and each identity of the request
-	Others  []Holder         `json:"others"`          // what the other peers store
-	Past    []Miss           `json:"past"`            // the last requests for the URL that the peer did not answer from its store, the latest first
+	Rules []rules.Decision `json:"rules,omitempty"` // the decisions of rules about the request
+	// the result of each lookup in a digest: for each digest and each identity of the request
+	Matches []Match  `json:"matches"`
+	Others  []Holder `json:"others"` // what the other peers store
+	// the last requests for the URL that the peer did not answer from its store, the latest first
+	Past []Miss `json:"past"`
 }
 
 // A Holder lists the responses that a peer stores for a URL.
@@ -83,8 +88,9 @@ type Match struct {
 	Turn              int     `json:"turn"`
 	FalsePositiveRate float64 `json:"false_positive_rate"` // odds that the digest claims an object that the peer lacks
 	Age               float64 `json:"age_seconds"`         // of the digest, since it was last known to be current
-	Odds              float64 `json:"odds"`                // that the peer has the object, by record and digest; 0 = it would not be asked
-	Cost              float64 `json:"cost_seconds"`        // RoundTrip over Odds: the cheapest peer is asked first
+	// that the peer has the object, by record and digest; 0 = it would not be asked
+	Odds float64 `json:"odds"`
+	Cost float64 `json:"cost_seconds"` // RoundTrip over Odds: the cheapest peer is asked first
 	Record
 }
 
@@ -106,9 +112,10 @@ type PurgeReport struct {
 
 // Purged is the result of a purge at one peer.
 type Purged struct {
-	Peer    string `json:"peer"`
-	Removed int    `json:"removed"` // responses, all variants; only the peer that got the command counts them
-	Error   string `json:"error"`   // why nothing was; "" = it was done
+	Peer string `json:"peer"`
+	// responses, all variants; null = unknown: only the peer that got the command counts them
+	Removed *int   `json:"removed"`
+	Error   string `json:"error"` // why nothing was; "" = it was done
 }
 
 // Failed returns the number of peers with an error.

@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/summarycache/summarycache/cmd/peer/internal/planted"
 	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
 	"github.com/summarycache/summarycache/gossip"
 	"github.com/summarycache/summarycache/gossip/exchange"
@@ -19,7 +18,8 @@ import (
 // grow. Fields may be added, but their meaning never changes.
 type Status struct {
 	Name    string    `json:"name"`
-	Zone    string    `json:"zone,omitempty"` // where it runs
+	Cluster string    `json:"cluster,omitempty"` // the name of the cluster
+	Zone    string    `json:"zone,omitempty"`    // where it runs
 	Version string    `json:"version"`
 	Started time.Time `json:"started"`
 	Now     time.Time `json:"now"`
@@ -32,7 +32,8 @@ type Status struct {
 	// When this peer's certificate for TLS with the others expires; zero = it has none.
 	CertificateUntil time.Time `json:"certificate_until,omitzero"`
 
-	Config  Reloading       `json:"config"`
+	Config  Attempt         `json:"config"`
+	Upgrade Attempt         `json:"upgrade"` // of the program
 	Health  Health          `json:"health"`
 	Origins []proxy.Failing `json:"origins_failing"` // those whose last request got no answer, the latest first
 
@@ -73,7 +74,8 @@ func (m Memory) Held() (bytes int64) {
 // Siblings is how well siblings answer now.
 type Siblings struct {
 	Deadline float64 `json:"deadline_seconds"` // of the next request; it follows recent answers
-	Lost     float64 `json:"lost_ratio"`       // share of the requests of the last half minute without an answer in time
+	// share of the requests of the last half minute without an answer in time
+	Lost float64 `json:"lost_ratio"`
 	// ZoneBytes are the bytes of bodies that siblings of each zone sent; those without a zone are left out.
 	ZoneBytes map[string]int64 `json:"zone_body_bytes,omitempty"`
 }
@@ -85,6 +87,8 @@ type Addresses struct {
 	Gossip  string `json:"gossip"`
 	Service string `json:"service"`         // where siblings send requests
 	HTTPS   string `json:"https,omitempty"` // for clients by TLS; "" = none
+	// The peer's Unix socket, by which whoever may open it sends commands without a token; "" = it could not be made.
+	Socket string `json:"socket,omitempty"`
 }
 
 // page returns the address at which other machines reach the status page, "" if they can't. If
@@ -95,7 +99,7 @@ func (a Addresses) page() string {
 	host, _, _ := net.SplitHostPort(a.Service)
 	service, _ := netip.ParseAddr(host)
 	switch {
-	case err != nil || planted.Fault != "page-without-host" && host == "" || admin.Addr().IsLoopback() && !service.IsLoopback():
+	case err != nil || host == "" || admin.Addr().IsLoopback() && !service.IsLoopback():
 		return ""
 	case admin.Addr().IsUnspecified():
 		return net.JoinHostPort(host, strconv.Itoa(int(admin.Port())))
@@ -122,17 +126,22 @@ type Digest struct {
 // and TCP on the gossip port, without the headers of either and of IP.
 type Exchange struct {
 	exchange.Stats
-	Sent         gossip.Traffic     `json:"bytes_sent"` // by kind; all but invalidations, membership and sealing is about digests
-	Received     gossip.Traffic     `json:"bytes_received"`
-	SquidSent    int64              `json:"squid_sent"` // digests fetched by Squids
-	SquidBytes   int64              `json:"squid_bytes_sent"`
-	Light        bool               `json:"light"`            // it keeps no digests of others, and asks peers that do
+	// by kind; all but invalidations, membership and sealing is about digests
+	Sent       gossip.Traffic `json:"bytes_sent"`
+	Received   gossip.Traffic `json:"bytes_received"`
+	SquidSent  int64          `json:"squid_sent"` // digests fetched by Squids
+	SquidBytes int64          `json:"squid_bytes_sent"`
+	// it keeps no digests of others, and asks peers that do
+	Light        bool               `json:"light"`
 	Questions    exchange.Questions `json:"questions"`        // of light peers
 	ReplicaBytes int64              `json:"replica_bytes"`    // memory of the others' digests
 	IndexBytes   int64              `json:"index_bytes"`      // memory of the index over them, which lookups ask
 	LagMean      float64            `json:"lag_mean_seconds"` // from the first advert of a version until it is held
 	LagMax       float64            `json:"lag_max_seconds"`
 	JoinsRefused int64              `json:"joins_refused"` // attempts to join that another peer refused
+	// peers that this one does not hear, or that do not hear it
+	Half            int   `json:"half_members"`
+	ClustersRefused int64 `json:"clusters_refused"` // packets and streams of clusters with other names
 }
 
 // A Member describes another peer, as this peer knows it.
@@ -144,7 +153,12 @@ type Member struct {
 	Service string    `json:"service"`
 	Zone    string    `json:"zone,omitempty"`  // where it runs
 	Light   bool      `json:"light,omitempty"` // it keeps no digests of others
-	Squid   bool      `json:"squid,omitempty"` // beside the cluster, by its cache digest
+	// whether it hears this peer: "yes", "streams only" (UDP is lost) or "no"; "" = unknown
+	Hears string `json:"hears,omitempty"`
+	Squid bool   `json:"squid,omitempty"` // beside the cluster, by its cache digest
+	// What it runs, and since when, by its last answer for /cluster.json; "" and zero = it has not answered yet.
+	Version string    `json:"version,omitempty"`
+	Started time.Time `json:"started,omitzero"`
 
 	Current           bool    `json:"current"` // there is a replica of its digest, and no newer version is known
 	Keys              uint64  `json:"keys"`
@@ -159,7 +173,8 @@ type Member struct {
 // order the sibling is asked.
 type Record struct {
 	sibling.Record
-	RoundTrip float64 `json:"round_trip_seconds"` // recent time from a request to the header of its answer; 0 = it never answered
+	// recent time from a request to the header of its answer; 0 = it never answered
+	RoundTrip float64 `json:"round_trip_seconds"`
 }
 
 // Here reports whether the member is in the cluster now: it has not left and is not dead.

@@ -20,12 +20,16 @@ func StatusText(s Status) string {
 	if s.Origin != "" {
 		role = "reverse proxy for " + s.Origin
 	}
+	if s.Cluster != "" {
+		role += ", in cluster " + s.Cluster
+	}
 	fmt.Fprintf(&b, "%s is %s, up %s, %s\n", s.Name, s.State, Span(s.Now.Sub(s.Started)), role)
 	encrypted := "not encrypted"
 	if s.Encrypted {
 		encrypted = "encrypted"
 	}
-	fmt.Fprintf(&b, "listen %s   admin %s   gossip %s (%s)\n", s.Addresses.Listen, s.Addresses.Admin, s.Addresses.Gossip, encrypted)
+	fmt.Fprintf(&b, "listen %s   admin %s   gossip %s (%s)\n", s.Addresses.Listen, s.Addresses.Admin,
+		s.Addresses.Gossip, encrypted)
 	if until := s.CertificateUntil; !until.IsZero() {
 		fmt.Fprintf(&b, "certificate until %s\n", until.Format(time.DateTime+" MST"))
 	}
@@ -53,9 +57,11 @@ func StatusText(s Status) string {
 	rows.Row("of siblings", table.Count(t.ServedToSiblings+t.NotServedToSiblings), "",
 		fmt.Sprintf("%s had the object, %s not", table.Count(t.ServedToSiblings), table.Count(t.NotServedToSiblings)))
 	rows.Row("to siblings", table.Count(t.SiblingRequests), "",
-		fmt.Sprintf("%s false hits, %s failed, %s spared", table.Count(t.FalseHits), table.Count(t.SiblingErrors), table.Count(t.SiblingsSpared)))
+		fmt.Sprintf("%s false hits, %s failed, %s spared", table.Count(t.FalseHits), table.Count(t.SiblingErrors),
+			table.Count(t.SiblingsSpared)))
 	rows.Row("  compared", table.Count(t.SiblingsCompared), "",
-		fmt.Sprintf("%s differ from the origin's, %s for bodies", table.Count(t.SiblingsRefuted), table.Of(t.SiblingsAccused, "quarantine")))
+		fmt.Sprintf("%s differ from the origin's, %s for bodies", table.Count(t.SiblingsRefuted),
+			table.Of(t.SiblingsAccused, "quarantine")))
 	rows.Row("to origins", table.Count(t.OriginRequests), "", fmt.Sprintf("%s failed", table.Count(t.OriginErrors)))
 	b.WriteString(rows.Text(""))
 	alive, current := 0, 0
@@ -70,18 +76,23 @@ func StatusText(s Status) string {
 	d, e := s.Digest, s.Exchange
 	rows = table.New("", "") // its header is an empty line
 	figures := func(name, format string, args ...any) { rows.Row(name, fmt.Sprintf(format, args...)) }
-	figures("store", "%s, %s of %s", table.Of(s.Store.Objects, "object"), table.Bytes(s.Store.Bytes), table.Bytes(s.Store.RoomBytes))
+	figures("store", "%s, %s of %s", table.Of(s.Store.Objects, "object"), table.Bytes(s.Store.Bytes),
+		table.Bytes(s.Store.RoomBytes))
 	figures("memory", "%s", s.Memory.text())
 	figures("digest", "%s of %s planned, %s, false positives %s, version %d.%d",
-		table.Of(d.Keys, "object"), table.Count(d.Planned), table.Bytes(d.MemoryBytes), rate(d.FalsePositiveRate), d.Epoch, d.Sequence)
+		table.Of(d.Keys, "object"), table.Count(d.Planned), table.Bytes(d.MemoryBytes), rate(d.FalsePositiveRate),
+		d.Epoch, d.Sequence)
 	figures("sent", "%s: %s, %s, %s", table.Bytes(e.Sent.Digests()),
 		table.Of(e.SnapshotsSent, "snapshot"), table.Of(e.DeltasSent, "delta"), table.Of(e.AdvertsSent, "advert"))
 	figures("received", "%s: %s, %s, %s; %s, %s rejected", table.Bytes(e.Received.Digests()),
-		table.Of(e.SnapshotsReceived, "snapshot"), table.Of(e.DeltasReceived, "delta"), table.Of(e.AdvertsReceived, "advert"),
+		table.Of(e.SnapshotsReceived, "snapshot"), table.Of(e.DeltasReceived, "delta"),
+		table.Of(e.AdvertsReceived, "advert"),
 		table.Of(e.Divergences, "divergence"), table.Count(e.Rejected))
 	if q := e.Questions; e.Light || q.Answered > 0 {
-		figures("questions", "%s asked: %s unanswered, %s not yet; %s named, %s false; %s of others answered, %s not yet", table.Count(q.Asked), table.Count(q.Unanswered),
-			table.Count(q.NotYet), table.Of(q.Named, "peer"), table.Count(q.False), table.Count(q.Answered), table.Count(q.Deferred))
+		figures("questions", "%s asked: %s unanswered, %s not yet, %s withheld; %s named, %s false, %s misled; %s of "+
+			"others answered, %s not yet", table.Count(q.Asked), table.Count(q.Unanswered),
+			table.Count(q.NotYet), table.Count(q.Withheld), table.Of(q.Named, "peer"), table.Count(q.False),
+			table.Count(q.Misled), table.Count(q.Answered), table.Count(q.Deferred))
 	}
 	figures("others", "%s, %d alive, %s current", table.Of(len(s.Members), "peer"), alive, table.Of(current, "digest"))
 	b.WriteString(rows.Text(""))
@@ -132,7 +143,8 @@ func writeHealth(b *strings.Builder, s Status) {
 	text := s.Health.lines()
 	if s.Origin == "" { // for a reverse proxy, failing origins are among the troubles
 		for _, f := range s.Origins[:min(len(s.Origins), 5)] {
-			text += fmt.Sprintf("origin %s has not answered since %s: %s\n", f.Host, f.Since.UTC().Format(time.RFC3339), f.Reason)
+			text += fmt.Sprintf("origin %s has not answered since %s: %s\n", f.Host,
+				f.Since.UTC().Format(time.RFC3339), f.Reason)
 		}
 	}
 	if len(s.Health.Missing) > 0 {
@@ -154,17 +166,29 @@ func MembersText(s Status) string {
 	if lights {
 		names = append(names, "KEEPS")
 	}
-	t := table.New(names...)
-	row := func(light bool, zone, received string, cells ...any) {
+	deaf := slices.ContainsFunc(s.Members, func(m Member) bool { return m.Hears != "" && m.Hears != "yes" })
+	if deaf {
+		names = append(names, "HEARS US")
+	}
+	t := table.New(append(names, "VERSION", "STARTED")...)
+	row := func(light bool, zone, received, hears, version string, started time.Time, cells ...any) {
 		if zoned {
 			cells = append(cells, cmp.Or(zone, "-"), received)
 		}
 		if lights {
 			cells = append(cells, map[bool]string{false: "all", true: "none"}[light])
 		}
-		t.Row(cells...)
+		if deaf {
+			cells = append(cells, cmp.Or(hears, "-"))
+		}
+		since := "-"
+		if !started.IsZero() {
+			since = started.Local().Format(time.DateTime)
+		}
+		t.Row(append(cells, cmp.Or(short(version), "-"), since)...)
 	}
-	row(s.Exchange.Light, s.Zone, "-", short(s.Name), "self", rough(s.Now.Sub(s.Started)), s.Addresses.Service, table.Count(s.Digest.Keys), "own", "-", "-", "-")
+	row(s.Exchange.Light, s.Zone, "-", "-", s.Version, s.Started, short(s.Name), "self", rough(s.Now.Sub(s.Started)),
+		s.Addresses.Service, table.Count(s.Digest.Keys), "own", "-", "-", "-")
 	for _, m := range s.Members {
 		digest := "none"
 		switch {
@@ -174,7 +198,8 @@ func MembersText(s Status) string {
 		case m.Keys > 0:
 			digest = rough(time.Duration(m.Age*float64(time.Second))) + " old"
 		}
-		row(m.Light, m.Zone, table.Bytes(m.Bytes), short(m.Name), m.State, rough(s.Now.Sub(m.Since)), cmp.Or(m.Service, "-"), table.Count(m.Keys), digest,
+		row(m.Light, m.Zone, table.Bytes(m.Bytes), m.Hears, m.Version, m.Started, short(m.Name), m.State,
+			rough(s.Now.Sub(m.Since)), cmp.Or(m.Service, "-"), table.Count(m.Keys), digest,
 			table.Count(m.Hits), table.Count(m.FalseHits), table.Count(m.Failures))
 	}
 	return t.Text("")

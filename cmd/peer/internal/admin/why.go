@@ -1,7 +1,9 @@
 package admin
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,13 +26,19 @@ func ExplanationText(e Explanation) string {
 	}
 	b.WriteString(holdersText(append([]Holder{{Peer: e.Peer, Stored: e.Stored}}, e.Others...)))
 	if len(e.Matches) > 0 {
-		t := table.New("PEER", "STATE", "VARIANT", "DIGEST SAYS", ">WRONG ODDS", "DIGEST AGE", ">ROUND TRIP", ">ODDS", ">COST", "ASKED")
+		t, last := table.New("PEER", "STATE", "VARIANT", "DIGEST SAYS", ">WRONG ODDS", "DIGEST AGE", ">ROUND TRIP",
+			">ODDS", ">COST", "ASKED"), []any(nil)
 		for _, m := range e.Matches {
 			turn, odds, cost := "no", "-", "-"
 			if m.Turn > 0 {
 				turn, odds, cost = fmt.Sprintf("%d.", m.Turn), fmt.Sprintf("%.0f %%", 100*m.Odds), trip(m.Cost)
 			}
-			t.Row(m.Peer, m.State, variant(m.Identity), yes(m.Says), rate(m.FalsePositiveRate), seconds(m.Age), trip(m.RoundTrip), odds, cost, turn)
+			row := []any{m.Peer, m.State, variant(m.Identity), yes(m.Says), rate(m.FalsePositiveRate), seconds(m.Age), trip(m.RoundTrip), odds, cost, turn}
+			// else a digest says the same of another variant
+			if last == nil || row[0] != last[0] || !slices.Equal(row[3:], last[3:]) {
+				t.Row(row...)
+			}
+			last = row
 		}
 		b.WriteString("\n" + t.Text(""))
 	}
@@ -148,15 +156,12 @@ func yes(b bool) string {
 // PurgeText formats r for people.
 func PurgeText(r PurgeReport) string {
 	t := table.New("PEER", ">REMOVED", "RESULT")
-	for i, p := range r.Peers {
-		switch {
-		case p.Error != "":
-			t.Row(p.Peer, "-", p.Error)
-		case i > 0: // only the first counts them
-			t.Row(p.Peer, "-", "done")
-		default:
-			t.Row(p.Peer, table.Count(p.Removed), "done")
+	for _, p := range r.Peers {
+		removed := "-"
+		if p.Removed != nil {
+			removed = table.Count(*p.Removed)
 		}
+		t.Row(p.Peer, removed, cmp.Or(p.Error, "done"))
 	}
 	if r.URL != "" {
 		return r.URL + "\n" + t.Text("")

@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/summarycache/summarycache/cmd/peer/internal/planted"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
@@ -20,14 +19,16 @@ var readings = map[string]string{
 		"X-Waws-Unencoded-Url X-Accel-Mapping X-Sendfile-Type",
 	"client": "X-Real-Ip X-Client-Ip X-Cluster-Client-Ip X-Remote-Ip X-Remote-Addr Remote-Addr X-Originating-Ip " +
 		"True-Client-Ip Client-Ip Cf-Connecting-Ip Cf-Connecting-Ipv6 Cf-Pseudo-Ipv4 " +
-		"Fastly-Client-Ip Fly-Client-Ip X-Appengine-User-Ip X-Azure-Clientip X-Azure-Socketip X-Envoy-External-Address " +
-		"X-Proxyuser-Ip Proxy-Client-Ip Wl-Proxy-Client-Ip Incap-Client-Ip X-Vercel-Forwarded-For Cloudfront-Viewer-Address",
+		"Fastly-Client-Ip Fly-Client-Ip X-Appengine-User-Ip X-Azure-Clientip X-Azure-Socketip " +
+		"X-Envoy-External-Address X-Proxyuser-Ip Proxy-Client-Ip Wl-Proxy-Client-Ip Incap-Client-Ip " +
+		"X-Vercel-Forwarded-For Cloudfront-Viewer-Address",
 	"proxy of scripts": "Proxy",
 	ofSafe:             "X-Http-Method-Override X-Http-Method X-Method-Override",
 }
 
 // relayed are the fields in which a proxy describes its client. A trusted proxy's are kept.
-var relayed = map[string]bool{"X-Forwarded-For": true, "X-Forwarded-Proto": true, "X-Forwarded-Host": true, "Forwarded": true}
+var relayed = map[string]bool{"X-Forwarded-For": true, "X-Forwarded-Proto": true, "X-Forwarded-Host": true,
+	"Forwarded": true}
 
 // Fields decides which fields a request keeps. It is safe for concurrent use.
 type Fields struct {
@@ -58,19 +59,30 @@ const (
 func (f *Fields) Reading(name, method string, trusted bool) string {
 	as := f.readings[name]
 	switch {
-	case as == kept || relayed[name] && (trusted || planted.Fault == "forwarded-for"):
+	case as == kept || relayed[name] && trusted:
 		return ""
-	case as == ofSafe && (planted.Fault == "method-override" || method != http.MethodGet && method != http.MethodHead):
+	case as == ofSafe && method != http.MethodGet && method != http.MethodHead:
 		return ""
 	case as != "":
 		return as
-	case planted.Fault != "forwarded-any" && strings.HasPrefix(strings.TrimPrefix(name, "X-"), "Forwarded"),
-		planted.Fault != "original-url" && strings.HasPrefix(name, "X-Original"):
+	case forwards(name):
 		return "what a proxy says of its client"
-	case planted.Fault != "underscores" && !letters(name):
+	case !letters(name):
 		return "the field with hyphens" // by CGI, WSGI and what imitates them
 	}
 	return ""
+}
+
+func forwards(name string) bool {
+	return strings.HasPrefix(strings.TrimPrefix(name, "X-"), "Forwarded") || strings.HasPrefix(name, "X-Original")
+}
+
+// usual are the fields that requests keep without a word of the operator.
+var usual = NewFields(nil)
+
+// OfProxy reports whether a field shows that a proxy has passed its request on.
+func OfProxy(name string) bool {
+	return name == "Via" || forwards(name) || usual.readings[name] == "client"
 }
 
 // letters reports whether a name has nothing but letters, digits and hyphens.
@@ -92,7 +104,8 @@ func (f *Fields) Clean(h http.Header, method string, hasBody, trusted bool) (cle
 	clean = h
 	safe := method == http.MethodGet || method == http.MethodHead
 	te := h["Te"]
-	trailers := !safe && len(te) == 1 && strings.EqualFold(te[0], "trailers") // of gRPC; an answer to a GET is shared without them
+	// of gRPC; an answer to a GET is shared without them
+	trailers := !safe && len(te) == 1 && strings.EqualFold(te[0], "trailers")
 	for name, lines := range h {
 		for _, line := range lines {
 			size += len(name) + len(": \r\n") + len(line)
@@ -100,10 +113,11 @@ func (f *Fields) Clean(h http.Header, method string, hasBody, trusted bool) (cle
 		switch {
 		case name == "Te" && trailers:
 			continue
-		case connection[name]:
+		case rfc9111.HopByHop(name):
 		case name == "Range" && safe && !byteRanges(lines):
-		case !hasBody && (name == "Expect" && planted.Fault != "expectation-stored" || planted.Fault != "content-stored" && safe && strings.HasPrefix(name, "Content-") && f.readings[name] != kept):
-		case (name == "Accept" || name == "Accept-Language" || name == "Accept-Charset") && !members(lines): // as if there was none
+		case !hasBody && (name == "Expect" || safe && strings.HasPrefix(name, "Content-") && f.readings[name] != kept):
+		case (name == "Accept" || name == "Accept-Language" || name == "Accept-Charset") && !members(lines):
+			// as if there was none
 		case f.Reading(name, method, trusted) != "":
 		default:
 			continue
@@ -119,10 +133,6 @@ func (f *Fields) Clean(h http.Header, method string, hasBody, trusted bool) (cle
 	}
 	return clean, size
 }
-
-// connection are the fields for which [rfc9111.RemoveHopByHop] must be called.
-var connection = map[string]bool{"Connection": true, "Proxy-Connection": true, "Keep-Alive": true, "Te": true, "Trailer": true,
-	"Upgrade": true, "Proxy-Authorization": true, "Transfer-Encoding": true, "Proxy-Authenticate": true}
 
 // members reports whether a list field has a member.
 func members(lines []string) bool {

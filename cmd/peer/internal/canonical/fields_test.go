@@ -26,6 +26,8 @@ func TestClean(t *testing.T) {
 		{"another method of a POST", "POST", true, false, "X-Http-Method-Override", "X-Http-Method-Override"},
 		{"kept by a setting", "GET", false, false, "X_api_version | X_other | X-Original-Url | X-Original-Uri", "X-Original-Url X_api_version"},
 		{"of the connection", "GET", false, false, "Connection: x-a, close | X-A | Keep-Alive | Te | Upgrade | X-B", "X-B"},
+		{"of the connection without being named", "GET", false, false, "Proxy-Authentication-Info | Proxy-Connection | X-A", "X-A"},
+		{"no options of the connection", "GET", false, false, "Connection: cache-control, Via, Cookie | Cache-Control | Via | Cookie", "Cache-Control Via"},
 		{"no preference", "GET", false, false, "Accept-Language | Accept-Language:  , | Accept | Accept-Encoding", "Accept-Encoding"},
 		{"trailers for a GET", "GET", false, false, "Te: trailers", ""},
 		{"trailers for a POST", "POST", true, false, "Te: Trailers | Connection: Te | X-A", "Te X-A"},

@@ -2,11 +2,11 @@ package canonical
 
 import (
 	"bytes"
+	"net/netip"
 	"net/url"
+	"strconv"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/summarycache/summarycache/cmd/peer/internal/planted"
 )
 
 // URL returns u in normal form: path and query as by [Path] and [Query], scheme and host as by
@@ -15,9 +15,7 @@ func URL(u *url.URL) url.URL {
 	out := *u
 	out.Scheme, out.User, out.Fragment, out.RawFragment, out.Opaque = strings.ToLower(u.Scheme), nil, "", "", ""
 	out.Host = Authority(out.Scheme, u.Host)
-	if planted.Fault != "queries-alike" {
-		out.RawQuery = Query(u.RawQuery)
-	}
+	out.RawQuery = Query(u.RawQuery)
 	raw := rawPath(u)
 	if path := Path(raw); path != raw || u.Path == "" {
 		out.Path, _ = url.PathUnescape(path) // no error: Path leaves only valid escapes
@@ -34,13 +32,55 @@ func rawPath(u *url.URL) string {
 	return u.EscapedPath()
 }
 
-// Authority returns a host in normal form: in lower case, without the default port of its scheme.
+// Authority returns a host (see [ValidHost]) in normal form: in lower case, without a dot at its end, zeros before the
+// port or the default port of its scheme, and addresses of IPv6 as RFC 5952 writes them.
 func Authority(scheme, host string) string {
-	host = strings.TrimSuffix(strings.ToLower(host), ":")
-	if scheme == "https" {
-		return strings.TrimSuffix(host, ":443")
+	host = strings.ToLower(host)
+	name, port := SplitHost(host)
+	name, port = strings.TrimSuffix(name, "."), strings.TrimLeft(port, "0")
+	if strings.HasPrefix(name, "[") {
+		if ip, err := netip.ParseAddr(strings.Trim(name, "[]")); err == nil {
+			name = "[" + ip.String() + "]"
+		}
 	}
-	return strings.TrimSuffix(host, ":80")
+	switch {
+	case port == "", port == "443" && scheme == "https", port == "80" && scheme != "https":
+		return name
+	case len(name)+len(port)+1 == len(host) && host[:len(name)] == name:
+		return host
+	}
+	return name + ":" + port
+}
+
+// SplitHost returns the name and the port of a host. An address of IPv6 keeps its brackets; port "" = none.
+func SplitHost(host string) (name, port string) {
+	if i := strings.LastIndexByte(host, ':'); i > strings.LastIndexByte(host, ']') {
+		return host[:i], host[i+1:]
+	}
+	return host, ""
+}
+
+// ValidHost reports whether a host is a name (RFC 3986 section 3.2.2) without empty labels, but for a dot at its end,
+// or an address, with a port from 1 to 65535 or none.
+func ValidHost(host string) bool {
+	name, port := SplitHost(host)
+	if port != "" {
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+			return false
+		}
+	}
+	if literal, ok := strings.CutPrefix(name, "["); ok {
+		ip, err := netip.ParseAddr(strings.TrimSuffix(literal, "]"))
+		return err == nil && ip.Is6() && strings.HasSuffix(literal, "]")
+	}
+	for i := range len(name) {
+		c := name[i]
+		empty := c == '.' && (i == 0 || name[i-1] == '.')
+		if empty || !unreserved(c) && c < utf8.RuneSelf && strings.IndexByte("!$&'()*+,;=%", c) < 0 {
+			return false
+		}
+	}
+	return name != ""
 }
 
 // Path returns a path in the normal form of RFC 3986 section 6.2.2: unreserved characters are not
@@ -52,7 +92,7 @@ func Path(raw string) string {
 	switch {
 	case looks == 0:
 		return raw
-	case planted.Fault != "dot-segments" && looks&(ambiguous|unusual) == unusual && strings.HasPrefix(raw, "/"):
+	case looks&(ambiguous|unusual) == unusual && strings.HasPrefix(raw, "/"):
 		raw = withoutDotSegments(unescapeUnreserved(raw))
 	}
 	if looks&invalid != 0 {
@@ -73,7 +113,7 @@ func Query(raw string) string { return escapeInvalid(raw, queryByte) }
 // slashes, end a path at %00, %23, %3B or %3F, drop what follows a semicolon in a segment, or replace
 // bytes that are not UTF-8.
 func Ambiguous(u *url.URL) bool {
-	return planted.Fault != "ambiguous-paths" && inspect(rawPath(u))&ambiguous != 0
+	return inspect(rawPath(u))&ambiguous != 0
 }
 
 // Plain reports whether an escaped path is in normal form and not ambiguous.
@@ -200,7 +240,7 @@ func escapeInvalid(s string, valid func(byte) bool) string {
 	for i < len(s) && valid(s[i]) {
 		i++
 	}
-	if i == len(s) || planted.Fault == "last-byte-raw" && i == len(s)-1 {
+	if i == len(s) {
 		return s
 	}
 	var b strings.Builder

@@ -17,6 +17,14 @@ func TestURL(t *testing.T) {
 		{"https://example.test:443/a", "https://example.test/a", false},
 		{"http://example.test:443/a", "http://example.test:443/a", false},
 		{"http://example.test:/a", "http://example.test/a", false},
+		{"http://Example.test./a", "http://example.test/a", false},
+		{"http://example.test.:8080/a", "http://example.test:8080/a", false},
+		{"http://example.test:0080/a", "http://example.test/a", false},
+		{"https://example.test.:00443/a", "https://example.test/a", false},
+		{"https://example.test:080/a", "https://example.test:80/a", false},
+		{"http://[2001:DB8:0:0:0:0:0:1]/a", "http://[2001:db8::1]/a", false},
+		{"http://[2001:db8::0:1]:8080/a", "http://[2001:db8::1]:8080/a", false},
+		{"http://[::FFFF:192.0.2.1]:80/a", "http://[::ffff:192.0.2.1]/a", false},
 		{"http://u:p@example.test/a#f", "http://example.test/a", false},
 		{"http://h/%7Euser/%61%2D%5f", "http://h/~user/a-_", false},
 		{"http://h/%c3%a9", "http://h/%C3%A9", false},
@@ -148,6 +156,40 @@ func BenchmarkURL(b *testing.B) {
 			u, _ := url.Parse(s)
 			for b.Loop() {
 				URL(u)
+			}
+		})
+	}
+}
+
+// What is valid is so in normal form, too, which is its own.
+func TestValidHost(t *testing.T) {
+	for host, valid := range map[string]bool{
+		"a": true, "A.test": true, "a.test.": true, "a_b-c~.test": true, "192.0.2.1": true, "[::1]": true, "[2001:DB8::1]:8080": true, "[fe80::1%eth0]": true, "a:": true,
+		"a:1": true, "a:65535": true, "a:00080": true, "a!$&'()*+,;=b": true, "\u00e4.test": true, "a%41": true,
+		"": false, ".": false, ".a": false, "a..b": false, "a..": false, ":80": false, "a:0": false, "a:000": false, "a:65536": false, "a:abc": false, "a:8a": false, "a:-1": false, "a:+1": false,
+		"a: 1": false, "a:1:2": false, "::1": false, "[]": false, "[::1": false, "::1]": false, "[::1]a": false, "[::1]:x": false, "[1.2.3.4]": false, "[a]": false, "[::1]]": false, "a@b": false,
+		"a/b": false, "a b": false, "a\tb": false, "a\x00": false, "a\\b": false, "a?b": false, "a#b": false, "a\"b": false, "<a>": false, "a|b": false, "a^b": false, "{a}": false, "a\x7f": false,
+	} {
+		if got := ValidHost(host); got != valid {
+			t.Errorf("ValidHost(%q) = %v, want %v", host, got, valid)
+		}
+		for _, scheme := range []string{"http", "https"} {
+			once := Authority(scheme, host)
+			if twice := Authority(scheme, once); valid && (twice != once || !ValidHost(once)) {
+				t.Errorf("Authority(%q, %q) = %q, of which it makes %q", scheme, host, once, twice)
+			}
+		}
+	}
+}
+
+func BenchmarkHost(b *testing.B) {
+	for _, host := range []string{"www.example.test", "www.example.test:8443", "[2001:db8::1]:8443"} {
+		b.Run(host, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if !ValidHost(host) || Authority("http", host) != host {
+					b.Fatal("it is not in normal form")
+				}
 			}
 		})
 	}

@@ -20,7 +20,6 @@ import (
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 
-	"github.com/summarycache/summarycache/cmd/peer/internal/planted"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
@@ -41,8 +40,10 @@ const (
 
 // types are media types that compress well. Types with the suffix +json, +xml or +text do as well,
 // and all of text/ except event streams, which consist of short pieces.
-var types = []string{"application/javascript", "application/json", "application/manifest", "application/wasm", "application/x-javascript",
-	"application/x-ndjson", "application/xml", "application/yaml", "font/otf", "font/ttf", "image/svg", "image/vnd.microsoft.icon", "image/x-icon"}
+var types = []string{"application/javascript", "application/json", "application/manifest", "application/wasm",
+	"application/x-javascript",
+	"application/x-ndjson", "application/xml", "application/yaml", "font/otf", "font/ttf", "image/svg",
+	"image/vnd.microsoft.icon", "image/x-icon"}
 
 // An encoder compresses into the writer that Reset sets.
 type encoder interface {
@@ -102,7 +103,8 @@ func compressible(resp *http.Response) bool {
 	case resp.ContentLength >= 0 && resp.ContentLength < shortest:
 		return false
 	}
-	for _, name := range []string{"Content-Encoding", "Content-Range", "Content-Digest", "Repr-Digest", "Digest", "Content-Md5"} {
+	for _, name := range []string{"Content-Encoding", "Content-Range", "Content-Digest", "Repr-Digest", "Digest",
+		"Content-Md5"} {
 		if h[name] != nil {
 			return false
 		}
@@ -118,7 +120,7 @@ func compressibleType(s string) bool {
 	case "json", "xml", "text":
 		return true
 	}
-	return strings.HasPrefix(s, "text/") && (s != "text/event-stream" || planted.Fault == "event-stream-coded") || slices.Contains(types, main)
+	return strings.HasPrefix(s, "text/") && s != "text/event-stream" || slices.Contains(types, main)
 }
 
 // varies adds Accept-Encoding to the response's Vary.
@@ -160,7 +162,8 @@ func Conditions(h http.Header) {
 // confirm adapts a 304 to the stored response that is being validated, which may be compressed. Its
 // type is not known here; an unnecessary weak tag does less harm than a wrong strong one.
 func confirm(r *http.Request, h http.Header) {
-	if tag := h.Get("Etag"); tag != "" && !slices.Contains(slices.Collect(rfc9111.Members(r.Header["If-None-Match"])), tag) {
+	if tag := h.Get("Etag"); tag != "" &&
+		!slices.Contains(slices.Collect(rfc9111.Members(r.Header["If-None-Match"])), tag) {
 		h["Etag"] = []string{weak(tag)}
 	}
 	if h["Vary"] != nil {

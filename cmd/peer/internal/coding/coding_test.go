@@ -132,9 +132,49 @@ func TestBound(t *testing.T) {
 	if used, spare := c.atRest(); used != 0 || spare != maxSpare {
 		t.Errorf("%d MiB are in use, %d encoders are spare", used, spare)
 	}
+	var taken []encoder
+	for range maxSpare {
+		e, ok := c.take("gzip")
+		if !ok {
+			t.Fatal("take(gzip) has no encoder")
+		}
+		taken = append(taken, e)
+	}
+	if used, spare := len(taken), len(c.spare["gzip"]); spare != 0 {
+		t.Errorf("%d encoders are spare after %d were taken, want none", spare, used)
+	}
+	for _, e := range taken {
+		c.put("gzip", e)
+	}
 	r := response(strings.NewReader("abc"))
 	if c.Response(get, r, "gzip"); decoded(t, r) != "abc" || r.Header.Get("Content-Encoding") != "gzip" {
 		t.Errorf("after they left: %v", r.Header)
+	}
+}
+
+// A 304 has the tag of what is validated, weak unless it is one that was asked for, and no fields that it did not have.
+func TestConfirm(t *testing.T) {
+	for name, tt := range map[string]struct{ asked, tag, vary, wantTag, wantVary string }{
+		"the tag that was asked for": {`"a"`, `"a"`, "", `"a"`, ""},
+		"one of several":             {`"b", "a"`, `"a"`, "", `"a"`, ""},
+		"another tag":                {`"b"`, `"a"`, "", `W/"a"`, ""},
+		"a weak one":                 {`"b"`, `W/"a"`, "", `W/"a"`, ""},
+		"none":                       {`"b"`, "", "", "", ""},
+		"that varies":                {`"a"`, `"a"`, "Accept", `"a"`, "Accept, Accept-Encoding"},
+		"that varies by all":         {`"a"`, `"a"`, "*", `"a"`, "*"},
+	} {
+		r := &http.Request{Method: http.MethodGet, Header: http.Header{"If-None-Match": {tt.asked}}}
+		resp := &http.Response{StatusCode: http.StatusNotModified, Header: http.Header{}}
+		for field, value := range map[string]string{"Etag": tt.tag, "Vary": tt.vary} {
+			if value != "" {
+				resp.Header[field] = []string{value}
+			}
+		}
+		fields := len(resp.Header)
+		if coded := new(Compressor).Response(r, resp, "gzip"); !coded || len(resp.Header) != fields || resp.Header.Get("Etag") != tt.wantTag ||
+			strings.Join(resp.Header["Vary"], ", ") != tt.wantVary {
+			t.Errorf("%s: Response() = %v, %v, want Etag %s and Vary %s", name, coded, resp.Header, tt.wantTag, tt.wantVary)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -8,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/summarycache/summarycache/gossip/insider"
 )
 
 // checkAddresses compares the addresses with each other, unless one is malformed.
@@ -27,11 +30,13 @@ func (c *checker) checkAddresses() {
 			return
 		}
 	}
-	listeners := []struct{ setting, addr string }{{"listen", c.Listen}, {"admin", c.Admin}, {"gossip", c.Gossip}, {"https", c.HTTPSListen}}
+	listeners := []struct{ setting, addr string }{{"listen", c.Listen}, {"admin", c.Admin}, {"gossip", c.Gossip},
+		{"https", c.HTTPSListen}}
 	for i, a := range listeners {
 		for _, other := range listeners[:i] {
 			if clash(a.addr, other.addr) {
-				c.fail(a.setting, a.addr, fmt.Errorf("is also the address of --%s %s: each needs its own", other.setting, other.addr))
+				c.fail(a.setting, a.addr,
+					fmt.Errorf("is also the address of --%s %s: each needs its own", other.setting, other.addr))
 			}
 		}
 	}
@@ -49,23 +54,34 @@ func clash(a, b string) bool {
 // that they cannot reach.
 func (c *checker) checkAdvertise() {
 	if h := c.Advertise; h != "" {
-		if _, _, err := net.SplitHostPort(h); err == nil || wildcard(h) || strings.ContainsAny(h, "/ []@?#") {
-			c.fail("advertise", h, errors.New("is not a host: want a name or an IP address without a port"))
+		host, port := c.Advertised()
+		if n, err := strconv.Atoi(cmp.Or(port, "1")); wildcard(host) || strings.ContainsAny(host, "/ []@?#") ||
+			err != nil || n < 1 || n > 65535 {
+			c.fail("advertise", h, errors.New("is not a host: want a name or an IP address, with the port of gossip "+
+				"if another one leads here"))
 		}
 		return
 	}
 	listen, _, _ := net.SplitHostPort(c.Listen)
-	gossip, _, _ := net.SplitHostPort(c.Gossip)
+	gossips, _, _ := net.SplitHostPort(c.Gossip)
 	switch {
-	case wildcard(listen) && wildcard(gossip):
-		host, err := ownAddress()
-		c.fail("advertise", "", err)
-		c.Advertise = host
+	case wildcard(listen) && wildcard(gossips):
+		host, err := insider.OwnAddress(c.Join)
+		if err != nil {
+			c.fail("advertise", "", fmt.Errorf("is needed: %w", err))
+			return
+		}
+		c.Advertise = host.String()
 		return
 	case wildcard(listen):
-		c.Advertise, listen = gossip, gossip
-	case wildcard(gossip):
-		c.Advertise, gossip = listen, listen
+		c.Advertise, listen = gossips, gossips
+	case wildcard(gossips):
+		c.Advertise, gossips = listen, listen
+	}
+	if ip, err := netip.ParseAddr(gossips); err == nil && loopback(listen) && !ip.IsLoopback() {
+		c.fail("listen", c.Listen, fmt.Errorf("cannot be reached by the peers that --gossip %s is for: want an "+
+			"address of this machine's network, or --advertise", c.Gossip))
+		return
 	}
 	for _, a := range c.Join {
 		host, _, _ := net.SplitHostPort(a)
@@ -73,9 +89,12 @@ func (c *checker) checkAdvertise() {
 		if err != nil || ip.IsLoopback() {
 			continue
 		}
-		for _, own := range []struct{ setting, host, value string }{{"listen", listen, c.Listen}, {"gossip", gossip, c.Gossip}} {
+		for _, own := range []struct{ setting, host, value string }{{"listen", listen, c.Listen},
+			{"gossip", gossips, c.Gossip}} {
 			if loopback(own.host) {
-				c.fail(own.setting, own.value, fmt.Errorf("cannot be reached by the peer that --join %s names: want an address of this machine's network, or --advertise", a))
+				c.fail(own.setting, own.value,
+					fmt.Errorf("cannot be reached by the peer that --join %s names: want an address of this "+
+						"machine's network, or --advertise", a))
 			}
 		}
 		return
@@ -92,37 +111,6 @@ func loopback(host string) bool {
 	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
-// ownAddress returns this machine's first private address or, if it has none, its first other
-// address that is not loopback, IPv4 before IPv6.
-func ownAddress() (string, error) {
-	addrs, err := net.InterfaceAddrs()
-	if err != nil {
-		return "", fmt.Errorf("is needed: cannot list this machine's addresses: %w", err)
-	}
-	best, bestRank := netip.Addr{}, 0
-	for _, a := range addrs {
-		prefix, err := netip.ParsePrefix(a.String())
-		ip := prefix.Addr().Unmap()
-		if err != nil || !ip.IsGlobalUnicast() {
-			continue
-		}
-		rank := 1
-		if ip.Is4() {
-			rank++
-		}
-		if ip.IsPrivate() {
-			rank += 2
-		}
-		if rank > bestRank {
-			best, bestRank = ip, rank
-		}
-	}
-	if bestRank == 0 {
-		return "", errors.New("is needed: --listen or --gossip is a wildcard and this machine has no address other than loopback")
-	}
-	return best.String(), nil
-}
-
 // checkAddr checks a HOST:PORT to listen on or to connect to. For a listener the host may be empty
 // (every interface) and the port 0 (any free one). Error messages give usual as an example of a
 // port.
@@ -134,7 +122,8 @@ func checkAddr(s, usual string, listen bool) error {
 	if err != nil {
 		switch _, notNumber := strconv.Atoi(s); {
 		case notNumber == nil && listen:
-			return fmt.Errorf("has no host: want HOST:PORT, such as 127.0.0.1:%s, or :%s for all of this machine's addresses", s, s)
+			return fmt.Errorf("has no host: want HOST:PORT, such as 127.0.0.1:%s, or :%s for all of this machine's "+
+				"addresses", s, s)
 		case !strings.Contains(s, ":"):
 			return fmt.Errorf("has no port: want HOST:PORT, such as %s", net.JoinHostPort(orLocal(s), usual))
 		case strings.Count(s, ":") > 1 && !strings.Contains(s, "["):

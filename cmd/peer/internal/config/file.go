@@ -13,9 +13,11 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/lexer"
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
 
+	"github.com/summarycache/summarycache/cmd/peer/internal/file"
 	"github.com/summarycache/summarycache/cmd/peer/internal/rules"
 )
 
@@ -26,7 +28,40 @@ type entry struct {
 	values []string
 	list   bool
 	line   int
+	node   ast.Node  // of the value
 	items  []section // of a list of sections, instead of values
+}
+
+// place returns where a place in the text of the value is in the file, as LINE:COLUMN. For a text that the file folds
+// into several lines it is the line of the key.
+func (e *entry) place(at *rules.PlaceError) string {
+	switch n := e.node.(type) {
+	case *ast.LiteralNode:
+		if block := n.Value.Token.Origin; n.Start.Value == "|" {
+			return fmt.Sprintf("%d:%d", n.Start.Position.Line+at.Line, len(block)-len(strings.TrimLeft(block, " "))+
+				at.Column)
+		}
+	case *ast.StringNode:
+		raw := strings.TrimSpace(n.Token.Origin)
+		if strings.Contains(raw, "\n") {
+			break
+		}
+		column := n.Token.Position.Column
+		if q := raw[0]; q == '\'' || q == '"' {
+			for i := range raw[1:] { // what stands for one character has two
+				if i++; i >= at.Column {
+					break
+				}
+				if two := raw[i:min(i+2, len(raw))]; q == '\'' && two == "''" || q == '"' && two[0] == '\\' {
+					raw = raw[:i] + raw[i+1:]
+					column++
+				}
+			}
+			column++
+		}
+		return fmt.Sprintf("%d:%d", n.Token.Position.Line, column+at.Column-1)
+	}
+	return fmt.Sprintf("%d", e.line)
 }
 
 // A section is one item of a list in a file that has keys of its own.
@@ -40,7 +75,8 @@ type section struct {
 type names map[string]bool
 
 // sections are the keys that take a list of sections, with the keys of such a section.
-var sections = map[string]names{"rules": namesOf(reflect.TypeFor[rules.Rule]()), "sites": namesOf(reflect.TypeFor[site]())}
+var sections = map[string]names{"rules": namesOf(reflect.TypeFor[rules.Rule]()),
+	"sites": namesOf(reflect.TypeFor[site]())}
 
 // namesOf returns the keys of a struct, which are the name tags of its fields.
 func namesOf(t reflect.Type) names {
@@ -59,6 +95,11 @@ func (c *checker) fill(item section, into any) {
 		key := field.Tag.Get("name")
 		if e, ok := item.entries[key]; ok && key != "" {
 			for _, m := range set(value, field.Tag, e.values) {
+				if m.at != nil {
+					m.Where = fmt.Sprintf("%s:%s: %s", c.File, e.place(m.at), key)
+					c.errs = append(c.errs, &m)
+					continue
+				}
 				c.failKey(item, key, m.Value, errors.New(m.Reason))
 			}
 		}
@@ -68,13 +109,13 @@ func (c *checker) fill(item section, into any) {
 // failKey adds a mistake in the value of a section's key, or that the key is missing.
 func (c *checker) failKey(item section, key, value string, err error) {
 	line := cmp.Or(item.entries[key].line, item.line)
-	c.errs = append(c.errs, &mistake{fmt.Sprintf("%s:%d: %s", c.File, line, key), value, err.Error()})
+	c.errs = append(c.errs, &mistake{fmt.Sprintf("%s:%d: %s", c.File, line, key), value, err.Error(), nil})
 }
 
 // readFile reads the settings in a YAML file. It returns the readable ones together with all
 // mistakes.
 func readFile(path string, flags []*kong.Flag) (map[string]entry, []error) {
-	data, err := ReadLimited(path, maxFile)
+	data, err := file.Text(path, maxFile)
 	if err != nil {
 		return nil, []error{fmt.Errorf("--config: %w", err)}
 	}
@@ -88,14 +129,19 @@ func readFile(path string, flags []*kong.Flag) (map[string]entry, []error) {
 }
 
 func parseFile(path string, data []byte, known names) (map[string]entry, []error) {
-	tree, err := parser.ParseBytes(data, 0)
+	tokens := lexer.Tokenize(string(data))
+	if err := deep(path, tokens, known); err != nil {
+		return nil, []error{err}
+	}
+	tree, err := parser.Parse(tokens, 0)
 	if err != nil {
 		return nil, []error{syntaxError(path, err)}
 	}
 	var pairs []*ast.MappingValueNode
 	for i, doc := range tree.Docs {
 		if i > 0 && doc.Body != nil {
-			return nil, []error{fmt.Errorf("%s:%d: a second document begins here; a configuration is one", path, lineOf(doc.Body))}
+			return nil, []error{fmt.Errorf("%s:%d: a second document begins here; a configuration is one", path,
+				lineOf(doc.Body))}
 		}
 		var ok bool
 		if pairs, ok = pairsOf(doc.Body); !ok {
@@ -104,6 +150,48 @@ func parseFile(path string, data []byte, known names) (map[string]entry, []error
 	}
 	whole, errs := mapping(path, pairs, known)
 	return whole.entries, errs
+}
+
+// deepest is how many brackets may be open, dashes stand in a line, and keys be unknown: the parser takes a time that
+// is quadratic in them.
+const deepest = 100
+
+// deep returns an error for a file that would take long to parse.
+func deep(path string, tokens token.Tokens, known names) error {
+	open, dashes, unknown := 0, 0, 0
+	for _, t := range tokens {
+		next := 0
+		switch t.Type {
+		case token.SequenceStartType, token.MappingStartType:
+			open++
+		case token.SequenceEndType, token.MappingEndType:
+			open--
+		case token.SequenceEntryType:
+			next = dashes + 1
+		case token.MappingValueType:
+			if _, ok := known[t.Prev.Value]; !ok && !inSection(t.Prev.Value) {
+				unknown++
+			}
+		}
+		dashes = next
+		for _, of := range []struct {
+			n    int
+			what string
+		}{{open, "brackets are open"}, {dashes, "dashes in a line"}, {unknown, "keys that are not known"}} {
+			if of.n > deepest {
+				return fmt.Errorf("%s:%d: more than %d %s", path, t.Position.Line, deepest, of.what)
+			}
+		}
+	}
+	return nil
+}
+
+func inSection(key string) (yes bool) {
+	for _, keys := range sections {
+		_, ok := keys[key]
+		yes = yes || ok
+	}
+	return yes
 }
 
 func lineOf(n ast.Node) int { return n.GetToken().Position.Line }
@@ -137,7 +225,7 @@ func mapping(path string, pairs []*ast.MappingValueNode, known names) (s section
 			errs = append(errs, fmt.Errorf("%s:%d: unknown key %q%s", path, line, key, near))
 			continue
 		}
-		e := entry{line: line}
+		e := entry{line: line, node: pair.Value}
 		if keys := sections[key]; keys != nil {
 			var mistakes []error
 			e.items, mistakes = listOf(path, key, line, pair.Value, keys)
@@ -158,10 +246,14 @@ func listOf(path, key string, line int, node ast.Node, known names) (items []sec
 	if !ok {
 		return nil, []error{fmt.Errorf("%s:%d: %s wants a list of items that begin with a dash", path, line, key)}
 	}
+	if key == "sites" && len(seq.Values) == 0 {
+		errs = append(errs, fmt.Errorf("%s:%d: sites is empty: leave it out for a forward proxy", path, line))
+	}
 	for _, item := range seq.Values {
 		pairs, _ := pairsOf(item)
 		if len(pairs) == 0 {
-			errs = append(errs, fmt.Errorf("%s:%d: an item of %s wants lines of the form key: value", path, lineOf(item), key))
+			errs = append(errs, fmt.Errorf("%s:%d: an item of %s wants lines of the form key: value", path,
+				lineOf(item), key))
 			continue
 		}
 		s, mistakes := mapping(path, pairs, known)

@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"unicode"
@@ -26,6 +27,10 @@ func TestFileMistakes(t *testing.T) {
 		"nested list":    {"join: [[a]]\n", "f.yaml:1: join must be plain text"},
 		"two documents":  {"name: x\n---\nname: y\n", "f.yaml:3: a second document"},
 		"alias":          {"name: *x\n", "f.yaml:1: "},
+		"deep":           {"name: " + strings.Repeat("[", 101), "f.yaml:1: more than 100 brackets are open"},
+		"deep, closed":   {"name:\n" + strings.Repeat("{a: ", 200) + strings.Repeat("}", 200), "f.yaml:2: more than 100 brackets are open"},
+		"deep dashes":    {"name:\n" + strings.Repeat("- ", 101) + "a", "f.yaml:2: more than 100 dashes in a line"},
+		"many keys":      {manyKeys(101), "f.yaml:101: more than 100 keys that are not known"},
 		"merge":          {"<<: {name: x}\n", `f.yaml:1: unknown key "<<"`},
 		"anchored value": {"name: &x y\n", "f.yaml:1: name must be plain text"},
 	} {
@@ -35,6 +40,33 @@ func TestFileMistakes(t *testing.T) {
 				t.Errorf("parseFile(%q) = %v, want one line with %q", c.text, err, c.want)
 			}
 		})
+	}
+}
+
+func manyKeys(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "k%d: x\n", i)
+	}
+	return b.String()
+}
+
+// A long file costs no more than one of that length that means something: what the parser takes quadratic time
+// for is refused before. Compared are allocations, of which the parser has some for each step.
+func TestFileCost(t *testing.T) {
+	const long = maxFile / 8
+	known := map[string]bool{"name": false, "rules": true}
+	cost := func(text string) float64 {
+		return testing.AllocsPerRun(1, func() { parseFile("f.yaml", []byte(text), known) })
+	}
+	most := 2 * cost("rules:\n"+strings.Repeat("- path: /x\n  bypass: true\n", long/27))
+	for name, text := range map[string]string{
+		"brackets": "name: " + strings.Repeat("[", long), "braces": "name: " + strings.Repeat("{a: ", long/4), "dashes": "name:\n" + strings.Repeat("- ", long/2),
+		"keys": manyKeys(long / 10),
+	} {
+		if got := cost(text); got > most {
+			t.Errorf("%s: %.0f allocations, want at most %.0f", name, got, most)
+		}
 	}
 }
 

@@ -3,7 +3,6 @@ package config
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 )
@@ -76,18 +75,4 @@ func reason(err error) string {
 		return path.Err.Error()
 	}
 	return err.Error()
-}
-
-// ReadLimited reads a file of at most so many bytes.
-func ReadLimited(path string, most int64) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, most+1))
-	if err == nil && int64(len(data)) > most {
-		err = &os.PathError{Op: "read", Path: path, Err: fmt.Errorf("holds more than %d bytes", most)}
-	}
-	return data, err
 }

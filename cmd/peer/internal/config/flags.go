@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/rules"
 )
 
 // Flags decodes flags whose fields have one of the [kinds] as their `type`. It collects all
@@ -34,13 +36,17 @@ func NewFlags() (*Flags, []kong.Option) {
 }
 
 func (f *Flags) decode(ctx *kong.DecodeContext, target reflect.Value) error {
-	token, err := ctx.Scan.PopValue(ctx.Value.Tag.PlaceHolder)
-	if err != nil {
-		return err
+	token, err := ctx.Scan.Peek(), error(nil)
+	// a negative number, and no flag
+	if text := fmt.Sprint(token.Value); len(text) > 1 && text[0] == '-' && text[1] >= '0' && text[1] <= '9' {
+		ctx.Scan.Pop()
+	} else if token, err = ctx.Scan.PopValue(ctx.Value.Tag.PlaceHolder); err != nil {
+		return fmt.Errorf("no %s behind it", ctx.Value.Tag.PlaceHolder)
 	}
 	texts := []string{fmt.Sprint(token.Value)}
 	readings := f.given
-	if target.Addr().Pointer() == ctx.Value.Target.Addr().Pointer() { // kong decodes values of the command line into a copy
+	// kong decodes values of the command line into a copy
+	if target.Addr().Pointer() == ctx.Value.Target.Addr().Pointer() {
 		readings = f.fallback
 	}
 	var before reading
@@ -68,6 +74,8 @@ type mistake struct {
 	Where  string // the setting, as it is named in its place: the flag, variable, or line of the file
 	Value  string
 	Reason string // completes the sentence that begins with the value
+
+	at *rules.PlaceError // in Value; nil = the whole
 }
 
 func (m *mistake) Error() string {
@@ -86,7 +94,7 @@ func (f *Flags) Err(ctx *kong.Context) error {
 			continue
 		}
 		for _, m := range f.reading(ctx, flag).wrong {
-			errs = append(errs, &mistake{"--" + flag.Name, m.Value, m.Reason})
+			errs = append(errs, &mistake{"--" + flag.Name, m.Value, m.Reason, nil})
 		}
 	}
 	return errors.Join(errs...)

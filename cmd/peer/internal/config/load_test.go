@@ -44,6 +44,18 @@ func write(t *testing.T, name, text string) string {
 	return path
 }
 
+// TestObjectsOfALargeStore: no more objects are planned for than the other peers take the digest of.
+func TestObjectsOfALargeStore(t *testing.T) {
+	for size, want := range map[string][2]uint64{
+		"1MiB": {1000, 1000}, "1GiB": {32768, 32768}, "1TiB": {32 << 20, 32 << 20}, "2TiB": {46_000_000, 47_100_000}, "100TiB": {46_000_000, 47_100_000},
+	} {
+		c, _, err := load(t, "--store-size", size)
+		if err != nil || c.Objects < want[0] || c.Objects > want[1] {
+			t.Errorf("a store of %s plans for %d objects, %v, want %d to %d", size, c.Objects, err, want[0], want[1])
+		}
+	}
+}
+
 func TestPrecedence(t *testing.T) {
 	file := write(t, "peer.yaml", "name: from-file\nlisten: 127.0.0.1:1001\nadmin: 127.0.0.1:1002\njoin: [a:1, b:2]\n")
 	t.Setenv("PEER_LISTEN", "127.0.0.1:2001")
@@ -92,7 +104,7 @@ func TestJoinLists(t *testing.T) {
 // Every setting can be set in the file.
 func TestFileTakesEverySetting(t *testing.T) {
 	secret := write(t, "secret", "0123456789abcdef\n")
-	c, _, err := load(t, "--config", write(t, "peer.yaml", `# a whole configuration
+	c, _, err := load(t, "--config", write(t, "peer.yaml", "\ufeff"+`# a whole configuration, after the mark of the byte order
 name: a-1
 gossip: 10.1.1.1:7946
 advertise: cache-1.example

@@ -15,6 +15,9 @@ func TestRuleMistakes(t *testing.T) {
 		"time without a unit":    {"rules:\n  - ttl: 60\n", `peer.yaml:2: ttl "60" is not a time`},
 		"part of a second":       {"rules:\n  - ttl: 1500ms\n", `is not in whole seconds`},
 		"no path":                {"rules:\n  - path: static\n    ttl: 1h\n", `path "static" is not a path`},
+		"no sites":               {"name: x\nsites: []\n", `peer.yaml:2: sites is empty: leave it out for a forward proxy`},
+		"a query in a path":      {"rules:\n  - path: /search?nocache=1\n    bypass: true\n", `peer.yaml:2: path "/search?nocache=1" has a ?: paths are compared without the query. query-keep and query-drop`},
+		"a fragment in a path":   {"rules:\n  - path: /a#b\n    bypass: true\n", `path "/a#b" has a #`},
 		"no status":              {"rules:\n  - status: [404, 6xx]\n    ttl: 1h\n", `status "6xx" is not a status`},
 		"status backwards":       {"rules:\n  - status: 504-500\n    ttl: 1h\n", `status "504-500" is not a status`},
 		"neither yes nor no":     {"rules:\n  - bypass: yes\n", `bypass "yes" is neither true nor false`},
@@ -49,6 +52,29 @@ func TestRuleMistakes(t *testing.T) {
 		"any failure":            {"rules:\n  - failover: true\n", `failover needs the status`},
 		"no rate":                {"rules:\n  - rate: 10/s\n", `rate "10/s" is not a rate up to 1000000r/s`},
 		"no size":                {"rules:\n  - max-body: 10M\n", `max-body "10M"`},
+		"no such value":          {"rules:\n  - response-header: X-Cache {hit}\n", `peer.yaml:2: response-header "X-Cache {hit}" has {hit}: unknown name hit`},
+		"too early a value":      {"rules:\n  - request-header: X-Cache {outcome}\n", `has a value of the answer, which there is not yet: {outcome}`},
+		"late expression":        {"rules:\n  - when: status == 404\n    bypass: true\n", `peer.yaml:3: bypass is decided before there is an answer`},
+		"client's expression":    {"origin: http://o\nrules:\n  - when: client == \"10.0.0.1\"\n    ttl: 1h\n", `ttl cannot depend on the client's address`},
+		"a key of one's own":     {"rules:\n  - when: '!(\"a\" in cookie)'\n    query-drop: [utm_*]\n", `query-drop cannot depend on a cookie or on fields other than`},
+		"own field in a key":     {"rules:\n  - header: X-Mobile\n    encodings: gzip\n", `encodings cannot depend on a cookie or on fields`},
+		"rewrite for one":        {"origin: http://o\nrules:\n  - when: header[\"X-Beta\"] == \"1\"\n    rewrite: /b\n", `rewrite cannot depend on a cookie or header`},
+		"outcome and lifetime":   {"rules:\n  - when: outcome == \"hit\"\n    ttl: 1h\n", `ttl cannot depend on the outcome`},
+		"no request has it":      {"rules:\n  - header: X-Real-IP\n    bypass: true\n", `peer.yaml:2: header "X-Real-Ip" is dropped from requests, since some origins take it for client: use --pass-field`},
+		"nor this":               {"rules:\n  - bypass: true\n    when: header[\"X_Preview\"] != \"\"\n", `peer.yaml:3: when "X_preview" is dropped from requests`},
+		"of the connection":      {"rules:\n  - bypass: true\n    header: Upgrade\n", `is a field of the connection`},
+		"nobody":                 {"rules:\n  - client: []\n    rate: 1r/s\n", `peer.yaml:2: client is empty: the rule would match nothing`},
+		"nothing instead":        {"rules:\n  - ignore-origin: [cache-control, expires]\n", `peer.yaml:2: ignore-origin needs a ttl in the same rule`},
+		"whole cookie as key":    {"rules:\n  - key: header.cookie\n", `has all cookies: use cookie.NAME`},
+		"no part of a key":       {"rules:\n  - key: accept\n", `key "accept" is no part of a key: want header.NAME or cookie.NAME`},
+		"coding as key":          {"rules:\n  - key: header.accept-encoding\n", `has its own setting: use encodings`},
+		"dropped key":            {"rules:\n  - key: [header.accept, header.x-real-ip]\n", `peer.yaml:2: key "X-Real-Ip" is dropped from requests`},
+		"dropped cookie":         {"rules:\n  - key: cookie.currency\n    cookies-keep: [lang]\n", `key "currency" is a cookie that cookies-keep removes`},
+		"late key":               {"rules:\n  - key: header.accept\n    status: 200\n", `key is decided before there is an answer`},
+		"no day":                 {"rules:\n  - ttl: 1.5d\n", `ttl "1.5d" is not a time`},
+		"page for everything":    {"rules:\n  - error-page: /dev/null\n", `error-page`},
+		"no such page":           {"rules:\n  - status: 5xx\n    error-page: /nowhere/x.html\n", `peer.yaml:3: error-page "/nowhere/x.html" cannot be read`},
+		"no use":                 {"rules:\n  - min-uses: 0\n", `min-uses "0" is not a whole number between 1 and 1000`},
 		"a list in one text":     {"rules:\n  - query-drop: a, b\n", `query-drop "a, b" is not one item: in the file a list is written in brackets`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -100,14 +126,14 @@ func TestRules(t *testing.T) {
 	c, effective, err := load(t, "--default-ttl", "60s", "--config", write(t, "peer.yaml", `
 rules:
   - path: [/static/*, "*.css"]
-    ttl: 1h
+    ttl: 7d
   - cookies-keep: []
     query-sort: true
 `))
 	if err != nil || len(c.Rules) != 3 {
 		t.Fatalf("%+v, %v", c.Rules, err)
 	}
-	if r := c.Rules[0]; r.Name != "1" || !strings.HasSuffix(r.Where, "peer.yaml:3") || len(r.Paths) != 2 || *r.TTL != time.Hour {
+	if r := c.Rules[0]; r.Name != "1" || !strings.HasSuffix(r.Where, "peer.yaml:3") || len(r.Paths) != 2 || *r.TTL != 7*24*time.Hour {
 		t.Errorf("%+v", r)
 	}
 	if r := c.Rules[1]; r.CookiesKeep == nil || len(r.CookiesKeep) != 0 || !*r.QuerySort {
@@ -122,7 +148,34 @@ rules:
 			shown = e.Value
 		}
 	}
-	if want := "path: [/static/*, *.css], ttl: 1h\ncookies-keep: [], query-sort: true"; shown != want {
+	if want := "path: [/static/*, *.css], ttl: 7d\ncookies-keep: [], query-sort: true"; shown != want {
 		t.Errorf("shown as %q, want %q", shown, want)
+	}
+}
+
+// A setting that an earlier rule decides for all of its requests does nothing, and validate says so.
+func TestNeverReached(t *testing.T) {
+	for rules, want := range map[string]string{
+		"  - ttl: 1h\n  - path: /a\n    ttl: 2h\n    max-ttl: 3h\n":                                         "peer.yaml:5: ttl is never reached: line 3 has ttl for all requests of this rule",
+		"  - path: [/a*, /b]\n    bypass: false\n  - path: [/a/x, /a*b]\n    cookie: c\n    bypass: true\n": "peer.yaml:7: bypass is never reached: line 4",
+		"  - deny: true\n    path: /x*\n  - path: /x\n    rate: 1r/s\n":                                     "peer.yaml:6: rate is never reached: line 3 has deny",
+		"  - status: 5xx\n    ttl: 1s\n  - status: [502, 500-504]\n    ttl: 2s\n":                           "ttl is never reached",
+		"  - client: 10.0.0.0/8\n    deny: false\n  - client: [10.1.0.0/16, 10.0.0.1]\n    deny: true\n":    "deny is never reached",
+		"  - when: '\"c\" in cookie'\n    bypass: false\n  - when: '\"c\" in cookie'\n    bypass: true\n":   "bypass is never reached",
+		"  - response-header: [X-A 1, -X-B]\n  - response-header: -x-a\n":                                   "peer.yaml:4: response-header is never reached",
+		"  - path: /a\n    ttl: 1h\n  - path: /a*\n    ttl: 2h\n":                                           "",
+		"  - path: /a*\n    cookie: c\n    bypass: false\n  - path: /a\n    bypass: true\n":                 "",
+		"  - client: 10.0.0.0/16\n    deny: false\n  - client: 10.0.0.0/8\n    deny: true\n":                "",
+		"  - response-header: [X-A 1]\n  - response-header: [X-A 2, X-B 1]\n":                               "",
+		"  - path: /a*\n    deny: false\n  - path: /a\n    rate: 1r/s\n":                                    "",
+	} {
+		c, _, err := load(t, "--config", write(t, "peer.yaml", "origin: http://o\nrules:\n"+rules))
+		if err != nil {
+			t.Errorf("%s: %v", rules, err)
+			continue
+		}
+		if got := strings.Join(c.Warnings, "\n"); want == "" && got != "" || !strings.Contains(got, want) {
+			t.Errorf("%s: warns %q, want %q", rules, got, want)
+		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/summarycache/summarycache/cmd/peer/internal/file"
 	"github.com/summarycache/summarycache/cmd/peer/internal/peertls"
 )
 
@@ -16,6 +17,8 @@ const (
 	minSecret  = 16
 	maxSecrets = 4 // limit of gossip
 	maxSecret  = 4 << 10
+
+	makeSome = " (head -c 32 /dev/urandom | base64 makes some)" // without a file: that which was named may be another
 )
 
 // readSecrets reads the cluster's secrets.
@@ -23,7 +26,7 @@ func (c *checker) readSecrets() {
 	if c.SecretFile == "" {
 		return
 	}
-	data, err := ReadLimited(c.SecretFile, maxSecret)
+	data, err := file.Text(c.SecretFile, maxSecret)
 	if err != nil {
 		c.fail("secret-file", c.SecretFile, errors.New("cannot be read: "+reason(err)))
 		return
@@ -35,7 +38,7 @@ func (c *checker) readSecrets() {
 }
 
 // splitSecrets reads the secrets of a file, one per line: the first is used, the others are also
-// accepted. Empty lines are skipped.
+// accepted. Empty lines are skipped, and blanks around a secret are no part of it: nobody sees them.
 func (c *checker) splitSecrets(data []byte) {
 	fail := func(format string, args ...any) {
 		c.fail("secret-file", c.SecretFile, fmt.Errorf(format, args...))
@@ -46,12 +49,12 @@ func (c *checker) splitSecrets(data []byte) {
 		if number++; number > 1 {
 			where = fmt.Sprintf(" in line %d", number)
 		}
-		line = bytes.TrimRight(line, "\r\n")
+		line = bytes.TrimSpace(line)
 		switch {
 		case len(line) == 0:
 			continue
 		case len(line) < minSecret:
-			fail("holds %d bytes%s, want at least %d: head -c 32 /dev/urandom | base64 > %s", len(line), where, minSecret, c.SecretFile)
+			fail("holds %d bytes%s, want at least %d"+makeSome, len(line), where, minSecret)
 		case slices.ContainsFunc(all, func(other []byte) bool { return bytes.Equal(line, other) }):
 			fail("repeats a secret%s", where)
 		}
@@ -59,7 +62,7 @@ func (c *checker) splitSecrets(data []byte) {
 	}
 	switch {
 	case len(all) == 0:
-		fail("holds 0 bytes, want at least %d: head -c 32 /dev/urandom | base64 > %s", minSecret, c.SecretFile)
+		fail("holds 0 bytes, want at least %d"+makeSome, minSecret)
 		return
 	case len(all) > maxSecrets:
 		fail("holds %d secrets, want at most %d, one per line", len(all), maxSecrets)
@@ -73,7 +76,8 @@ func (c *checker) readPeerTLS() {
 	if files == (peertls.Files{}) {
 		return
 	}
-	for _, f := range []struct{ setting, file string }{{"tls-cert", files.Cert}, {"tls-key", files.Key}, {"tls-ca", files.CA}} {
+	for _, f := range []struct{ setting, file string }{{"tls-cert", files.Cert}, {"tls-key", files.Key},
+		{"tls-ca", files.CA}} {
 		if f.file == "" {
 			c.fail(f.setting, "", errors.New("is needed: TLS between peers needs --tls-cert, --tls-key and --tls-ca"))
 		}
@@ -94,7 +98,7 @@ func ReadToken(path string) (string, error) {
 	if path == "" {
 		return "", nil
 	}
-	b, err := os.ReadFile(path)
+	b, err := file.Text(path, maxSecret)
 	if err != nil {
 		return "", errors.New("cannot be read: " + reason(err))
 	}

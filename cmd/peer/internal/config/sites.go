@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"os"
 	"strings"
 	"time"
 
+	"github.com/summarycache/summarycache/cmd/peer/internal/canonical"
+	"github.com/summarycache/summarycache/cmd/peer/internal/file"
+	"github.com/summarycache/summarycache/cmd/peer/internal/peertls"
 	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
 )
 
@@ -33,7 +35,9 @@ type site struct {
 
 func (c *checker) readSites(items []section) {
 	if len(items) > 0 && c.Origin != nil {
-		c.fail("origin", c.Origin.String(), errors.New("cannot be combined with sites: make it one of the sites, without hosts, to serve all other hosts"))
+		c.fail("origin", c.Origin.String(),
+			errors.New("cannot be combined with sites: make it one of the sites, without hosts, to serve all "+
+				"other hosts"))
 	}
 	places := make(map[string]int)
 	for _, item := range items {
@@ -45,16 +49,18 @@ func (c *checker) readSites(items []section) {
 			}
 			places[place] = item.line
 		}
-		for _, h := range s.Hosts {
+		for i, h := range s.Hosts {
 			if strings.HasSuffix(h, ":80") || strings.HasSuffix(h, ":443") {
 				c.failKey(item, "hosts", h, errors.New("must not have this port, since requests omit it"))
 			}
+			s.Hosts[i] = canonical.Authority("", h)
+			h = s.Hosts[i]
 			taken("hosts", "host "+h+strings.TrimSuffix(s.Path, "/"), h)
 		}
 		if len(s.Hosts) == 0 {
 			taken("hosts", "others"+strings.TrimSuffix(s.Path, "/"), "")
 		}
-		if s.Name != "" {
+		if s.Name = canonical.Authority("", s.Name); s.Name != "" {
 			taken("name", "name "+s.Name, s.Name)
 		}
 		if len(item.entries["origins"].values) == 0 {
@@ -67,8 +73,9 @@ func (c *checker) readSites(items []section) {
 			s.SliceFrom = -1
 		}
 		c.Sites = append(c.Sites, proxy.Site{
-			Name: s.Name, Hosts: s.Hosts, Path: s.Path, Origins: s.Origins, Balance: s.Balance == "load", Check: s.Check,
-			Host: s.OriginHost, TLS: c.originTLS(item, &s), ConnectTimeout: s.Connect, FirstByteTimeout: s.FirstByte,
+			Name: s.Name, Hosts: s.Hosts, Path: s.Path, Origins: s.Origins, Balance: s.Balance == "load",
+			Check: s.Check,
+			Host:  s.OriginHost, TLS: c.originTLS(item, &s), ConnectTimeout: s.Connect, FirstByteTimeout: s.FirstByte,
 			SliceFrom: s.SliceFrom,
 		})
 	}
@@ -82,7 +89,7 @@ func (c *checker) originTLS(item section, s *site) *tls.Config {
 	}
 	t := &tls.Config{ServerName: s.SNI, MinVersion: tls.VersionTLS12}
 	if s.CA != "" {
-		pem, err := os.ReadFile(s.CA)
+		pem, err := file.Text(s.CA, peertls.MaxPEM)
 		t.RootCAs = x509.NewCertPool()
 		switch {
 		case err != nil:
@@ -96,7 +103,7 @@ func (c *checker) originTLS(item section, s *site) *tls.Config {
 		c.failKey(item, "cert", s.Cert, errors.New("needs a key, and a key needs cert"))
 	case s.Cert != "":
 		load := func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-			cert, err := tls.LoadX509KeyPair(s.Cert, s.Key)
+			cert, err := peertls.KeyPair(s.Cert, s.Key)
 			return &cert, err
 		}
 		if _, err := load(nil); err != nil {

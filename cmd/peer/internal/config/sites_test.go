@@ -16,6 +16,10 @@ func TestSiteMistakes(t *testing.T) {
 		"a URL for a host":  {"sites:\n  - hosts: https://a.test/\n    origins: http://x\n", `hosts "https://a.test/" is not a host`},
 		"an origin of text": {"sites:\n  - origins: [\"http://x\", x:80]\n", `peer.yaml:2: origins "x:80" is no`},
 		"host twice":        {"sites:\n  - hosts: [a.test, b.test]\n    origins: http://x\n  - hosts: A.test\n    origins: http://y\n", `peer.yaml:4: hosts "a.test" is also used by the site in line 2`},
+		"spelled twice":     {"sites:\n  - hosts: \"[2001:db8::1]\"\n    origins: http://x\n  - hosts: \"[2001:DB8:0:0::1]\"\n    origins: http://y\n", `hosts "[2001:db8::1]" is also used by the site in line 2`},
+		"dotted twice":      {"sites:\n  - hosts: a.test\n    origins: http://x\n  - hosts: a.test.\n    origins: http://y\n", `hosts "a.test" is also used by the site in line 2`},
+		"no port":           {"sites:\n  - hosts: a.test:99999\n    origins: http://x\n", `hosts "a.test:99999" is not a host`},
+		"an empty label":    {"sites:\n  - hosts: a..test\n    origins: http://x\n", `hosts "a..test" is not a host`},
 		"name twice":        {"sites:\n  - name: s\n    hosts: a\n    origins: http://x\n  - name: s\n    hosts: b\n    origins: http://y\n", `name "s" is also used by the site in line 2`},
 		"two for all":       {"sites:\n  - origins: http://x\n  - origins: http://y\n", `peer.yaml:3: hosts is also used by the site in line 2`},
 		"a path with query": {"sites:\n  - check: /up?x\n    origins: http://x\n", `check "/up?x" is not a path`},
@@ -38,7 +42,7 @@ func TestSiteMistakes(t *testing.T) {
 		t.Errorf("a host twice in one site: %+v", c.Sites)
 	}
 	c, _, err = load(t, "--trusted-proxies", "10.0.0.9", "--config", write(t, "peer.yaml",
-		"sites:\n  - hosts: A.test\n    balance: load\n    connect-timeout: 1s\n    slice-from: 0B\n    origins: [http://x, http://y]\n  - path: /api\n    hosts: a.test\n    origins: http://z\n"))
+		"sites:\n  - hosts: A.test.\n    balance: load\n    connect-timeout: 1s\n    slice-from: 0B\n    origins: [http://x, http://y]\n  - path: /api\n    hosts: a.test\n    origins: http://z\n"))
 	if err != nil || len(c.Sites) != 2 || !c.Sites[0].Balance || c.Sites[0].Hosts[0] != "a.test" || c.Sites[0].ConnectTimeout != time.Second || c.Sites[0].SliceFrom >= 0 || c.Sites[1].SliceFrom != 0 || !c.Reverse() {
 		t.Errorf("%+v, %v", c.Sites, err)
 	}

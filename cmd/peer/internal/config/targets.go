@@ -1,9 +1,12 @@
 package config
 
 import (
+	"cmp"
 	"errors"
+	"mime"
 	"net/http"
 	"net/url"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -11,6 +14,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/canonical"
+	"github.com/summarycache/summarycache/cmd/peer/internal/file"
 	"github.com/summarycache/summarycache/cmd/peer/internal/rules"
 )
 
@@ -19,14 +23,17 @@ import (
 var ownFields = map[string]map[string]string{
 	"request-field": {
 		"Host": "use origin-host of a site", "Cookie": "use cookies-keep", "Accept-Encoding": "use encodings",
-		"Cache-Control": "use ignore-no-cache", "Pragma": "use ignore-no-cache", "Via": "", "Forwarded": "", "Range": "", "If-Range": "",
-		"If-Match": "", "If-None-Match": "", "If-Modified-Since": "", "If-Unmodified-Since": "", "Expect": "", "Max-Forwards": "",
+		"Cache-Control": "use ignore-no-cache", "Pragma": "use ignore-no-cache", "Via": "", "Forwarded": "",
+		"Range": "", "If-Range": "",
+		"If-Match": "", "If-None-Match": "", "If-Modified-Since": "", "If-Unmodified-Since": "", "Expect": "",
+		"Max-Forwards": "",
 	},
 	"response-field": {"Content-Encoding": "", "Content-Range": "", "Age": "", "Date": ""},
 }
 
 // ofConnections are those of both directions.
-var ofConnections = []string{"Connection", "Proxy-Connection", "Keep-Alive", "Te", "Trailer", "Upgrade", "Transfer-Encoding", "Content-Length"}
+var ofConnections = []string{"Connection", "Proxy-Connection", "Keep-Alive", "Te", "Trailer", "Upgrade",
+	"Transfer-Encoding", "Content-Length"}
 
 // readFieldChange reads a change of a header field: NAME VALUE sets it, +NAME VALUE adds to it, -NAME
 // removes it.
@@ -42,16 +49,25 @@ func readFieldChange(s string, t tag) (any, error) {
 	for _, name := range ofConnections {
 		own = own || f.Name == name
 	}
-	own = own || t.Get("type") == "request-field" && strings.HasPrefix(f.Name, "X-Forwarded-") || strings.HasPrefix(f.Name, "Summarycache-")
+	own = own || t.Get("type") == "request-field" && strings.HasPrefix(f.Name, "X-Forwarded-") ||
+		strings.HasPrefix(f.Name, "Summarycache-")
 	switch {
-	case !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(f.Value) || (f.Value == "") != (f.Op == '-'):
-		return nil, errors.New("is no change of a header field: want NAME VALUE to set it, +NAME VALUE to add to it, or -NAME to remove it")
+	case !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(f.Value) ||
+		(f.Value == "") != (f.Op == '-'):
+		return nil, errors.New("is no change of a header field: want NAME VALUE to set it, +NAME VALUE to add to it, " +
+			"or -NAME to remove it")
 	case instead != "":
 		return nil, errors.New("is a field that has its own setting: " + instead)
 	case own:
 		return nil, errors.New("is a field that the peer itself writes and reads")
 	}
-	return f, nil
+	err := f.Refer()
+	for _, w := range f.References {
+		if err == nil && t.Get("type") == "request-field" && rules.OfAnswers(w.Uses) {
+			err = errors.New("has a value of the answer, which there is not yet: {" + w.Text + "}")
+		}
+	}
+	return f, err
 }
 
 // readRedirect reads the target of a redirect, after its status if it has one.
@@ -71,10 +87,12 @@ func readRedirect(s string, _ tag) (any, error) {
 	switch {
 	case err != nil || strings.ContainsAny(s, " \\\t\"<>") || strings.Count(s, "*") > 1:
 		return nil, errors.New("is not a URL or path with at most one *, which must be in its path")
-	case u.Scheme == "" && u.Host == "" && strings.HasPrefix(s, "/"), (u.Scheme == "http" || u.Scheme == "https") && u.Host != "":
+	case u.Scheme == "" && u.Host == "" && strings.HasPrefix(s, "/"), (u.Scheme == "http" || u.Scheme == "https") &&
+		u.Host != "":
 		return t, nil
 	}
-	return nil, errors.New("is neither an http or https URL, such as https://{host}{uri}, nor a path that begins with /; none makes an exception")
+	return nil, errors.New("is neither an http or https URL, such as https://{host}{uri}, nor a path that begins " +
+		"with /; none makes an exception")
 }
 
 // readRewrite reads the path that origins get.
@@ -83,7 +101,8 @@ func readRewrite(s string, _ tag) (any, error) {
 	case s == "none":
 		return rules.Target{}, nil
 	case strings.Count(s, "*") > 1 || !strings.HasPrefix(s, "/") || !canonical.Plain(strings.Replace(s, "*", "x", 1)):
-		return nil, errors.New("is not a path with at most one *, in normal form and without a query; none makes an exception")
+		return nil, errors.New("is not a path with at most one *, in normal form and without a query; none makes an " +
+			"exception")
 	}
 	return rules.Target{Text: s}, nil
 }
@@ -97,7 +116,39 @@ func readRate(s string, _ tag) (any, error) {
 	n, err := strconv.ParseUint(count, 10, 31)
 	per := map[string]time.Duration{"s": time.Second, "m": time.Minute, "h": time.Hour}[unit]
 	if err != nil || n == 0 || n > 1_000_000 || per == 0 {
-		return nil, errors.New("is not a rate up to 1000000r/s, such as 10r/s, 100r/m or 1000r/h; none makes an exception")
+		return nil, errors.New("is not a rate up to 1000000r/s, such as 10r/s, 100r/m or 1000r/h; none makes an " +
+			"exception")
 	}
 	return rules.Rate{Requests: int(n), Per: per}, nil
+}
+
+// readKey reads a part of the key: header.NAME or cookie.NAME.
+func readKey(s string, _ tag) (any, error) {
+	in, name, _ := strings.Cut(s, ".")
+	switch {
+	case in == "cookie" && httpguts.ValidHeaderFieldName(name):
+		return s, nil
+	case in != "header" || !httpguts.ValidHeaderFieldName(name):
+		return nil, errors.New("is no part of a key: want header.NAME or cookie.NAME, such as header.accept")
+	}
+	name = http.CanonicalHeaderKey(name)
+	if instead, own := ownFields["request-field"][name]; own && name != "Cookie" && instead != "" {
+		return nil, errors.New("is a field that has its own setting: " + instead)
+	} else if name == "Cookie" {
+		return nil, errors.New("has all cookies: use cookie.NAME")
+	} else if own {
+		return nil, errors.New("is a field that the peer itself writes and reads")
+	}
+	return "header." + name, nil
+}
+
+const maxPage = 1 << 20 // bytes of an error page
+
+// readPage reads the file of an error page.
+func readPage(s string, _ tag) (any, error) {
+	body, err := file.Read(s, maxPage)
+	if err != nil {
+		return nil, errors.New("cannot be read: " + reason(err))
+	}
+	return rules.Page{File: s, Type: cmp.Or(mime.TypeByExtension(filepath.Ext(s)), http.DetectContentType(body)), Body: body}, nil
 }

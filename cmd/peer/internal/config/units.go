@@ -24,7 +24,8 @@ func ParseSize(s string) (int64, error) {
 		return 0, nil
 	}
 	if !known || number == "" {
-		return 0, errors.New("is not a size: want a whole number and one of B, KiB, MiB, GiB, TiB, kB, MB, GB, TB, such as 512MiB")
+		return 0, errors.New("is not a size: want a whole number and one of B, KiB, MiB, GiB, TiB, kB, MB, GB, TB, " +
+			"such as 512MiB")
 	}
 	n, err := strconv.ParseInt(number, 10, 64)
 	if err != nil || n > math.MaxInt64/factor {

@@ -15,7 +15,7 @@ const (
 	perPlace = 16               // answers for each place
 	fades    = 10 * time.Second // the time after which half of them are forgotten
 	keptOf   = 4                // a quarter of the memory for requests is kept,
-	keptConn = 32               // a thirty-second of that for connections: idle ones make room as well
+	keptConn = 32               // a thirty-second of that for connections, and of these: idle ones make room as well
 )
 
 // credits is what addresses have earned. Those that fall on the same place of the table share it.
@@ -47,6 +47,9 @@ func (c *credit) places(now time.Time) int64 {
 	_, n := c.at(now)
 	return int64(n / perPlace)
 }
+
+// mayHaveKept reports whether an address may have one more of the places that are kept.
+func (h *host) mayHaveKept(now time.Time) bool { return int64(h.conns.Len()) < h.credit.places(now) }
 
 func (c *credit) at(now time.Time) (period, n uint64) {
 	count := c.count.Load()

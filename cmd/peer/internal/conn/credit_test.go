@@ -51,6 +51,7 @@ func TestKnownFindRoom(t *testing.T) {
 			if !g.admit(c, time.Now()) {
 				return false
 			}
+			Idle(c, false)
 			q := &c.pass.request
 			if coded {
 				q = &request{coded: true}
@@ -65,8 +66,7 @@ func TestKnownFindRoom(t *testing.T) {
 		first, r := admitted(t, g, "10.1.0.1:1")
 		r.ProtoMajor = 1
 		for range 8 * perPlace {
-			Idle(first, false)
-			Idle(first, true)
+			first.pass.host.credit.earn(time.Now())
 		}
 		Idle(first, false)
 		strangers := 0
@@ -84,9 +84,11 @@ func TestKnownFindRoom(t *testing.T) {
 			}
 		}
 		for g.limits.Connections.Room() >= perConn { // each round takes a connection, or fails
-			if c := Patient(&from{addr: "10.0.0.1:1"}, 0); !g.admit(c, time.Now()) {
+			c := Patient(&from{addr: "10.0.0.1:1"}, 0)
+			if !g.admit(c, time.Now()) {
 				break
 			}
+			Idle(c, false)
 		}
 		if !g.admit(Patient(&from{addr: "10.1.0.1:3"}, 0), time.Now()) {
 			t.Errorf("coded %v: strangers have all connections", coded)

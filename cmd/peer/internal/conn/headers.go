@@ -23,6 +23,11 @@ const maxEmptyLines = 8
 // before the first request, as RFC 9112 section 2.2 asks; the server would answer 400. Before later
 // requests of a connection the server may have read them already, and they stay.
 func (c *Conn) Read(p []byte) (int, error) {
+	if q := c.quick; q != nil && len(q.ahead) > 0 {
+		n := copy(p, q.ahead)
+		q.ahead = q.ahead[n:]
+		return n, nil
+	}
 	n, err := c.Conn.Read(p)
 	for c.emptyLines > 0 && n > 0 && err == nil { // each round drops at least a byte
 		rest := bytes.TrimLeft(p[:min(n, c.emptyLines)], "\r\n")
@@ -36,6 +41,8 @@ func (c *Conn) Read(p []byte) (int, error) {
 	}
 	if q := c.quick; q != nil && n > 0 {
 		switch {
+		case !q.elsewhere && err == nil && c.pass.unheard.Load() && n == len(p) && n == len(preface):
+			return c.first(p)
 		case !q.elsewhere && err == nil && c.pass.unheard.Load():
 			n, err = c.answer(p, n)
 		case !q.elsewhere || q.begun != nil:
@@ -43,6 +50,11 @@ func (c *Conn) Read(p []byte) (int, error) {
 			q.follow(p[:n])
 		}
 	}
+	return c.heard(p, n, err)
+}
+
+// heard counts what the server gets of a header.
+func (c *Conn) heard(p []byte, n int, err error) (int, error) {
 	if n > 0 && c.pass.unheard.Load() {
 		if !c.pass.gate.keep(c, p[:n]) {
 			return 0, errHeaders

@@ -12,12 +12,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/summarycache/summarycache/cmd/peer/internal/planted"
 	"github.com/summarycache/summarycache/gossip/httpcache/budget"
 )
 
-// Limits bound the connections of a listener and their memory. When one more arrives at a limit, the
-// connection that has been idle for longest is closed for it: one of the same address, if that address
+// Limits bound the connections of a listener and their memory. When one more arrives at a limit, a silent or idle
+// connection is closed for it, in the order of a [queue]: one of the same address, if that address
 // is at its limit. If none is idle, the new one is refused. For a request it is the request whose
 // client has taken nothing for longest.
 type Limits struct {
@@ -37,10 +36,6 @@ const (
 	perWindow  = 256 << 10 // instead, if that comes by HTTP/2: the window of its connection
 )
 
-// unasked is the time after which a connection without a request counts as idle, like one
-// whose request was answered.
-const unasked = time.Second
-
 // A Gate counts the connections of a listener. It is safe for concurrent use. A request that fits takes no
 // lock and no memory.
 type Gate struct {
@@ -59,6 +54,8 @@ type Gate struct {
 	dropped, refused atomic.Int64
 	waiting          atomic.Int64            // requests that wait for memory
 	closing          atomic.Bool             // see CloseUnused
+	watched          []*Conn                 // whose clients may leave; guarded by mu
+	judges           bool                    // has a handler, which says what was served; see Requests
 	holds            []func(context.Context) // of its listeners
 }
 
@@ -76,7 +73,8 @@ func NewGate(limits Limits) *Gate {
 	return &Gate{limits: limits, hosts: make(map[netip.Prefix]*host), credit: credits{seed: maphash.MakeSeed()}}
 }
 
-// SetPatience replaces the patience of the gate's listeners (see [Listen]) for connections that are accepted from now on.
+// SetPatience replaces the patience of the gate's listeners (see [Listen]) for connections that are accepted from now
+// on.
 func (g *Gate) SetPatience(limit time.Duration) { g.patience.Store(int64(limit)) }
 
 // Stats returns how many connections are open, how many idle ones were closed to make room for
@@ -92,16 +90,18 @@ type pass struct {
 	gate  *Gate // nil = not counted
 	host  *host
 	asked atomic.Bool  // a request has come to the server
-	since atomic.Int64 // when it became idle, or will count as idle, Unix nanoseconds; 0 = a request is under way
+	since atomic.Int64 // when it became idle, Unix nanoseconds; 0 = a request is under way
 	gone  atomic.Bool
 	place [2]place // in the queues of the gate and of its host
 
+	served    atomic.Bool // a request was answered
+	lingering atomic.Bool // see lingers
+
 	unheard atomic.Bool  // what is read now is of a header
 	header  atomic.Int64 // bytes of memory that it takes
-	scan    codedScan    // of the first header
+	scan    codedScan    // of the header
 
-	requests int     // that have come; of the goroutine that serves the connection
-	request  request // the one under way by HTTP/1
+	request request // the one under way by HTTP/1
 }
 
 func (g *Gate) hold(f func(context.Context)) {
@@ -163,7 +163,7 @@ func (g *Gate) Hold(ctx context.Context) {
 	for _, hold := range holds {
 		hold(ctx)
 	}
-	for g.unasked() != nil { // until ctx ends at the latest
+	for g.unused() != nil { // until ctx ends at the latest
 		select {
 		case <-time.After(firstWait / 20):
 		case <-ctx.Done():
@@ -175,8 +175,8 @@ func (g *Gate) Hold(ctx context.Context) {
 // firstWait is the time for which a connection may be silent when the server is about to stop.
 const firstWait = time.Second / 5
 
-// unasked returns the connections whose server has had no request.
-func (g *Gate) unasked() (list []*Conn) {
+// unused returns the connections whose server has had no request.
+func (g *Gate) unused() (list []*Conn) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, c := range g.conns.list {
@@ -193,7 +193,7 @@ func (g *Gate) unasked() (list []*Conn) {
 // no request whose header is read after its call.
 func (g *Gate) CloseUnused() {
 	g.closing.Store(true)
-	for _, c := range g.unasked() {
+	for _, c := range g.unused() {
 		c.Close()
 	}
 }
@@ -208,10 +208,10 @@ func (g *Gate) admit(c *Conn, now time.Time) bool {
 	defer g.mu.Unlock()
 	for { // each round but the last closes an idle connection
 		h := g.host(from)
-		own, all := g.full(h)
+		own, all := g.full(h, now)
 		most := half(g.limits.Connections)
 		own = own || int64(h.conns.Len()+1)*perConn > most
-		all = all || g.limits.Connections.Room() < 2*most/keptConn && int64(h.conns.Len()) >= h.credit.places(now)
+		all = all || g.limits.Connections.Room() < 2*most/keptConn && !h.mayHaveKept(now)
 		if !own && !all && g.limits.Connections.Take(perConn) {
 			g.enter(c, h, now)
 			return true
@@ -223,27 +223,28 @@ func (g *Gate) admit(c *Conn, now time.Time) bool {
 	}
 }
 
-// full reports whether an address has all of its places, and whether all places are taken.
-func (g *Gate) full(h *host) (own, all bool) {
-	l := &g.limits
-	return l.PerHost > 0 && h.used >= l.PerHost, l.Conns > 0 && g.used >= l.Conns
+// full reports whether an address has all of its places, and whether all places are taken that it may have.
+func (g *Gate) full(h *host, now time.Time) (own, all bool) {
+	l, kept := &g.limits, 0
+	if !h.mayHaveKept(now) {
+		kept = l.Conns / keptConn
+	}
+	return l.PerHost > 0 && h.used >= l.PerHost, l.Conns > 0 && g.used >= l.Conns-kept
 }
 
-// closeIdle closes the connection that has been idle for longest, of one address if own is set, and
+// closeIdle closes the connection that is to give way first, of one address if own is set, and
 // reports whether there was one. It is called with g.mu held.
 func (g *Gate) closeIdle(h *host, own bool, now time.Time) bool {
 	idle := &g.conns
 	if own {
 		idle = &h.conns
 	}
-	c := idle.oldest(now)
+	c := idle.first(now)
 	if c == nil {
 		return false
 	}
 	g.dropped.Add(1)
-	if planted.Fault != "dropped-still-counts" {
-		g.leave(c)
-	}
+	g.leave(c)
 	c.Conn.Close() // of the connection below TLS, which waits for nothing
 	return true
 }
@@ -261,7 +262,8 @@ func half(a *budget.Account) int64 { return (a.Held() + min(a.Room(), math.MaxIn
 func (g *Gate) host(from netip.Prefix) *host {
 	h := g.hosts[from]
 	if h == nil {
-		h = &host{from: from, conns: queue{of: 1}, credit: g.credit.of(from)}
+		h = &host{from: from, credit: g.credit.of(from)}
+		h.conns.of = 1
 		g.hosts[from] = h
 	}
 	return h
@@ -281,10 +283,13 @@ func (g *Gate) enter(c *Conn, h *host, now time.Time) {
 	p := &c.pass
 	p.gate, p.host = g, h
 	p.request.host, p.request.conn = h, c
-	p.since.Store(now.Add(unasked).UnixNano())
+	c.sealed.Store(true)
+	p.since.Store(now.UnixNano())
 	p.unheard.Store(true)
-	heap.Push(&g.conns, c)
-	heap.Push(&h.conns, c)
+	for _, q := range []*queue{&g.conns, &h.conns} {
+		heap.Push(q, c)
+		q.silent.Add(1)
+	}
 }
 
 // leave is called with g.mu held.
@@ -293,6 +298,7 @@ func (g *Gate) leave(c *Conn) {
 		return
 	}
 	h := c.pass.host
+	c.pass.serve() // silent no more
 	g.release(c)
 	heap.Remove(&g.conns, c.pass.place[0].at)
 	heap.Remove(&h.conns, c.pass.place[1].at)
@@ -306,21 +312,22 @@ func (g *Gate) leave(c *Conn) {
 // connections that [Listen] did not make or that no gate counts.
 func Idle(c net.Conn, idle bool) {
 	own := below(c)
-	if own == nil || own.pass.gate == nil {
+	if own == nil || own.pass.gate == nil || own.pass.lingering.Load() {
 		return
 	}
 	switch p := &own.pass; {
 	case !idle:
 		p.since.Store(0)
 		p.asked.Store(true)
-		p.requests++
 		p.unheard.Store(false)
 	case p.since.Load() == 0:
 		p.gate.release(own)
+		p.scan.next()
 		p.unheard.Store(true)
-		now := time.Now()
-		p.since.Store(now.UnixNano())
-		p.host.credit.earn(now)
+		p.since.Store(time.Now().UnixNano())
+		if !p.gate.judges {
+			p.serve()
+		}
 	}
 }
 
@@ -341,12 +348,15 @@ func below(c net.Conn) *Conn {
 
 // Close implements [net.Conn]. After CloseUnused it lets a request be answered that the server does not know of.
 func (c *Conn) Close() error {
-	if q := c.quick; q != nil && c.pass.gate.closing.Load() && q.under.Load() {
-		if q.closing.Store(true); q.under.Load() {
+	if q := c.quick; q != nil && c.pass.gate.closing.Load() && q.life.Load() != nil {
+		if q.closing.Store(true); q.life.Load() != nil {
 			return nil
 		}
 	}
 	if g := c.pass.gate; g != nil {
+		if c.lingers() {
+			return nil
+		}
 		g.mu.Lock()
 		g.leave(c)
 		g.mu.Unlock()

@@ -100,17 +100,15 @@ func within(p []byte, s span, least byte) bool {
 	return true
 }
 
-// request returns what the server would make of the request that p consists of, with what blank has; nil = it
+// request makes r, which has what all have, what the server would make of the request that p consists of; nil = it
 // would refuse it.
-func (q *plain) request(blank *http.Request, p []byte) *http.Request {
+func (q *plain) request(r *http.Request, p []byte) *http.Request {
 	text := string(p)
 	target, host := text[q.target.from:q.target.to], q.fields[q.host].value
 	u, err := url.ParseRequestURI(target)
 	if err != nil || !httpguts.ValidHostHeader(text[host.from:host.to]) {
 		return nil
 	}
-	r := new(http.Request)
-	*r = *blank
 	r.URL, r.RequestURI = u, target
 	r.Host = cmp.Or(u.Host, text[host.from:host.to])
 	r.Header = make(http.Header, len(q.fields))

@@ -3,76 +3,56 @@ package conn
 import (
 	"cmp"
 	"context"
-	"net"
+	"io"
 	"net/http"
 	"runtime"
 	"sync/atomic"
 	"time"
 )
 
-// quick answers plain requests of a connection where the server would read them. What the server does for a
-// request beside that takes longer than a hit: a goroutine that watches for the client's leave, five deadlines,
-// a context, two buffers.
+// quick serves the plain requests of a connection. What the server does for a request beside that takes longer than a
+// hit, and half as long as a miss: it reads it through two buffers, has another goroutine watch for the client's leave,
+// and sets five deadlines.
 //
-// The server reads a request itself if the handler does not answer it at once, or if it is not [plain]. As
+// The server reads a request itself if it is not [plain], or if there is no room for it at this moment. As
 // long as it has read nothing but whole requests of that kind, the next byte is the first of a request.
 // Beyond that nobody but the server knows where one begins.
 type quick struct {
 	handler http.Handler
+	may     func() bool
 	blank   *http.Request // what all requests have
 	plain   plain
 
-	elsewhere bool          // the next byte may not be the first of a request
-	begun     []byte        // what the server has of a request that may be plain; nil = of none
-	idle      time.Duration // how long the server waits for a request,
-	rest      time.Duration // and for the rest of its header; 0 = for ever
-	deadline  atomic.Int64  // of reads, as it was set last, Unix nanoseconds
-	failed    int           // requests in a row that the handler did not answer
-	skip      int           // requests that it is not asked about
-	under     atomic.Bool   // way is one that it is asked about
-	closing   atomic.Bool   // close the connection after that
+	ahead     []byte               // was read, and goes to the server next
+	elsewhere bool                 // the next byte may not be the first of a request
+	begun     []byte               // what the server has of a request that may be plain; nil = of none
+	idle      time.Duration        // how long the server waits for a request,
+	rest      time.Duration        // and for the rest of its header; 0 = for ever
+	deadline  atomic.Int64         // of reads, as it was set last, Unix nanoseconds
+	life      atomic.Pointer[life] // of the request under way; nil = there is none
+	watched   atomic.Bool          // the gate looks for the client's leave
+	taken     atomic.Bool          // its handler closes the connection
+	closing   atomic.Bool          // close the connection after it
 }
 
 // mostBegun is up to how many bytes of a request are followed, which is what the server reads at once.
 const mostBegun = 4 << 10
 
-// Quickly has plain requests on a connection answered by handler as soon as they are read, if it answers them by
-// [Conn.Answer]: see [AtOnce]. ctx is that of [Context], for a connection that a gate counts; on others, TLS
-// above all, this does nothing. Call it before the server reads.
-func Quickly(ctx context.Context, handler http.Handler) {
+// Quickly has plain requests on a connection served by handler as soon as they are read, without the server, as long as
+// may reports true. ctx is that of [Context], for a connection that a gate counts; on others, TLS above all, this does
+// nothing. Call it before the server reads.
+func Quickly(ctx context.Context, handler http.Handler, may func() bool) {
 	c := Of(ctx)
 	if c == nil || c.pass.gate == nil {
 		return
 	}
 	blank := http.Request{Method: http.MethodGet, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Body: http.NoBody, RemoteAddr: c.RemoteAddr().String()}
-	c.quick = &quick{handler: handler, blank: blank.WithContext(ctx)}
+	c.quick = &quick{handler: handler, may: may, blank: blank.WithContext(ctx)}
 	if s, ok := ctx.Value(http.ServerContextKey).(*http.Server); ok {
 		c.quick.idle = cmp.Or(s.IdleTimeout, s.ReadTimeout)
 		c.quick.rest = cmp.Or(s.ReadHeaderTimeout, s.ReadTimeout)
 	}
 }
-
-// An attempt is the [http.ResponseWriter] of a request that is answered by [Conn.Answer] or not at all. What is
-// written to it is lost: then the server reads the request.
-type attempt struct {
-	c      *Conn
-	header http.Header
-}
-
-func (a *attempt) Header() http.Header         { return a.header }
-func (a *attempt) Write(p []byte) (int, error) { return len(p), nil }
-func (a *attempt) WriteHeader(int)             {}
-
-// AtOnce reports whether the request that w is for must be answered by [Conn.Answer] before the handler returns,
-// and was not yet. If the handler cannot do that without waiting for anything but the disk and the client, it must
-// return without a trace: the request comes again.
-func AtOnce(w http.ResponseWriter) bool {
-	a, ok := w.(*attempt)
-	return ok && a.AtOnce()
-}
-
-// AtOnce is for handlers that don't know this package.
-func (a *attempt) AtOnce() bool { return !a.c.replace }
 
 // answer answers the requests that come, beginning with those in p[:n], until there is something for the server: that
 // is then in p[:n].
@@ -80,7 +60,7 @@ func (c *Conn) answer(p []byte, n int) (int, error) {
 	q := c.quick
 	for answered := false; ; answered = true {
 		size := q.plain.frame(p[:n])
-		done, err := c.attempt(p[:size])
+		done, err := c.serve(p[:size])
 		switch {
 		case err != nil:
 			return 0, err
@@ -95,6 +75,7 @@ func (c *Conn) answer(p []byte, n int) (int, error) {
 		}
 		now := time.Now()
 		c.pass.since.Store(now.UnixNano())
+		c.pass.serve()
 		c.pass.host.credit.earn(now)
 		if n = copy(p, p[size:n]); n > 0 {
 			runtime.Gosched() // there may be many, and it is the turn of others
@@ -109,6 +90,28 @@ func (c *Conn) answer(p []byte, n int) (int, error) {
 	}
 }
 
+const (
+	preface   = "PRI * HTTP/2.0" // as much as this the server reads of a connection first
+	mostFirst = 2 << 10          // and as much in all is read then, for a plain request
+)
+
+// first goes on to read where the server wants to see in p whether a connection is of HTTP/2, so that its first request
+// can be served without the server, too. It is bounded by the same deadline.
+func (c *Conn) first(p []byte) (n int, err error) {
+	all, have := p, len(p)
+	if string(p[:len(method)]) == method {
+		all = make([]byte, mostFirst)
+		copy(all, p)
+		n, _ = c.Conn.Read(all[have:]) // an error comes again
+		have += n
+	}
+	have, err = c.answer(all, have)
+	have, err = c.heard(all, have, err)
+	n = copy(p, all[:have])
+	c.quick.ahead = all[n:have]
+	return n, err
+}
+
 // follow notes what the server gets. If that is one plain request in all, what comes next is the first byte of
 // another.
 func (q *quick) follow(p []byte) {
@@ -121,43 +124,36 @@ func (q *quick) follow(p []byte) {
 	}
 }
 
-// attempt asks the handler for an answer to the request that p consists of, and reports whether there was one. The
-// more requests in a row it did not answer, the fewer it is asked about, one in 16 at least: what the server must
-// read need not be read twice.
-func (c *Conn) attempt(p []byte) (done bool, err error) {
+// serve has the request that p consists of answered, and reports whether it was. After an error, which is
+// [io.EOF], so that the server adds nothing, the connection must be closed.
+func (c *Conn) serve(p []byte) (done bool, err error) {
 	q, place := c.quick, &c.pass
-	if len(p) == 0 {
+	if len(p) == 0 || !q.may() {
 		return false, nil
 	}
-	if q.skip > 0 {
-		q.skip--
-		return false, nil
-	}
-	q.under.Store(true)
-	defer q.over(c, &err)
-	r := q.plain.request(q.blank, p)
+	l := &life{Context: q.blank.Context(), c: c}
+	q.life.Store(l)
+	defer q.over(l, &err)
+	r := q.plain.request(q.blank.WithContext(l), p)
 	if r == nil || place.gate.closing.Load() || !place.gate.admits(&place.request, perRequest) {
 		return false, nil
 	}
 	defer place.gate.end(&place.request, place.request.turn.Load())
-	since := place.since.Swap(0)
-	q.handler.ServeHTTP(&attempt{c, make(http.Header)}, r)
-	if done, c.replace = c.replace, false; done {
-		q.failed = 0
-		place.requests++
-		return true, c.writeHead()
+	place.since.Store(0)
+	w := &reply{c: c, header: make(http.Header)}
+	q.handler.ServeHTTP(w, r)
+	if w.end() != nil {
+		return false, io.EOF
 	}
-	place.since.Store(since)
-	q.failed = min(q.failed+1, 4)
-	q.skip = 1<<q.failed - 1
-	return false, nil
+	return true, nil
 }
 
-// over ends an attempt, and the connection if [Conn.Close] was called meanwhile.
-func (q *quick) over(c *Conn, err *error) {
-	q.under.Store(false)
+// over ends a request, and the connection if [Conn.Close] was called meanwhile.
+func (q *quick) over(l *life, err *error) {
+	q.life.Store(nil)
+	l.end()
 	if q.closing.Load() {
-		*err = cmp.Or(*err, net.ErrClosed)
+		*err = io.EOF
 	}
 }
 
@@ -176,7 +172,7 @@ func (g *Gate) Drain(ctx context.Context) {
 		late, under := ctx.Err() != nil, false
 		g.mu.Lock()
 		for _, c := range g.conns.list {
-			if c.quick != nil && c.quick.under.Load() {
+			if c.quick != nil && c.quick.life.Load() != nil {
 				under = true
 				if late {
 					c.Conn.Close()

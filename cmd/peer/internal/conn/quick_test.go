@@ -18,16 +18,18 @@ import (
 	"github.com/summarycache/summarycache/gossip/httpcache/budget"
 )
 
-// quickServer answers requests for /hit, /long and /stuck at once where it can, and others by a server of
-// net/http. An answer says who gave it, and to what.
+// quickServer serves plain requests at once where it can, and others by a server of net/http. An answer says who gave
+// it, and to what.
 type quickServer struct {
 	*http.Server
-	t    *testing.T
-	dial func() (net.Conn, error)
-	gate *Gate
-	long int          // the length of /long
-	went atomic.Int64 // requests that the handler was asked about at once
-	read atomic.Int64 // bytes of clients
+	t     *testing.T
+	dial  func() (net.Conn, error)
+	gate  *Gate
+	long  int                   // the length of /long
+	waits func(context.Context) // called for /waits
+	not   atomic.Bool           // serve nothing at once
+	went  atomic.Int64          // requests that were served at once
+	read  atomic.Int64          // bytes of clients
 }
 
 func newQuickServer(t *testing.T, limits Limits, tune func(*http.Server)) *quickServer {
@@ -90,13 +92,17 @@ func (s *quickServer) serve(inner net.Listener, tune func(*http.Server)) {
 		case "/long":
 			body = strings.Repeat("x", s.long)
 		case "/hit":
+		case "/waits":
+			s.waits(r.Context())
+			io.WriteString(w, body)
+			return
 		default:
-			fmt.Fprint(w, "this is lost")
+			io.WriteString(w, body)
 			return
 		}
 		c := Of(r.Context())
 		head := fmt.Appendf(c.Buffer(), "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n", len(body))
-		if _, err := c.Answer(head, bytes.NewBufferString(body)); err != nil || AtOnce(w) {
+		if _, err := c.Answer(head, bytes.NewBufferString(body)); err != nil {
 			panic(http.ErrAbortHandler)
 		}
 	})
@@ -107,7 +113,7 @@ func (s *quickServer) serve(inner net.Listener, tune func(*http.Server)) {
 		})),
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
 			ctx = Context(ctx, c)
-			Quickly(ctx, atOnce)
+			Quickly(ctx, atOnce, func() bool { return !s.not.Load() })
 			return ctx
 		},
 		ConnState: func(c net.Conn, s http.ConnState) { Idle(c, s == http.StateNew || s == http.StateIdle) },
@@ -157,6 +163,11 @@ func (s *quickServer) connect() (net.Conn, *bufio.Reader) {
 	return nil, nil
 }
 
+// forServer is a request that is not plain.
+func forServer(path string) string {
+	return "GET " + path + " HTTP/1.1\r\nHost: x\r\nPragma: a\r\n\r\n"
+}
+
 func get(path string) string { return "GET " + path + " HTTP/1.1\r\nHost: x\r\n\r\n" }
 
 // answered reads an answer.
@@ -187,8 +198,10 @@ func TestAtOnce(t *testing.T) {
 		wants []string
 	}{
 		{"hits", []string{get("/hit"), get("/hit")}, []string{hit, hit}},
-		{"a miss between hits", []string{get("/hit"), get("/m"), get("/hit"), get("/hit")}, []string{hit, "server /m ", either, either}},
-		{"in one piece", []string{get("/hit") + get("/hit") + get("/m") + get("/hit")}, []string{hit, hit, "server /m ", either}},
+		{"a miss between hits", []string{get("/hit"), get("/m"), get("/hit")}, []string{hit, "at once /m", hit}},
+		{"in one piece", []string{get("/hit") + get("/m") + get("/hit")}, []string{hit, "at once /m", hit}},
+		{"one for the server", []string{get("/hit"), forServer("/s"), get("/hit"), get("/hit")}, []string{hit, "server /s ", either, either}},
+		{"one for the server in one piece", []string{get("/hit") + get("/m") + forServer("/s") + get("/hit")}, []string{hit, "at once /m", "server /s ", either}},
 		{"in two pieces", []string{"GET /hit HTTP/1.1\r\nHo", "st: x\r\n\r\n", get("/hit")}, []string{"server /hit ", either}},
 		{"one and a half", []string{get("/hit") + "GET /h", "it HTTP/1.1\r\nHost: x\r\n\r\n", get("/hit")}, []string{hit, "server /hit ", either}},
 		{"byte by byte", strings.Split(get("/hit"), ""), []string{"server /hit "}},
@@ -221,29 +234,57 @@ func TestAtOnce(t *testing.T) {
 	}
 }
 
-// TestSeldomAsked checks that a handler which answers nothing at once is asked about few requests, and about all once
-// it answers one.
-func TestSeldomAsked(t *testing.T) {
+// TestFirstAtOnce checks that the first request of a connection is served at once, if it is one for that, in one piece and not
+// too long, and that others reach the server as they are.
+func TestFirstAtOnce(t *testing.T) {
+	s := newQuickServer(t, Limits{}, nil)
+	long := get("/" + strings.Repeat("m", mostFirst))
+	post := "POST /p HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc"
+	for _, test := range []struct {
+		sent  []string
+		wants []string
+	}{
+		{[]string{get("/m"), get("/hit")}, []string{"at once /m", "at once /hit"}},
+		{[]string{get("/m") + get("/hit") + post + get("/m")}, []string{"at once /m", "at once /hit", "server /p abc", "server /m "}},
+		{[]string{forServer("/s")}, []string{"server /s "}},
+		{[]string{post}, []string{"server /p abc"}},
+		{[]string{long}, []string{"server " + strings.Fields(long)[1] + " "}},
+		{[]string{"GET /m HTTP/1.", "1\r\nHost: x\r\n\r\n", get("/hit")}, []string{"at once /m", "at once /hit"}},
+		{[]string{"GET /m HTTP/1.1", "\r\nHost: x\r\n\r\n"}, []string{"server /m "}},
+		{[]string{"GET /m", " HTTP/1.1\r\nHost: x\r\n\r\n"}, []string{"server /m "}},
+		{[]string{"\r\n" + get("/m")}, []string{"server /m "}},
+	} {
+		c, err := s.dial()
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.SetDeadline(time.Now().Add(20 * time.Second))
+		in := bufio.NewReader(c)
+		sent, i := s.read.Load(), 0
+		for _, piece := range test.sent {
+			n, _ := io.WriteString(c, piece)
+			sent += int64(n)
+			s.until("a piece is read", func() bool { return s.read.Load() == sent })
+			if strings.HasSuffix(piece, "\r\n\r\n") && len(test.sent) > 1 {
+				if got := answered(in); got != test.wants[i] {
+					t.Errorf("%.60q: answer %d is %.40q, want %.40q", test.sent, i, got, test.wants[i])
+				}
+				i++
+			}
+		}
+		for ; i < len(test.wants); i++ {
+			if got := answered(in); got != test.wants[i] {
+				t.Errorf("%.60q: answer %d is %.40q, want %.40q", test.sent, i, got, test.wants[i])
+			}
+		}
+		c.Close()
+	}
+}
+
+// TestAtOnceIsCredited checks that requests which are served at once count for their address as others do.
+func TestAtOnceIsCredited(t *testing.T) {
 	s := newQuickServer(t, Limits{}, nil)
 	c, in := s.connect()
-	s.went.Store(0)
-	for range 100 {
-		io.WriteString(c, get("/m"))
-		answered(in)
-	}
-	if n := s.went.Load(); n < 1 || n > 12 {
-		t.Errorf("of 100 requests without an answer at once the handler was asked about %d", n)
-	}
-	at := 0
-	for range 60 {
-		io.WriteString(c, get("/hit"))
-		if answered(in) == "at once /hit" {
-			at++
-		}
-	}
-	if at < 30 {
-		t.Errorf("of 60 requests %d were answered at once then", at)
-	}
 	credit := s.gate.credit.of(prefixOf(c.LocalAddr().String()))
 	credit.lose()
 	for range 10 {
@@ -397,4 +438,73 @@ func FuzzPlain(f *testing.F) {
 			t.Fatalf("%q is\n%+v, by net/http\n%+v", p, got, want)
 		}
 	})
+}
+
+// TestBackToQuick checks after which requests that only the server could read others are answered at once again: when
+// the next byte is the first of a request for certain. That is not known of a client that sends a request before it has
+// the answer to one that the server reads: the server does not say when it goes on to the next that it has.
+func TestBackToQuick(t *testing.T) {
+	s := newQuickServer(t, Limits{}, nil)
+	for _, test := range []struct {
+		name    string
+		sent    []string // each after the server has read the one before, while nothing is served at once
+		answers int
+		back    bool
+	}{
+		{"one", []string{get("/m")}, 1, true},
+		{"in two pieces", []string{"GET /m HTTP/1.1\r\nHo", "st: x\r\n\r\n"}, 1, true},
+		{"byte by byte", strings.Split(get("/m"), ""), 1, true},
+		{"as long as is followed", []string{get("/" + strings.Repeat("m", mostBegun/2)), get("/" + strings.Repeat("m", mostBegun/2))}, 2, true},
+		{"two misses in one piece", []string{get("/m") + get("/m")}, 2, false},
+		{"a miss and a half", []string{get("/m") + "GET /m HT", "TP/1.1\r\nHost: x\r\n\r\n"}, 2, false},
+		{"a POST", []string{"POST /p HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc"}, 1, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s.t = t
+			c, in := s.connect()
+			s.not.Store(true)
+			sent := s.read.Load()
+			for _, piece := range test.sent {
+				n, _ := io.WriteString(c, piece)
+				sent += int64(n)
+				s.until("a piece is read", func() bool { return s.read.Load() == sent })
+			}
+			for range test.answers {
+				if got := answered(in); !strings.HasPrefix(got, "server /") && got != "at once /hit" {
+					t.Fatalf("the answer is %q", got)
+				}
+			}
+			s.not.Store(false)
+			at := 0
+			for range 200 {
+				io.WriteString(c, get("/hit"))
+				switch got := answered(in); got {
+				case "at once /hit":
+					at++
+				case "server /hit ":
+				default:
+					t.Fatalf("the answer is %q", got)
+				}
+			}
+			if back := at > 100; back != test.back {
+				t.Errorf("of 200 requests then %d were answered at once, want more than half: %v", at, test.back)
+			}
+		})
+	}
+}
+
+// TestFollowIsBounded checks that what the server gets of a request that is not plain is followed up to a bound, and
+// that the next byte counts as the first of a request at no time.
+func TestFollowIsBounded(t *testing.T) {
+	for _, piece := range []int{1, 100, 1000, mostBegun} {
+		q := &quick{elsewhere: true}
+		q.follow([]byte("POST /p HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n"))
+		followed := 0
+		for ; q.begun != nil && followed <= 2*mostBegun; followed += piece {
+			q.follow(make([]byte, piece))
+		}
+		if q.begun != nil || !q.elsewhere || followed > mostBegun+piece || followed < mostBegun-100 {
+			t.Errorf("in pieces of %d bytes a POST is followed for %d bytes, the next may be elsewhere: %v", piece, followed, q.elsewhere)
+		}
+	}
 }

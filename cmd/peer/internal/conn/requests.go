@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/summarycache/summarycache/cmd/peer/internal/planted"
 	"github.com/summarycache/summarycache/gossip/httpcache/budget"
 )
 
@@ -48,9 +47,11 @@ func (g *Gate) Requests(next http.Handler) http.Handler {
 	if g.limits.Requests == nil && g.limits.Conns == 0 {
 		return next
 	}
+	g.judges = true
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var q *request
-		if c := Of(r.Context()); c != nil && r.ProtoMajor == 1 && c.pass.gate == g {
+		c := carrier(r.Context())
+		if c != nil && !c.sealed.Load() && r.ProtoMajor == 1 && c.pass.gate == g {
 			q = &c.pass.request
 		} else {
 			q = &request{coded: r.ProtoMajor > 1}
@@ -67,8 +68,11 @@ func (g *Gate) Requests(next http.Handler) http.Handler {
 		turn := q.turn.Load()
 		defer g.end(q, turn)
 		next.ServeHTTP(w, r)
-		if q.coded && q.turn.Load() == turn {
+		if q.turn.Load() == turn {
 			q.host.credit.earn(time.Now())
+		}
+		if c != nil {
+			c.pass.serve()
 		}
 	})
 }
@@ -140,7 +144,7 @@ func (g *Gate) enforce(q *request, from string) bool {
 		q.host = g.host(prefixOf(from))
 	}
 	for { // each round but the last closes an idle connection or cuts a request
-		own, all := g.full(q.host)
+		own, all := g.full(q.host, now)
 		switch {
 		case q.coded && (own || all):
 			if !g.closeIdle(q.host, own, now) {
@@ -276,9 +280,7 @@ func (g *Gate) over(q *request, turn uint64) bool {
 		q.place = nil
 		g.place(q, -1)
 	}
-	if cost := q.cost.Load(); planted.Fault != "upload-counts" || cost == perRequest {
-		g.give(q.host, cost)
-	}
+	g.give(q.host, q.cost.Load())
 	return true
 }
 
@@ -301,9 +303,6 @@ type watched struct {
 func (w watched) Write(p []byte) (int, error) {
 	w.q.wait(true)
 	defer w.q.wait(false)
-	if planted.Fault == "window-in-time" {
-		http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(5 * time.Second))
-	}
 	return w.ResponseWriter.Write(p)
 }
 

@@ -124,6 +124,7 @@ func TestConnectionsHaveABudget(t *testing.T) {
 			want bool
 		}{{"10.0.0.1:1", true}, {"10.0.0.1:2", true}, {"10.0.0.1:3", false}, {"10.0.0.2:1", true}, {"10.0.0.3:1", true}, {"10.0.0.4:1", false}} {
 			c, ok := enter(step.addr)
+			Idle(c, false)
 			if ok != step.want {
 				t.Errorf("step %d: admit(%s) = %v, want %v", i, step.addr, ok, step.want)
 			}
@@ -131,7 +132,7 @@ func TestConnectionsHaveABudget(t *testing.T) {
 				conns = append(conns, c)
 			}
 		}
-		time.Sleep(unasked)
+		Idle(conns[0], true)
 		if _, ok := enter("10.0.0.4:1"); !ok || !conns[0].pass.gone.Load() {
 			t.Error("the connection that has been idle for longest makes no room")
 		}

@@ -23,6 +23,14 @@ func (c *Conn) sendBlocks(body Blocks) (_ int64, err error) {
 	return total, err
 }
 
+// unsent returns how many bytes the other end has not confirmed.
+func (c *Conn) unsent() (n int) {
+	if c.raw != nil {
+		c.raw.Control(func(fd uintptr) { n, _ = unix.IoctlGetInt(int(fd), unix.TIOCOUTQ) })
+	}
+	return n
+}
+
 // sendSome is sendBlocks until the deadline. It drops from head what is sent of it.
 func (c *Conn) sendSome(head *[]byte, body Blocks) (done int64, err error) {
 	refused := false // the kernel could not send from the file

@@ -17,6 +17,7 @@ import (
 type Options struct {
 	Peers   int // at least 1
 	Trace   *workload.Trace
+	Read    string        // of what file the trace is
 	Rate    float64       // requests a second in all; 0 = as fast as answers come
 	Seed    uint64        // for assigning requests of unknown clients to peers
 	Forward bool          // run forward proxies instead of reverse proxies

@@ -33,6 +33,7 @@ type Result struct {
 // Workload describes the requests.
 type Workload struct {
 	Name     string  `json:"name"`
+	Read     string  `json:"read,omitempty"` // of a trace: what the file is, and what of it was used
 	Requests int     `json:"requests"`
 	Objects  int     `json:"objects"` // distinct ones requested
 	Bytes    int64   `json:"bytes"`   // of all objects once
@@ -88,11 +89,13 @@ func (r *Row) add(o Row) {
 func (c *cluster) result(o Options, seen *replay.Result) *Result {
 	r := &Result{
 		Workload: Workload{
-			Name: o.Trace.Name, Requests: len(o.Trace.Requests), Objects: len(o.Trace.Sizes), Bytes: o.Trace.Bytes(),
+			Name: o.Trace.Name, Read: o.Read,
+			Requests: len(o.Trace.Requests), Objects: len(o.Trace.Sizes), Bytes: o.Trace.Bytes(),
 			Clients: o.Trace.Clients(), Rate: o.Rate, Seed: o.Seed,
 		},
 		Wait:    exchange.Publishing{Interval: o.Publish}.For(o.Peers - 1).Interval.Seconds(),
-		Seconds: seen.Seconds, Total: Row{Name: "total"}, Checked: seen.Total.Bytes, Errors: seen.Total.Failed, FirstError: seen.FirstError,
+		Seconds: seen.Seconds, Total: Row{Name: "total"}, Checked: seen.Total.Bytes, Errors: seen.Total.Failed,
+		FirstError: seen.FirstError,
 	}
 	var statuses []admin.Status
 	for i, n := range c.nodes {
@@ -154,7 +157,8 @@ func (c *cluster) compare(o Options, statuses []admin.Status, ways []replay.Way)
 	for i, s := range statuses {
 		x := s.Exchange
 		ours.OriginFetches += int64(s.Traffic.OriginRequests)
-		ours.Messages += x.AdvertsSent + 2*(x.SnapshotsReceived+x.DeltasReceived-x.CarriedReceived) + 2*x.Syncs // a body is requested unless an advert carries it, and a sync is answered
+		// a body is requested unless an advert carries it, and a sync is answered
+		ours.Messages += x.AdvertsSent + 2*(x.SnapshotsReceived+x.DeltasReceived-x.CarriedReceived) + 2*x.Syncs
 		ours.Messages += 2 * int64(s.Traffic.LookupsSent)
 		ours.MessageBytes += x.Received.Digests() + x.Received.Membership + lookupBytes*int64(s.Traffic.LookupsSent)
 		icp.OriginFetches += int64(s.Traffic.OriginRequests) - c.counters[i].missed.Load()

@@ -14,7 +14,8 @@ func Text(r *Result) string {
 		table.Count(r.Workload.Objects), table.Bytes(r.Workload.Bytes), assigned(r))
 
 	b.WriteString("\nHow the requests were answered\n")
-	t := table.New("peer", ">requests", ">local hits", ">sibling hits", ">origin", ">collapsed", ">false hits", ">missed")
+	t := table.New("peer", ">requests", ">local hits", ">sibling hits", ">origin", ">collapsed",
+		">false hits", ">missed")
 	r.eachRow(t, func(p Row) {
 		t.Row(p.Name, table.Count(p.Requests), table.Count(p.Local), table.Count(p.Sibling), table.Count(p.OriginFetches),
 			table.Count(p.Shared), table.Count(p.FalseHits), table.Count(p.Missed))
@@ -29,10 +30,12 @@ func Text(r *Result) string {
 	})
 	b.WriteString(t.Text("  "))
 
-	fmt.Fprintf(&b, "\nWhat the same requests cost at %s a second, by way of cooperation\n", table.Count(int64(r.pace())))
+	fmt.Fprintf(&b, "\nWhat the same requests cost at %s a second, by way of cooperation\n",
+		table.Count(int64(r.pace())))
 	t = table.New("", ">origin fetches", ">origin bytes", ">messages", ">message bytes")
 	titles := map[string]string{
-		"summarycache": "summarycache and membership", "icp": "ICP, asking all at each miss", "none": "no cooperation", "floor": "the floor, each object once",
+		"summarycache": "summarycache and membership", "icp": "ICP, asking all at each miss", "none": "no cooperation",
+		"floor": "the floor, each object once",
 	}
 	for _, a := range r.Compare {
 		messages, bytes := "-", "-"
@@ -68,14 +71,20 @@ func assigned(r *Result) string {
 func notes(r *Result) string {
 	t := table.New("", "")
 	note := func(word, format string, args ...any) { t.Row(word, fmt.Sprintf(format, args...)) }
-	note("false hits", "requests to siblings that lacked the object: %.2f %% of %s", 100*r.FalseShare, table.Count(r.Total.SiblingRequests))
+	note("false hits", "requests to siblings that lacked the object: %.2f %% of %s", 100*r.FalseShare,
+		table.Count(r.Total.SiblingRequests))
 	note("missed", "origin fetches of an object that a sibling's store held; its digest had not arrived yet")
-	note("origin", "%.2f %% more fetches than the floor, where two peers got a request at the same time", 100*r.OverFloor)
-	note("sent", "all messages about digests, of which snapshots and deltas are counted where they are received. A change waits for others at most %.0f ms, so that they share a message. It is applied %.0f ms after the advert (at most %.0f ms). Membership took %s more.",
+	note("origin", "%.2f %% more fetches than the floor, where two peers got a request at the same time",
+		100*r.OverFloor)
+	note("sent", "all messages about digests, of which snapshots and deltas are counted where they are received. A "+
+		"change waits for others at most %.0f ms, so that they share a message. It is applied %.0f ms after the "+
+		"advert (at most %.0f ms). Membership took %s more.",
 		1000*r.Wait, 1000*r.LagMean, 1000*r.LagMax, table.Bytes(r.Membership))
-	note("pace", "%s requests a second. At a lower --rate fewer changes share a message, and membership, which costs the same each second, is a larger part",
+	note("pace", "%s requests a second. At a lower --rate fewer changes share a message, and membership, which costs "+
+		"the same each second, is a larger part",
 		table.Count(int64(r.pace())))
-	note("ICP", "2 x (peers - 1) datagrams a miss: queries of 25 bytes and the URL, answers of 21 and the URL (RFC 2186). All bytes are payload, without the headers of TLS, TCP, UDP and IP.")
+	note("ICP", "2 x (peers - 1) datagrams a miss: queries of 25 bytes and the URL, answers of 21 and the URL (RFC "+
+		"2186). All bytes are payload, without the headers of TLS, TCP, UDP and IP.")
 	if n := r.Total.SiblingErrors; n > 0 {
 		note("failed", "%s to siblings got no answer in time", table.Of(n, "request"))
 	}

@@ -19,7 +19,8 @@ func (h *Heartbeat) Begin() {
 		return
 	}
 	if h.units.Load() == 0 {
-		h.moved.Store(int64(time.Since(h.start))) // before units changes, so that Stalled never sees the unit with an old time
+		// before units changes, so that Stalled never sees the unit with an old time
+		h.moved.Store(int64(time.Since(h.start)))
 	}
 	h.units.Add(1)
 }

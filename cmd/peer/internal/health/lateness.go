@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	latenessEvery = 100 * time.Millisecond // between two measurements while somebody asks,
-	latenessRest  = time.Second            // otherwise, and how long after the last question
+	latenessEvery = 100 * time.Millisecond // between two measurements while questions come twice as slowly at most,
+	latenessRest  = time.Second            // otherwise, and for how long after those
 	latenessFades = 0.8                    // share of the worst that remains after latenessEvery
 )
 
@@ -18,14 +18,14 @@ type Lateness struct {
 	start time.Time
 	due   atomic.Int64 // nanoseconds since start: when the timer should fire
 	worst atomic.Int64 // nanoseconds: the worst recent delay
-	asked atomic.Bool  // since the last measurement
+	asked atomic.Int64 // questions since the last measurement
 }
 
 // NewLateness returns a Lateness that measures while Run runs.
 func NewLateness() *Lateness { return &Lateness{start: time.Now()} }
 
-// Run measures until stop is closed: often while Now is called often, as it is for requests to siblings,
-// and otherwise rarely, since each measurement wakes the process.
+// Run measures until stop is closed: often while Now is called often, as it is for many requests to siblings,
+// and otherwise once a second, since each measurement wakes the process.
 func (l *Lateness) Run(stop <-chan struct{}) {
 	pause := latenessRest
 	for last, asked := time.Since(l.start), time.Duration(0); ; {
@@ -40,7 +40,7 @@ func (l *Lateness) Run(stop <-chan struct{}) {
 		now := time.Since(l.start)
 		faded := math.Pow(latenessFades, float64(now-last)/float64(latenessEvery)) * float64(l.worst.Load())
 		l.worst.Store(max(int64(now-due), int64(faded)))
-		if l.asked.Swap(false) {
+		if 2*latenessEvery*time.Duration(l.asked.Swap(0)) > now-last {
 			asked, pause = now, latenessEvery
 		} else if now-asked >= latenessRest {
 			pause = latenessRest
@@ -56,8 +56,6 @@ func (l *Lateness) Now() time.Duration {
 	if due == 0 {
 		return 0
 	}
-	if !l.asked.Load() {
-		l.asked.Store(true)
-	}
+	l.asked.Add(1)
 	return max(time.Duration(l.worst.Load()), time.Since(l.start)-due)
 }

@@ -39,3 +39,34 @@ func TestLateness(t *testing.T) {
 		}
 	})
 }
+
+// TestLatenessWakesWhenAsked: it measures ten times a second while somebody asks often, and else once.
+func TestLatenessWakesWhenAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, stop := NewLateness(), make(chan struct{})
+		go l.Run(stop)
+		defer close(stop)
+		count := func(every int) (n int) { // measurements in ten seconds with a question in so many hundredths of one; 0 = none
+			for last, i := l.due.Load(), 0; i < 1000; i++ {
+				time.Sleep(10 * time.Millisecond)
+				synctest.Wait()
+				if due := l.due.Load(); due != last {
+					last = due
+					n++
+				}
+				if every > 0 && i%every == 0 {
+					l.Now()
+				}
+			}
+			return n
+		}
+		for _, want := range []struct {
+			every       int
+			least, most int
+		}{{0, 9, 11}, {25, 9, 11}, {1, 85, 101}, {15, 85, 101}, {0, 9, 21}} { // what was asked last counts for a second
+			if n := count(want.every); n < want.least || n > want.most {
+				t.Errorf("a question every %d0 ms: %d measurements in 10 s, want %d to %d", want.every, n, want.least, want.most)
+			}
+		}
+	})
+}

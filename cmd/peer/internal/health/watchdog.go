@@ -2,9 +2,8 @@ package health
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
-
-	"github.com/summarycache/summarycache/cmd/peer/internal/planted"
 )
 
 // A Watchdog checks the heartbeats of a program's parts. Make one with [NewWatchdog], and add all parts
@@ -12,9 +11,16 @@ import (
 type Watchdog struct {
 	limit   time.Duration
 	stopped chan struct{}
-	probes  sync.WaitGroup
+	ending  sync.Mutex // held while a trial begins, so that none does after Close
+	running sync.WaitGroup
 	parts   []part
-	again   []chan struct{} // one for each probe
+	probes  []*probe
+}
+
+type probe struct {
+	beat  *Heartbeat
+	try   func()
+	under atomic.Bool
 }
 
 type part struct {
@@ -35,36 +41,34 @@ func (w *Watchdog) Watch(name string) *Heartbeat {
 	return h
 }
 
-// Probe adds a part that hangs if try does not return. try is called now and, until Close, at each
-// [Watchdog.Tick] unless it still runs.
+// Probe adds a part that hangs if try does not return. try is called at each [Watchdog.Tick] until Close, unless it still
+// runs.
 func (w *Watchdog) Probe(name string, try func()) {
-	h, again := w.Watch(name), make(chan struct{}, 1)
-	w.again = append(w.again, again)
-	w.probes.Go(func() {
-		for {
-			h.Begin()
-			try()
-			if planted.Fault != "probe-never-ends" {
-				h.End()
-			}
-			select {
-			case <-again:
-			case <-w.stopped:
-				return
-			}
-		}
-	})
+	w.probes = append(w.probes, &probe{beat: w.Watch(name), try: try})
 }
 
-// Tick begins the next trial of all probes. Call it about once a second. One timer for all wakes a process
-// at rest less often than one each.
+// Tick begins the next trial of all probes. Call it about once a second. One goroutine tries them in turn, which wakes a
+// process at rest less often than one for each. Where a probe has not returned by the next Tick, that has another try
+// those that remain.
 func (w *Watchdog) Tick() {
-	for _, again := range w.again {
-		select {
-		case again <- struct{}{}:
-		default:
-		}
+	w.ending.Lock()
+	defer w.ending.Unlock()
+	select {
+	case <-w.stopped:
+		return
+	default:
 	}
+	w.running.Go(func() {
+		for _, p := range w.probes {
+			if p.under.Swap(true) {
+				continue
+			}
+			p.beat.Begin()
+			p.try()
+			p.beat.End()
+			p.under.Store(false)
+		}
+	})
 }
 
 // A Part is the state of one part.
@@ -89,9 +93,11 @@ func (w *Watchdog) Parts() []Part {
 // Close ends the probes and waits until they have returned, but no longer than the limit: the
 // goroutine of a probe that hangs is left behind. Call Close once.
 func (w *Watchdog) Close() {
+	w.ending.Lock()
 	close(w.stopped)
+	w.ending.Unlock()
 	done := make(chan struct{})
-	go func() { w.probes.Wait(); close(done) }()
+	go func() { w.running.Wait(); close(done) }()
 	select {
 	case <-done:
 	case <-time.After(w.limit):

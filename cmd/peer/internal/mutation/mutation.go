@@ -46,7 +46,8 @@ type Part struct {
 
 // spelling writes the path in a way that some server takes for the same one, or for another.
 func spelling(rng *rand.Rand) func(*Attempt, *Request) {
-	how, letter, encodedSlash, up := rng.IntN(34), rng.IntN(100), one(rng, "%2f", "%2F"), one(rng, "..", "%2e%2e", ".%2E", "%2e.")
+	how, letter, encodedSlash, up := rng.IntN(34), rng.IntN(100), one(rng, "%2f", "%2F"),
+		one(rng, "..", "%2e%2e", ".%2E", "%2e.")
 	before := one(rng, "/static", "/static", "/x", "/static/x.css", "/account")
 	cookie := rng.IntN(4) > 0
 	return func(a *Attempt, r *Request) {
@@ -60,11 +61,16 @@ func spelling(rng *rand.Rand) func(*Attempt, *Request) {
 			before + encodedSlash + strings.ReplaceAll(depth, "/", encodedSlash) + path[1:],
 			"/x/" + up + encodedSlash + path[1:] + ".css",
 			"/static/" + up + encodedSlash + path[1:] + ";.css",
-			path + ".css", path + "/x.css", path + ";x.css", path + "%3bx.css", path + "%3fx.css", path + "%23x.css", path + "%00.css", path + "%0a.css", path + "?x.css&", path + "/.", path + "/" + up + "/" + "x.css",
-			"/" + path, "//" + path, "/." + path, "/%2e" + path, "/" + up + path, path[:i] + hex + path[min(len(path), i+1):], path[:i] + strings.ToUpper(hex) + path[min(len(path), i+1):],
-			strings.ToUpper(path), strings.ReplaceAll(path, "/", "\\"), "/static\\" + up + path, "/static/" + up + ";" + path, "/static/" + up + ";a=b" + path,
-			"/static/%252e%252e%252f" + path[1:], "/static/%c0%ae%c0%ae/" + path[1:], "/static" + encodedSlash + up + path,
-			"/static/x.css" + encodedSlash + up + encodedSlash + up + path, strings.ReplaceAll(path[1:], "/", encodedSlash), path + "%20",
+			path + ".css", path + "/x.css", path + ";x.css", path + "%3bx.css", path + "%3fx.css", path + "%23x.css",
+			path + "%00.css", path + "%0a.css", path + "?x.css&", path + "/.", path + "/" + up + "/" + "x.css",
+			"/" + path, "//" + path, "/." + path, "/%2e" + path, "/" + up + path, path[:i] + hex +
+				path[min(len(path), i+1):], path[:i] + strings.ToUpper(hex) + path[min(len(path), i+1):],
+			strings.ToUpper(path), strings.ReplaceAll(path, "/", "\\"), "/static\\" + up + path, "/static/" + up + ";" +
+				path, "/static/" + up + ";a=b" + path,
+			"/static/%252e%252e%252f" + path[1:], "/static/%c0%ae%c0%ae/" + path[1:], "/static" +
+				encodedSlash + up + path,
+			"/static/x.css" + encodedSlash + up + encodedSlash + up + path,
+			strings.ReplaceAll(path[1:], "/", encodedSlash), path + "%20",
 		}[how]
 		if !strings.HasPrefix(spelled, "/") && how != 24 {
 			spelled = "/" + spelled

@@ -15,27 +15,28 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/conn"
 	"github.com/summarycache/summarycache/cmd/peer/internal/control"
 	"github.com/summarycache/summarycache/cmd/peer/internal/peertls"
-	"github.com/summarycache/summarycache/cmd/peer/internal/planted"
 	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
 	"github.com/summarycache/summarycache/cmd/peer/internal/squid"
 	"github.com/summarycache/summarycache/cmd/peer/internal/tracing"
 	"github.com/summarycache/summarycache/digest"
 	"github.com/summarycache/summarycache/gossip"
 	"github.com/summarycache/summarycache/gossip/exchange"
+	"github.com/summarycache/summarycache/gossip/http1"
 	"github.com/summarycache/summarycache/gossip/httpcache/diskstore"
 	"github.com/summarycache/summarycache/gossip/httpcache/engine"
+	"github.com/summarycache/summarycache/gossip/peering"
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
 // lastSpans is how long a reload waits for the former collector.
 const lastSpans = 5 * time.Second
 
-// leastForGossip is what gossip has for its own, in bytes: eight streams, as many as with the least --memory-limit. With one,
-// peers that took each other for dead would not find each other again.
+// leastForGossip is what gossip has for its own, in bytes: eight streams, as many as with the least --memory-limit.
+// With one, peers that took each other for dead would not find each other again.
 const leastForGossip = 8 * 24 << 10
 
 // acquire opens files, ports and the store. It reports the errors of the last three parts together.
-func (n *Node) acquire(o Options) error {
+func (n *Node) acquire() error {
 	var err error
 	if n.holdings, err = gossip.PlanHoldings(n.config().Objects, n.config().FalsePositives, digest.HTTP, n.config().Secret); err != nil {
 		return err
@@ -44,7 +45,7 @@ func (n *Node) acquire(o Options) error {
 		return err
 	}
 	access, err := n.openAccessLog(n.config())
-	if planted.Fault != "access-log-error-dropped" && err != nil {
+	if err != nil {
 		return err
 	}
 	n.access.Store(access)
@@ -54,21 +55,21 @@ func (n *Node) acquire(o Options) error {
 	n.control = control.New(n.config().Name, n.secrets, n.roster.member)
 	n.siblings, n.invalidator = &locator{}, &invalidator{}
 	n.forSquids = &squid.Publisher{Objects: n.listed, Logger: n.log}
-	err = errors.Join(n.listen(o), n.openStore(o))
-	if err := errors.Join(err, n.openGossip(o, err == nil)); err != nil {
+	err = errors.Join(n.listen(), n.openStore())
+	if err := errors.Join(err, n.openGossip(err == nil)); err != nil {
 		return err
 	}
-	n.siblings.Locator, n.siblings.AskingLocator, n.health.OnFailure = n.gossip, n.gossip, n.gossip.Doubt
+	n.siblings.Node, n.health.OnFailure = n.gossip, n.gossip.Doubt
 	n.invalidator.Node = n.gossip
 	n.gossip.OnInvalidation(n.applied)
-	n.squids = n.neighbours(o)
+	n.squids = n.neighbours()
 	n.siblings.Neighbours = n.squids
 	return nil
 }
 
 // trace traces requests if the configuration names a collector.
 func (n *Node) trace(c *config.Config) error {
-	to := tracing.Config{Header: c.TraceHeader, Timeout: c.TraceTimeout, Name: c.Name, Version: n.version, Logger: n.log}
+	to := tracing.Config{Header: c.TraceHeader, Timeout: c.TraceTimeout, Name: c.Name, Version: n.o.Version, Logger: n.log}
 	if c.Traces != nil {
 		to.Endpoint = c.Traces.String()
 	}
@@ -85,7 +86,7 @@ func (n *Node) openAccessLog(c *config.Config) (*accesslog.Log, error) {
 	if c.AccessLog == "" {
 		return nil, nil
 	}
-	l, err := accesslog.Open(c.AccessLog, c.AccessLogFormat == "json", n.stdout, n.log)
+	l, err := accesslog.Open(c.AccessLog, c.AccessLogFormat == "json", n.o.Stdout, n.log)
 	if err != nil {
 		return nil, fmt.Errorf("--access-log: %w", err)
 	}
@@ -93,14 +94,14 @@ func (n *Node) openAccessLog(c *config.Config) (*accesslog.Log, error) {
 }
 
 // listen opens the ports for clients, siblings and operators.
-func (n *Node) listen(o Options) error {
+func (n *Node) listen() error {
 	shares := n.shares
 	n.gates.clients, n.gates.admin = conn.NewGate(shares.Clients), conn.NewGate(shares.Admin)
 	listen := func(setting, addr string, gate *conn.Gate) (l net.Listener, err error) {
-		if given := o.Listeners[setting]; given != nil {
+		if given := n.o.Listeners[setting]; given != nil {
 			l = given
-		} else if o.Network != nil {
-			l, err = o.Network.Listen(addr)
+		} else if n.o.Network != nil {
+			l, err = n.o.Network.Listen(addr)
 		} else {
 			l, err = net.Listen("tcp", addr)
 		}
@@ -129,20 +130,22 @@ func (n *Node) listen(o Options) error {
 }
 
 // openStore makes the proxy, which opens the store, and plans the digest for the objects in it.
-func (n *Node) openStore(o Options) (err error) {
-	if n.proxy, err = proxy.New(n.proxyConfig(o)); err != nil {
+func (n *Node) openStore() (err error) {
+	if n.proxy, err = proxy.New(n.proxyConfig()); err != nil {
 		return fmt.Errorf("--store: %s", strings.TrimPrefix(err.Error(), "store: "))
 	}
 	return nil
 }
 
 // openGossip opens the port for gossip. If it does not stay open, the log has nothing of it.
-func (n *Node) openGossip(o Options, stays bool) (err error) {
-	c := n.gossipConfig(o)
+func (n *Node) openGossip(stays bool) (err error) {
+	c := n.gossipConfig()
 	if !stays {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	n.gossip, err = gossip.New(c)
+	if n.gossip, err = gossip.New(c); err == nil {
+		n.gossips.Store(n.gossip)
+	}
 	if errors.Is(err, gossip.ErrStateFile) {
 		return fmt.Errorf("--digests %s: %w", n.config().Digests, err)
 	}
@@ -151,20 +154,20 @@ func (n *Node) openGossip(o Options, stays bool) (err error) {
 
 // proxyConfig connects the proxy with the rest of the peer. The objects that it lists enter the
 // digest, including those that it finds in its store.
-func (n *Node) proxyConfig(o Options) proxy.Config {
+func (n *Node) proxyConfig() proxy.Config {
 	c := proxy.Config{
 		Settings: n.settings(n.config()),
 		Config: engine.Config{
 			Name: n.config().Name, Cluster: n.invalidator, Others: n.living,
 			Advertise: n.holdings.Retain,
 			Withdraw:  func(identity string) { n.holdings.Release(identity) },
-			Tuning:    tuning(n.config()), Now: o.Now, Logger: n.log,
+			Tuning:    tuning(n.config()), Now: n.o.Now, Logger: n.log,
 		},
 		Store: diskstore.Options{
 			Dir: n.config().Store, MaxBytes: n.config().StoreSize, MemoryBytes: n.config().MemorySize,
-			Memory: n.budget.Open("objects", n.budget.Total()/8, 0), LabelMemory: n.budget.Open("tags", 0, 0), Scrub: n.config().Scrub,
+			Memory: n.budget.Open("objects", n.budget.Total()/8, 0), LabelMemory: n.budget.Open("tags", 0, 0),
 			Beat:   n.watchdog.Watch("store-writer"),
-			Logger: n.log, FS: o.FS,
+			Logger: n.log, FS: n.o.FS,
 		},
 		Locator: n.siblings, Health: &n.health,
 		ClientTLS: n.config().HTTPSListen != "",
@@ -181,30 +184,33 @@ func (n *Node) proxyConfig(o Options) proxy.Config {
 			access.Observe(e)
 		}
 	}
-	c.Dial = guarded(n.dial(o), n.proxyAccess)
-	dial := guarded(n.dial(o), n.siblingAccess)
-	var peers transport = sibling.NewHTTPTransport(dial)
+	c.Dial = guarded(n.dial(), n.proxyAccess)
+	if n.o.Network == nil {
+		c.Addresses = http1.Lookup
+	}
+	dial := guarded(n.dial(), n.siblingAccess)
+	var peers transport = http1.ToSiblings(dial)
 	if n.config().PeerTLS != nil {
 		peers = peertls.NewTransport(n.config().PeerTLS, dial)
 	}
 	n.peers = newLoggingTransport(peers, n.log)
 	c.SiblingTransport = n.peers
-	n.coalescer = sibling.NewCoalescer(sibling.CoalescerConfig{Name: n.config().Name, Others: n.living, Key: n.coalescingKey, HTTP: n.peers,
-		Advertised: func(identity string) bool { return len(n.gossip.Candidates(nil, identity)) > 0 }, Health: &n.health, Admit: c.Admit})
+	n.coalescer = sibling.NewCoalescer(peering.CoalescerConfig{Name: n.config().Name, Others: n.living, Key: n.coalescingKey, HTTP: n.peers,
+		Advertised: func(identity string) bool { return len(n.gossip.Candidates(nil, identity)) > 0 }, Admit: c.Admit}, &n.health)
 	c.Coalescer = n.coalescer
 	return c
 }
 
 // dial returns the function that makes connections for HTTP.
-func (n *Node) dial(o Options) dialFunc {
+func (n *Node) dial() dialFunc {
 	dial := (&net.Dialer{Timeout: max(10*time.Second, n.config().ConnectTimeout), KeepAlive: 30 * time.Second}).DialContext
-	if o.Network != nil {
-		dial = func(ctx context.Context, _, addr string) (net.Conn, error) { return o.Network.Dial(ctx, addr) }
+	if n.o.Network != nil {
+		dial = func(ctx context.Context, _, addr string) (net.Conn, error) { return n.o.Network.Dial(ctx, addr) }
 	}
 	return dial
 }
 
-func (n *Node) gossipConfig(o Options) gossip.Config {
+func (n *Node) gossipConfig() gossip.Config {
 	share := n.shares.Gossip
 	var stateFile string    // its directory may be missing if the store can't be opened
 	var heldSince time.Time // when an earlier process last stored an object: this peer was up until then at least
@@ -212,13 +218,14 @@ func (n *Node) gossipConfig(o Options) gossip.Config {
 		stateFile, heldSince = n.config().Digests, n.proxy.Store().Newest()
 	}
 	return gossip.Config{
-		Name: n.config().Name, Bind: n.config().Gossip, Advertise: n.config().Advertise, Join: n.config().Join,
+		Name: n.config().Name, Cluster: n.config().Cluster, Bind: n.config().Gossip, Advertise: n.config().Advertise, Join: n.config().Join,
 		Secret: n.config().Secret, Service: n.service(), Holdings: n.holdings, StateFile: stateFile, Logger: n.log,
 		Advanced: gossip.Advanced{
-			AcceptSecrets: n.config().AcceptSecrets, Zone: n.config().Zone, Digests: digestsOf(n.config()), IndexBytes: n.config().IndexSize, Publish: exchange.Publishing{Interval: n.config().Publish}, HeldSince: heldSince,
+			Settings: n.settings(n.config()).Sums(), AcceptSecrets: n.config().AcceptSecrets, Zone: n.config().Zone, Digests: digestsOf(n.config()), Publish: exchange.Publishing{Interval: n.config().Publish}, HeldSince: heldSince,
 			Limits: gossip.Limits{Members: max(0, n.config().MaxMembers-1), Conns: share.Conns, ConnsPerHost: share.PerHost,
-				DigestMemory: n.budget.Open("digests", n.budget.Total()/5, 0), StreamMemory: n.budget.Open("gossip", max(n.budget.Total()/64, leastForGossip), 0)},
-			Network: o.Network,
+				DigestMemory: n.budget.Open("digests", n.budget.Total()/5, 0),
+				StreamMemory: n.budget.Open("gossip", max(n.budget.Total()/64, leastForGossip), 0)},
+			Network: n.o.Network,
 			Hooks: gossip.Hooks{PeerDown: func(m gossip.Member) {
 				if n.proxy != nil {
 					n.proxy.SiblingGone(m.Name)
@@ -230,7 +237,7 @@ func (n *Node) gossipConfig(o Options) gossip.Config {
 
 // digestsOf returns whose digests a peer keeps.
 func digestsOf(c *config.Config) gossip.Digests {
-	return map[string]gossip.Digests{"none": gossip.Ask, "auto": gossip.Auto}[c.KeepDigests]
+	return map[string]gossip.Digests{"none": gossip.Ask}[c.KeepDigests]
 }
 
 // living returns the peers to which requests can be sent.
@@ -261,5 +268,6 @@ func (n *Node) service() string {
 	if err != nil {
 		return addr
 	}
-	return net.JoinHostPort(n.config().Advertise, port)
+	host, _ := n.config().Advertised()
+	return net.JoinHostPort(host, port)
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
-	"github.com/summarycache/summarycache/digest"
+	"github.com/summarycache/summarycache/cmd/peer/internal/plan"
 	"github.com/summarycache/summarycache/gossip"
 	"github.com/summarycache/summarycache/gossip/httpcache/engine"
 )
@@ -30,7 +30,7 @@ func (n *Node) plan(s admin.Status) admin.Plan {
 		}
 	}
 	f := n.config().FalsePositives
-	d, err := digest.Plan(digest.Goal{
+	d, err := plan.For(plan.Goal{
 		Objects: p.Objects, Peers: max(p.Peers, 2), Churn: p.Churn, FalseCandidates: f * float64(max(p.Peers-1, 1)), Interval: n.config().Publish,
 	})
 	if err != nil { // more objects than a plan can have

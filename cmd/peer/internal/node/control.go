@@ -31,14 +31,11 @@ func (n *Node) handleCommand(_ context.Context, _, operation string, body []byte
 	case commandRow:
 		return admin.RowOf(n.Status()), nil
 	case commandPast:
-		var in admin.PastRequest
-		if err := json.Unmarshal(body, &in); err != nil {
-			return nil, err
-		}
-		return n.past.Latest(n.config().Name, in), nil
+		in, err := as[admin.PastRequest](body)
+		return n.past.Latest(n.config().Name, in), err
 	case commandHeld:
-		var in admin.WhyRequest
-		if err := json.Unmarshal(body, &in); err != nil {
+		in, err := as[admin.WhyRequest](body)
+		if err != nil {
 			return nil, err
 		}
 		e, err := n.Why(in)
@@ -46,6 +43,8 @@ func (n *Node) handleCommand(_ context.Context, _, operation string, body []byte
 	}
 	return nil, fmt.Errorf("%s does not know the operation %q", n.config().Name, operation)
 }
+
+func as[T any](body []byte) (in T, err error) { return in, json.Unmarshal(body, &in) }
 
 // targets returns the targets of a purge.
 func (n *Node) targets(o admin.PurgeRequest) (targets []invalidation.Target, err error) {
@@ -125,7 +124,10 @@ func (n *Node) purgeFor(ctx context.Context, targets []invalidation.Target) (rem
 			late = append(late, p.Peer+" ("+p.Error+")")
 		}
 	}
-	return r.Peers[0].Removed, late
+	if own := r.Peers[0].Removed; own != nil {
+		removed = *own
+	}
+	return removed, late
 }
 
 func (n *Node) purge(ctx context.Context, targets []invalidation.Target, everywhere bool) (r admin.PurgeReport) {
@@ -140,18 +142,21 @@ func (n *Node) purge(ctx context.Context, targets []invalidation.Target, everywh
 	if everywhere {
 		others = n.purgeOthers(soon, targets)
 	}
-	own := admin.Purged{Peer: n.config().Name}
+	own, count := admin.Purged{Peer: n.config().Name}, 0
 	select {
-	case own.Removed = <-removed:
+	case count = <-removed:
 	case <-soon.Done():
 		select {
-		case own.Removed = <-removed: // while the others took all the time
+		case count = <-removed: // while the others took all the time
 		default:
 			own.Error = fmt.Sprintf("not done within %v: it goes on, and the log says when it is done", purgeWait)
 		}
 	}
+	if own.Error == "" {
+		own.Removed = &count
+	}
 	r.Peers = append([]admin.Purged{own}, others...)
-	n.log.Info("purged", "target", targets[0], "targets", len(targets), "everywhere", everywhere, "removed", own.Removed)
+	n.log.Info("purged", "target", targets[0], "targets", len(targets), "everywhere", everywhere, "removed", count)
 	return r
 }
 
@@ -181,7 +186,8 @@ func (n *Node) purgeOthers(ctx context.Context, targets []invalidation.Target) [
 	}
 	if errors.Is(err, gossip.ErrMembers) {
 		for _, name := range late.Members {
-			out = append(out, admin.Purged{Peer: name, Error: "not reached: it is no member here, since there are more than --max-members allows"})
+			out = append(out, admin.Purged{Peer: name,
+				Error: "not reached: it is no member here, since there are more than --max-members allows"})
 		}
 	}
 	return out

@@ -65,7 +65,7 @@ func TestHangs(t *testing.T) {
 			return mutex(t, n.proxy.Store(), "room", "Mutex")
 		}), []string{"store"}, "store"},
 		"the store's writer": {held(func(t *testing.T, n *Node) sync.Locker {
-			return mutex(t, n.proxy.Store(), "committing")
+			return mutex(t, n.proxy.Store(), "appending")
 		}), []string{"store-writer"}, ""},
 	}
 	for name, h := range hangs {
@@ -106,7 +106,9 @@ func TestHangs(t *testing.T) {
 				a.inTime(path, func() (*http.Response, error) { return http.Get("http://" + a.addr + path) })
 			}
 			a.inTime("/purge", func() (*http.Response, error) {
-				return http.Post("http://"+a.addr+"/purge", "application/json", strings.NewReader(`{"url": "/1"}`))
+				r, _ := http.NewRequest("POST", "http://"+a.addr+"/purge", strings.NewReader(`{"url": "/1"}`))
+				r.Header.Set("Authorization", "Bearer "+n.session)
+				return http.DefaultClient.Do(r)
 			})
 			s, err := admin.Client(a.addr).Status(t.Context())
 			if err != nil || s.Health.OK {

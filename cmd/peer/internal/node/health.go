@@ -22,8 +22,8 @@ const (
 // watchParts has the watchdog probe the parts that can hang. The store's writer has a heartbeat
 // of its own, see proxyConfig.
 func (n *Node) watchParts() {
-	n.watchdog.Probe("exchange", n.gossip.ProbeExchange)
-	n.watchdog.Probe("publishing", n.gossip.ProbePublishing)
+	n.watchdog.Probe("exchange", n.gossip.Inside().ProbeExchange)
+	n.watchdog.Probe("publishing", n.gossip.Inside().ProbePublishing)
 	n.watchdog.Probe("digest", func() { n.holdings.Filter().Len() }) // takes the lock of each shard
 	n.watchdog.Probe("store", n.troubles.sampler(n))                 // takes the store's locks
 }
@@ -35,7 +35,8 @@ func (n *Node) hangReporter() func() {
 	return func() {
 		for _, p := range n.watchdog.Parts() {
 			if p.Hangs {
-				n.log.Error("a part of this peer hangs: no progress though there is work", "part", p.Name, "for", p.Stalled.Truncate(time.Second))
+				n.log.Error("a part of this peer hangs: no progress though there is work", "part", p.Name, "for",
+					p.Stalled.Truncate(time.Second))
 			} else if hung[p.Name] {
 				n.log.Info("a part recovered: it makes progress again", "part", p.Name)
 			}
@@ -57,7 +58,7 @@ func (n *Node) Health() admin.Health {
 // troubles keeps the recent faults of a peer of which no part hangs.
 type troubles struct {
 	samples []troubleSample // of the last minute, oldest first
-	store   atomic.Pointer[[]admin.Trouble]
+	store   atomic.Pointer[troubleList]
 }
 
 // A troubleSample has the error counters at one moment.
@@ -77,49 +78,78 @@ func (t *troubles) sampler(n *Node) func() {
 		}
 		t.samples = append(t.samples, last)
 		first := t.samples[0]
-		list := []admin.Trouble{}
+		list := troubleList{}
 		if s.RoomLimit != "" {
-			list = append(list, admin.Trouble{Part: "store", Text: fmt.Sprintf("it may use %s but has room for %s: %s", table.Bytes(s.MaxBytes), table.Bytes(s.RoomBytes), s.RoomLimit)})
+			list.add("store", false, "it may use %s but has room for %s: %s", table.Bytes(s.MaxBytes),
+				table.Bytes(s.RoomBytes), s.RoomLimit)
 		}
 		if d := last.writeErrors - first.writeErrors; d > 0 {
-			list = append(list, admin.Trouble{Part: "store", Text: fmt.Sprintf("the file system refused %d objects in the last minute", d)})
+			list.add("store", false, "the file system refused %d objects in the last minute", d)
 		}
 		if d := last.corrupt - first.corrupt; d > 0 {
-			list = append(list, admin.Trouble{Part: "store", Text: fmt.Sprintf("%d objects were found corrupt in the last minute", d)})
+			list.add("store", false, "%d objects were found corrupt in the last minute", d)
 		}
 		t.store.Store(&list)
 	}
 }
 
+// A troubleList is a list of faults, each a sentence without its full stop.
+type troubleList []admin.Trouble
+
+func (l *troubleList) add(part string, severe bool, format string, args ...any) {
+	*l = append(*l, admin.Trouble{Part: part, Severe: severe,
+		Text: strings.ReplaceAll(fmt.Sprintf(format, args...), "\n", "; ")})
+}
+
 // of lists the faults. Failing origins are no fault of a forward proxy, since its
 // clients choose them.
 func (t *troubles) of(n *Node) []admin.Trouble {
-	list := []admin.Trouble{}
+	list := troubleList{}
 	if known := t.store.Load(); known != nil {
 		list = append(list, *known...)
 	}
 	if c := n.reloads.Load(); c.Error != "" {
-		list = append(list, admin.Trouble{Part: "config", Severe: true, Text: "the configuration is not reloaded, since " + c.At.UTC().Format(time.RFC3339) + ": " + strings.ReplaceAll(c.Error, "\n", "; ")})
+		list.add("config", true, "the configuration is not reloaded, since %s: %s", stamp(c.At), c.Error)
+	}
+	if u := n.upgrades.Load(); u.Error != "" {
+		list.add("upgrade", true, "the program is not replaced, since %s: %s", stamp(u.At), u.Error)
 	}
 	if n.config().Reverse() {
 		for _, f := range n.proxy.FailingOrigins() {
-			list = append(list, admin.Trouble{Part: "origin", Text: fmt.Sprintf("%s has not answered since %s: %s", f.Host, f.Since.UTC().Format(time.RFC3339), f.Reason)})
+			list.add("origin", false, "%s has not answered since %s: %s", f.Host, stamp(f.Since), f.Reason)
 		}
 	}
 	if load := n.proxy.SiblingLoad(); load.Lost > bearable {
-		list = append(list, admin.Trouble{Part: "siblings", Severe: load.Lost > 0.5, Text: fmt.Sprintf(
-			"%.0f %% of the requests of the last half minute got no answer in time: fewer are sent, and each may take %v", 100*load.Lost, load.Deadline.Round(time.Millisecond))})
+		list.add("siblings", load.Lost > 0.5,
+			"%.0f %% of the requests of the last half minute got no answer in time: fewer are sent, and each may "+
+				"take %v",
+			100*load.Lost, load.Deadline.Round(time.Millisecond))
 	}
 	if err := n.gossip.Alone(); err != nil {
-		text := strings.ReplaceAll(explain(err, n.config().Name).Error(), "\n", "; ")
-		list = append(list, admin.Trouble{Part: "cluster", Severe: true, Text: "alone: no other peer is found: " + text})
+		list.add("cluster", true, "alone: no other peer is found: %v", explain(err, n.config().Name))
+	}
+	half := n.gossip.Inside().Half()
+	for _, h := range half[:min(len(half), 3)] {
+		list = append(list, admin.Trouble{Part: "cluster", Text: h.String()})
+	}
+	if more := len(half) - 3; more > 0 {
+		list = append(list, admin.Trouble{Part: "cluster",
+			Text: fmt.Sprintf("%d more peers and this one do not hear each other", more)})
+	}
+	unlike := n.gossip.Inside().Unlike()
+	for _, u := range unlike[:min(len(unlike), 3)] {
+		list = append(list, admin.Trouble{Part: "cluster",
+			Text: fmt.Sprintf("%s has other origins or rules than this peer for %s: clients get other answers there",
+				u.Member, strings.Join(u.Names, ", "))})
 	}
 	if late := n.lateness.Now(); late > lateBearable {
-		list = append(list, admin.Trouble{Part: "machine", Severe: late > 4*lateBearable, Text: fmt.Sprintf(
-			"this process runs %v late: it gets too little of a processor", late.Round(time.Millisecond))})
+		list.add("machine", late > 4*lateBearable, "this process runs %v late: it gets too little of a processor",
+			late.Round(time.Millisecond))
 	}
 	return list
 }
+
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 const (
 	bearable     = 0.1                    // share of requests to siblings that may get no answer before that is a fault

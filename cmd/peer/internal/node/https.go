@@ -23,7 +23,8 @@ func newFrontDoor(l net.Listener, certs []tls.Certificate) *frontDoor {
 
 // use sets the certificates.
 func (d *frontDoor) use(certs []tls.Certificate) {
-	d.config.Store(&tls.Config{Certificates: certs, NextProtos: []string{"h2", "http/1.1"}, MinVersion: tls.VersionTLS12})
+	d.config.Store(&tls.Config{Certificates: certs, NextProtos: []string{"h2", "http/1.1"},
+		MinVersion: tls.VersionTLS12})
 }
 
 // differs reports whether other certificates are in use.

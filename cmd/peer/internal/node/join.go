@@ -42,7 +42,8 @@ func (n *Node) join(ctx context.Context) error {
 		}
 		select {
 		case <-limited.Done():
-			return fmt.Errorf("no --join address let this peer in within %s: %w", n.config().JoinTimeout, explain(reason, n.config().Name))
+			return fmt.Errorf("no --join address let this peer in within %s: %w", n.config().JoinTimeout,
+				explain(reason, n.config().Name))
 		case <-time.After(joinPause):
 		}
 	}
@@ -50,7 +51,7 @@ func (n *Node) join(ctx context.Context) error {
 
 // refused reports whether a peer answered and refused this one.
 func refused(err error) bool {
-	for _, final := range []error{gossip.ErrNameTaken, gossip.ErrSecret, gossip.ErrVersion, gossip.ErrCanary} {
+	for _, final := range []error{gossip.ErrNameTaken, gossip.ErrCluster, gossip.ErrSecret, gossip.ErrVersion, gossip.ErrCanary} {
 		if errors.Is(err, final) {
 			return true
 		}
@@ -74,6 +75,8 @@ func explain(err error, name string) error {
 	switch {
 	case errors.Is(err, gossip.ErrNameTaken):
 		return fmt.Errorf("--name %q is taken: --join %s has another live peer of this name", name, join.Seed)
+	case errors.Is(err, gossip.ErrCluster):
+		return fmt.Errorf("--join %s is not a peer of this cluster (--cluster): %w", join.Seed, join.Err)
 	case errors.Is(err, gossip.ErrSecret):
 		return fmt.Errorf("--join %s refuses this peer: the cluster secrets differ (--secret-file)", join.Seed)
 	case errors.Is(err, gossip.ErrMembers):

@@ -26,6 +26,7 @@ type logLine struct {
 
 // oneOfFew has the files that write messages which are not constants, and why these are few.
 var oneOfFew = map[string]string{
+	"gossip/ask.go":    "a keeper names peers wrongly, or nobody",
 	"gossip/accept.go": "callers of refuse give one of two constants",
 	"gossip/loop.go":   "the table of events has constants",
 	"gossip/taken.go":  "a peer is here, is gone or has left",

@@ -16,8 +16,9 @@ func (n *Node) shortageReporter() func() {
 		for _, u := range n.budget.Usage() {
 			if more := u.Refused - before[u.Name]; more > 0 {
 				before[u.Name] = u.Refused
-				n.log.Warn("memory runs short: something new was refused, or made something else give way; see --memory-limit",
-					"account", u.Name, "times", more, "held", u.Held, "budget", n.budget.Total(), "held_by_all", n.budget.Held())
+				n.log.Warn("memory runs short: something was refused, or made something give way; see --memory-limit",
+					"account", u.Name, "times", more, "held", u.Held, "budget", n.budget.Total(),
+					"held_by_all", n.budget.Held())
 			}
 		}
 	}

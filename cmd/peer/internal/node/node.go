@@ -3,6 +3,7 @@ package node
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -29,6 +30,7 @@ import (
 	"github.com/summarycache/summarycache/gossip/httpcache/budget"
 	"github.com/summarycache/summarycache/gossip/httpcache/diskstore"
 	"github.com/summarycache/summarycache/gossip/limitlog"
+	"github.com/summarycache/summarycache/gossip/peering"
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
@@ -41,6 +43,8 @@ type Options struct {
 	Network gossip.Network // makes the sockets; nil = the system's
 	// Listeners are open already, by the names of their settings: listen, admin, https.
 	Listeners map[string]net.Listener
+	// Continues says that Listeners are those of the same peer's former program: balancers take this peer for ready.
+	Continues bool
 	// HangLimit is the time without progress after which a part that has work counts as
 	// hanging; 0 = 10 s.
 	HangLimit time.Duration
@@ -52,15 +56,20 @@ type Options struct {
 	Stdout io.Writer        // for an access log on standard output; nil = os.Stdout
 	// Reread reads the configuration again for [Node.Reload]; nil = there is none to read.
 	Reread func(dryRun bool) (admin.ReloadReport, error)
+	// Accepts says for [Node.Replace] whether the program file can continue; nil = none can.
+	Accepts func(context.Context) (program string, err error)
 }
 
 // A Node is a running peer. It is safe for concurrent use.
 type Node struct {
+	o       Options                       // as given
 	cfg     atomic.Pointer[config.Config] // see config
-	reread  func(dryRun bool) (admin.ReloadReport, error)
-	reload  sync.Mutex // held during a reload
-	reloads atomic.Pointer[admin.Reloading]
-	version string
+	reload  sync.Mutex                    // held during a reload
+	reloads atomic.Pointer[admin.Attempt]
+
+	upgrades atomic.Pointer[admin.Attempt]
+	replaced chan struct{} // see Replaced
+
 	log     *slog.Logger
 	budget  *budget.Budget
 	shares  conn.Shares
@@ -69,6 +78,8 @@ type Node struct {
 
 	sockets        map[string]net.Listener // by setting, as the system has them
 	traffic, admin net.Listener
+	socket         net.Listener // the operator's; nil = none
+	session        string       // a token for browsers, of this process
 	gates          struct{ clients, admin *conn.Gate }
 	https          *frontDoor     // nil = none
 	servers        []*http.Server // in the order in which they are stopped
@@ -78,6 +89,7 @@ type Node struct {
 	holdings    *gossip.Holdings         // the keys of the listed objects
 	secret      atomic.Pointer[[][]byte] // see secrets
 	gossip      *gossip.Node
+	gossips     atomic.Pointer[gossip.Node] // for what begins before it, as checks of origins
 	proxy       *proxy.Handler
 	siblings    *locator
 	invalidator *invalidator
@@ -85,13 +97,12 @@ type Node struct {
 	joined      chan struct{}  // closed when joining the cluster has succeeded or failed
 	health      sibling.Health // of the other peers and the Squids
 	peers       transport      // to the other peers
-	coalescer   *sibling.Coalescer
+	coalescer   peering.Coalescer
 	roster      *roster
 	control     *control.Control
 	squids      *squid.Neighbours
 	forSquids   *squid.Publisher
 	tracing     tracing.Tracer
-	stdout      io.Writer                     // for an access log
 	access      atomic.Pointer[accesslog.Log] // nil = none
 	durations   *admin.Durations
 	past        admin.Past
@@ -125,11 +136,14 @@ const (
 // configuration limits the wait for them. ctx bounds the start and is not used after it.
 func Start(ctx context.Context, o Options) (*Node, error) {
 	n := assemble(o)
-	if err := n.acquire(o); err != nil {
+	if err := n.acquire(); err != nil {
 		n.release()
 		return nil, err
 	}
 	n.warn()
+	if o.Network == nil {
+		n.openSocket()
+	}
 	n.watchParts()
 	n.serve()
 	err := n.join(ctx)
@@ -145,16 +159,17 @@ func Start(ctx context.Context, o Options) (*Node, error) {
 // assemble makes a node that has opened nothing yet.
 func assemble(o Options) *Node {
 	n := &Node{
-		version: o.Version, log: o.Logger, budget: o.Budget, started: time.Now(),
-		failure: make(chan error, 2), sockets: make(map[string]net.Listener), durations: admin.NewDurations(), stopped: make(chan struct{}), joined: make(chan struct{}),
+		o: o, log: o.Logger, budget: o.Budget, started: time.Now(),
+		failure: make(chan error, 4), replaced: make(chan struct{}, 1), session: rand.Text(), sockets: make(map[string]net.Listener),
+		durations: admin.NewDurations(), stopped: make(chan struct{}), joined: make(chan struct{}),
 		watchdog: health.NewWatchdog(cmp.Or(o.HangLimit, hangLimit)), lateness: health.NewLateness(), lastTraces: 5 * time.Second,
 	}
 	n.configure(o.Config)
-	n.reread, n.stdout = o.Reread, o.Stdout
-	if n.stdout == nil {
-		n.stdout = os.Stdout
+	if n.o.Stdout == nil {
+		n.o.Stdout = os.Stdout
 	}
-	n.reloads.Store(&admin.Reloading{At: n.started, Good: n.started})
+	n.reloads.Store(&admin.Attempt{At: n.started, Good: n.started})
+	n.upgrades.Store(n.reloads.Load())
 	if n.budget == nil {
 		n.budget = budget.New(math.MaxInt64)
 	}
@@ -169,14 +184,19 @@ func assemble(o Options) *Node {
 
 // warn logs settings that are allowed but rarely intended.
 func (n *Node) warn() {
+	for _, w := range n.config().Warnings {
+		n.log.Warn("a setting does nothing", "where", w)
+	}
 	if n.config().SecretShared {
 		n.log.Warn("every user of this machine can read the secret: chmod o= its file")
 	}
 	if a, err := netip.ParseAddrPort(n.admin.Addr().String()); err == nil && !a.Addr().IsLoopback() {
-		n.log.Warn("the admin listener is open to the network: everybody who reaches it can read everything", "admin", a)
+		n.log.Warn("the admin listener is open to the network: everybody who reaches it can read everything", "admin",
+			a)
 	}
 	if a, err := netip.ParseAddrPort(n.traffic.Addr().String()); err == nil && !a.Addr().IsLoopback() && !n.config().Reverse() {
-		n.log.Warn("the forward proxy is open to the network: clients of --proxy-client reach whatever this machine reaches", "listen", a, "proxy-client", n.config().ProxyClients)
+		n.log.Warn("the forward proxy is open to the network: --proxy-client reach whatever this machine reaches",
+			"listen", a, "proxy-client", n.config().ProxyClients)
 	}
 }
 
@@ -184,7 +204,7 @@ func (n *Node) enter(state string) { n.state.Store(&state) }
 
 // serve begins to answer on both listeners.
 func (n *Node) serve() {
-	answers := n.control.Handler(n.handleCommand, n.onceJoined(n.proxy))
+	answers := n.lastAnswers(n.control.Handler(n.handleCommand, n.onceJoined(n.proxy)))
 	n.serveOn(n.traffic, n.gates.clients.Requests(answers), func(s *http.Server) error {
 		if n.config().PeerTLS == nil {
 			s.ConnContext = n.quickly
@@ -196,40 +216,56 @@ func (n *Node) serve() {
 	})
 	n.serveOn(n.admin, admin.Handler(n, n.durations, n.adminAccess), func(s *http.Server) error { return s.Serve(n.admin) })
 	if n.https != nil {
-		n.serveOn(n.https, n.gates.clients.Requests(n.onceJoined(n.proxy)), n.https.serve)
+		n.serveOn(n.https, n.gates.clients.Requests(n.lastAnswers(n.onceJoined(n.proxy))), n.https.serve)
+	}
+	if n.socket != nil {
+		commands := admin.Handler(n, n.durations, n.socketAccess)
+		n.serveOn(n.socket, commands, func(s *http.Server) error { return s.Serve(n.socket) })
 	}
 	n.every(admin.HistoryStep, func() { n.history.Add(admin.SampleOf(n.Status())) })
-	n.every(time.Second, n.watchdog.Tick)
-	n.every(time.Second, n.hangReporter())
-	n.every(time.Second, n.shortageReporter())
+	n.every(time.Second, n.watchdog.Tick, n.hangReporter(), n.shortageReporter())
 	n.serving.Go(func() { n.lateness.Run(n.stopped) })
 	if n.config().PeerTLS != nil {
 		n.every(certificateCheck, n.certificateWatcher())
 	}
 }
 
-// quickly has hits on a connection answered before the server reads their requests, unless they are traced.
+// quickly has plain requests on a connection served without the server. They have no body, so none is of package
+// control.
 func (n *Node) quickly(ctx context.Context, c net.Conn) context.Context {
 	ctx = conn.Context(ctx, c)
-	conn.Quickly(ctx, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	conn.Quickly(ctx, n.proxy, func() bool {
 		select {
 		case <-n.joined:
-			if !n.tracing.On() {
-				n.proxy.ServeHTTP(w, r)
-			}
+			return *n.state.Load() == serving // see lastAnswers
 		default: // see onceJoined
+			return false
 		}
-	}))
+	})
 	return ctx
 }
 
-// every calls f now and after each pause, until the node stops.
-func (n *Node) every(pause time.Duration, f func()) {
+// lastAnswers has each answer of a peer that is about to stop say that its connection ends, so that no client begins a
+// request on it at the moment when it is closed. HTTP/2 has GOAWAY for that, which net/http makes of the same field.
+func (n *Node) lastAnswers(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if *n.state.Load() == draining {
+			w.Header().Set("Connection", "close")
+			r.Close = true // as if the client had asked for it: then nothing is answered past the server
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// every calls all of fs now and after each pause, until the node stops. Each timer wakes a peer at rest.
+func (n *Node) every(pause time.Duration, fs ...func()) {
 	n.serving.Go(func() {
 		ticker := time.NewTicker(pause)
 		defer ticker.Stop()
 		for {
-			f()
+			for _, f := range fs {
+				f()
+			}
 			select {
 			case <-ticker.C:
 			case <-n.stopped:
@@ -264,7 +300,8 @@ func (n *Node) onceJoined(next http.Handler) http.Handler {
 func (n *Node) serveOn(l net.Listener, h http.Handler, serve func(*http.Server) error) {
 	server := &http.Server{
 		Handler: withBodyDeadline(h, func() time.Duration { return n.config().ClientBodyTimeout }), ReadHeaderTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute,
-		MaxHeaderBytes: max(64<<10, 2*int(n.config().MaxHeaderSize)), // of siblings, too: package proxy has the limit for clients
+		// of siblings, too: package proxy has the limit for clients
+		MaxHeaderBytes: max(64<<10, 2*int(n.config().MaxHeaderSize)),
 		HTTP2:          conn.HTTP2(n.budget),
 		ConnContext:    conn.Context,
 		ConnState:      func(c net.Conn, s http.ConnState) { conn.Idle(c, s == http.StateNew || s == http.StateIdle) },
@@ -293,12 +330,18 @@ func (n *Node) Addresses() admin.Addresses {
 	if n.https != nil {
 		a.HTTPS = n.https.Addr().String()
 	}
+	if n.socket != nil {
+		a.Socket = n.socket.Addr().String()
+	}
 	return a
 }
 
+// Retire has the peer say that it is not ready, and each answer that its connection ends. Everything else goes on.
+func (n *Node) Retire() { n.enter(draining) }
+
 // Shutdown leaves the cluster, waits for the requests under way as long as ctx allows, and stops.
 func (n *Node) Shutdown(ctx context.Context) error {
-	n.enter(draining)
+	n.Retire()
 	leave := n.gossip.Leave(ctx)
 	drain := n.drain(ctx)
 	if leave != nil {
@@ -313,16 +356,19 @@ const handOverWait = time.Second / 5
 // Sockets returns the listening sockets, by their settings.
 func (n *Node) Sockets() map[string]net.Listener { return n.sockets }
 
-// HandOver stops the node for a program that continues with its name, store and sockets at once. New connections wait in
-// the sockets meanwhile, and the other peers are not told. It goes on to serve until no request takes long, or ctx ends,
-// and then waits for handOverWait at most.
+// HandOver stops the node for a program that continues with its name, store and sockets at once. New connections wait
+// in the sockets meanwhile, and the other peers are not told. It goes on to serve until no request takes long, or ctx
+// ends, and then waits for handOverWait at most.
 func (n *Node) HandOver(ctx context.Context) error {
 	n.gates.clients.Calm(ctx)
 	ctx, cancel := context.WithTimeout(context.Background(), handOverWait)
 	defer cancel()
-	n.enter(draining)
 	if err := n.drain(ctx); err != nil {
 		n.log.Warn("the next program does not wait for all requests", "err", err)
+	}
+	n.gates.admin.Hold(ctx)
+	for _, s := range n.servers {
+		s.Shutdown(ctx) // after the answer to the command that asked for this, if one did
 	}
 	n.lastTraces = handOverWait
 	return n.Close()

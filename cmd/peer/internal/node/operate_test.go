@@ -64,7 +64,9 @@ func TestPurgeEverywhere(t *testing.T) {
 				t.Fatalf("Purge = %+v, %v", r, err)
 			}
 			for _, p := range r.Peers {
-				removed += p.Removed
+				if p.Removed != nil {
+					removed += *p.Removed
+				}
 			}
 			return removed, r.Failed()
 		}

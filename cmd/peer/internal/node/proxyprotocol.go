@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/summarycache/summarycache/cmd/peer/internal/conn"
+	"github.com/summarycache/summarycache/cmd/peer/internal/authority"
 )
 
 const (
@@ -23,18 +23,16 @@ const (
 // A terminated listener reads the PROXY header, version 1 or 2, that connections of the proxies in front
 // begin with (HAProxy's proxy-protocol.txt), and gives them the address of the client that it names. One
 // without a header is closed: whoever may leave it out could claim the address of another. Connections from
-// elsewhere are left alone. Only one goroutine may call Accept.
+// elsewhere are left alone.
 type terminated struct {
 	net.Listener
 	from func() []netip.Prefix // the proxies in front
 	log  *slog.Logger
 
-	accepting bool // the listener below is asked for a connection
-	accepted  chan accepted
-	reading   chan struct{} // has an item for each header that is being read
-	ready     chan net.Conn
-	once      sync.Once
-	closed    chan struct{}
+	ready   chan accepted
+	reading chan struct{} // has an item for each header that is being read
+	once    sync.Once
+	closed  chan struct{}
 }
 
 type accepted struct {
@@ -43,29 +41,18 @@ type accepted struct {
 }
 
 func newTerminated(l net.Listener, from func() []netip.Prefix, log *slog.Logger) *terminated {
-	return &terminated{Listener: l, from: from, log: log, accepted: make(chan accepted, 1), reading: make(chan struct{}, headerMost),
-		ready: make(chan net.Conn), closed: make(chan struct{})}
+	own := &terminated{Listener: l, from: from, log: log, ready: make(chan accepted), reading: make(chan struct{}, headerMost), closed: make(chan struct{})}
+	go own.run()
+	return own
 }
 
-// Accept implements [net.Listener].
-func (l *terminated) Accept() (net.Conn, error) {
-	for { // until a connection is there, or the listener below fails
-		if !l.accepting {
-			l.accepting = true
-			go func() {
-				c, err := l.Listener.Accept()
-				l.accepted <- accepted{c, err}
-			}()
-		}
-		select {
-		case c := <-l.ready:
-			return c, nil
-		case a := <-l.accepted:
-			l.accepting = false
-			tcp, ok := a.Conn.(*net.TCPConn)
-			if !ok || !inNetworks(l.from(), tcp.RemoteAddr()) {
-				return a.Conn, a.err
-			}
+// run accepts connections until the listener is closed.
+func (l *terminated) run() {
+	for goes := true; goes; {
+		c, err := l.Listener.Accept()
+		if tcp, ok := c.(*net.TCPConn); !ok || !inNetworks(l.from(), tcp.RemoteAddr()) {
+			goes = l.deliver(c, err)
+		} else {
 			select {
 			case l.reading <- struct{}{}:
 				go l.read(tcp)
@@ -76,25 +63,44 @@ func (l *terminated) Accept() (net.Conn, error) {
 	}
 }
 
+// deliver has Accept return a connection, or an error, and reports whether the listener is open.
+func (l *terminated) deliver(c net.Conn, err error) bool {
+	select {
+	case l.ready <- accepted{c, err}:
+		return true
+	case <-l.closed:
+		if c != nil {
+			c.Close()
+		}
+		return false
+	}
+}
+
+// Accept implements [net.Listener].
+func (l *terminated) Accept() (net.Conn, error) {
+	select {
+	case a := <-l.ready:
+		return a.Conn, a.err
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
 // read reads the header of a connection, and has Accept return it.
 func (l *terminated) read(c *net.TCPConn) {
 	c.SetReadDeadline(time.Now().Add(headerWait))
 	client, err := readProxyHeader(c)
 	c.SetReadDeadline(time.Time{})
 	<-l.reading
-	if err != nil {
-		l.log.Warn("a connection has no valid PROXY header, which --proxy-protocol demands", "from", c.RemoteAddr(), "err", err)
+	switch {
+	case err != nil:
+		l.log.Warn("a connection has no valid PROXY header, which --proxy-protocol demands", "from",
+			c.RemoteAddr(), "err", err)
 		c.Close()
-		return
-	}
-	own := net.Conn(c)
-	if client.IsValid() {
-		own = &forClient{c, net.TCPAddrFromAddrPort(client)}
-	}
-	select {
-	case l.ready <- own:
-	case <-l.closed:
-		c.Close()
+	case client.IsValid():
+		l.deliver(&forClient{c, net.TCPAddrFromAddrPort(client)}, nil)
+	default:
+		l.deliver(c, nil)
 	}
 }
 
@@ -123,7 +129,7 @@ func (c *forClient) RemoteAddr() net.Addr { return c.client }
 
 func inNetworks(networks []netip.Prefix, a net.Addr) bool {
 	at, err := netip.ParseAddrPort(a.String())
-	return err == nil && conn.Within(networks, at.Addr())
+	return err == nil && authority.Within(networks, at.Addr())
 }
 
 var (

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -81,9 +82,10 @@ func TestTerminated(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	networks := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+	var networks atomic.Pointer[[]netip.Prefix]
+	networks.Store(&[]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")})
 	lines := make(chan string, 9)
-	l := newTerminated(below, func() []netip.Prefix { return networks }, slog.New(slog.NewTextHandler(lineWriter(lines), nil)))
+	l := newTerminated(below, func() []netip.Prefix { return *networks.Load() }, slog.New(slog.NewTextHandler(lineWriter(lines), nil)))
 	dial := func(text string) net.Conn {
 		t.Helper()
 		c, err := net.Dial("tcp", l.Addr().String())
@@ -122,7 +124,7 @@ func TestTerminated(t *testing.T) {
 	if n, err := bad.Read(make([]byte, 1)); n > 0 || err == nil {
 		t.Errorf("without a header: %d bytes, %v", n, err)
 	}
-	networks = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
+	networks.Store(&[]netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")})
 	other := dial("PROXY TCP4 192.0.2.1 192.0.2.2 1000 80\r\n")
 	accept(other.LocalAddr().String())
 	if err := l.Close(); err != nil {

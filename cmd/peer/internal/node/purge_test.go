@@ -58,9 +58,11 @@ func TestPurgeMethod(t *testing.T) {
 			{0, "/", []string{"Cache-Tag: none,never"}, 200, "0 responses here", 0},
 			{0, "/", []string{"xkey: " + strings.Repeat("x ", 10) + many(300)}, 400, "more than 256 tags", 0},
 			{0, "/a/b", []string{"X-Forwarded-For: 10.8.8.8"}, 403, "--trusted-proxies", 0},
-			{0, "/a/b", []string{"Via: 1.1 x"}, 403, "--trusted-proxies", 0},
+			{0, "/a/b", []string{"Via: 1.1 x"}, 403, "(Via) needs that proxy in --trusted-proxies", 0},
+			{0, "/a/b", []string{"X-Real-IP: 10.8.8.8"}, 403, "(X-Real-Ip) needs", 0},
+			{0, "/a/b", []string{"Cf-Connecting-Ip: 10.8.8.8"}, 403, "--trusted-proxies", 0},
 			{1, "/a/b", nil, 403, "--purge-client does not include your address", 0},
-			{2, "/a/b", nil, 405, "over loopback only", 0},
+			{2, "/a/b", nil, 405, "needs --purge-client", 0},
 		} {
 			for i := range v.nodes {
 				v.send("GET", i, "/a/b")

@@ -31,7 +31,8 @@ func (o loggingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	switch {
 	case err != nil && r.Context().Err() == nil: // requests that were given up are counted elsewhere
 		o.log.Warn("a sibling cannot be asked", "member", name, "addr", r.URL.Host, "err", err)
-	case err == nil && resp.StatusCode == http.StatusForbidden && strings.Contains(resp.Header.Get("Cache-Status"), "not-a-sibling"):
+	case err == nil && resp.StatusCode == http.StatusForbidden &&
+		strings.Contains(resp.Header.Get("Cache-Status"), "not-a-sibling"):
 		o.log.Warn("a sibling refuses this peer's requests: its log says why", "member", name, "addr", r.URL.Host)
 	case err == nil:
 		// One answer a second is enough, and dates are slow to parse.
@@ -40,7 +41,8 @@ func (o loggingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 			break
 		}
 		if by := aheadBy(resp.Header, now); by >= aheadAtLeast {
-			o.log.Warn("this machine's clock is ahead of a sibling's: objects go stale too early here", "member", name, "by", by)
+			o.log.Warn("this machine's clock is ahead of a sibling's: objects go stale too early here", "member",
+				name, "by", by)
 		}
 	}
 	return resp, err

@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/summarycache/summarycache/gossip/sibling"
+	"github.com/summarycache/summarycache/gossip/peering"
 )
 
 // answers is a transport with a given answer.
@@ -59,7 +59,7 @@ func TestSiblingsThatRefuse(t *testing.T) {
 				var log strings.Builder
 				o := newLoggingTransport(tt.as, slog.New(slog.NewTextHandler(&log, nil)))
 				ask := func(peer string) {
-					r, _ := http.NewRequestWithContext(sibling.WithPeer(tt.ctx, peer), "GET", "http://10.0.0.2:80/", nil)
+					r, _ := http.NewRequestWithContext(peering.WithPeer(tt.ctx, peer), "GET", "http://10.0.0.2:80/", nil)
 					if resp, err := o.RoundTrip(r); !errors.Is(err, tt.as.err) || err == nil && resp.StatusCode != tt.as.code {
 						t.Errorf("RoundTrip = %v, %v", resp, err)
 					}

@@ -2,9 +2,11 @@ package node
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -25,9 +27,11 @@ const (
 
 // fixed are the settings that a running node keeps as they were at its start, and why.
 var fixed = map[string]string{
-	"name": knownByIt, "zone": knownByIt, "gossip": knownByIt, "advertise": knownByIt, "keep-digests": knownByIt,
-	"listen": openedByIt, "admin": openedByIt, "https": openedByIt, "store": openedByIt, "digests": openedByIt,
-	"memory-limit": dividedByIt, "memory-size": dividedByIt, "index-size": dividedByIt, "max-members": dividedByIt, "max-connections": dividedByIt, "max-header-size": dividedByIt,
+	"name": knownByIt, "cluster": knownByIt, "zone": knownByIt, "gossip": knownByIt, "advertise": knownByIt,
+	"keep-digests": knownByIt,
+	"listen":       openedByIt, "admin": openedByIt, "https": openedByIt, "store": openedByIt, "digests": openedByIt,
+	"memory-limit": dividedByIt, "memory-size": dividedByIt, "max-members": dividedByIt, "max-connections": dividedByIt,
+	"max-header-size": dividedByIt,
 }
 
 // config returns the configuration that is in effect. It must not be changed.
@@ -44,10 +48,10 @@ func (n *Node) settings(c *config.Config) proxy.Settings {
 		Origin: c.Origin, PreserveHost: c.PreserveHost == "on", Sites: c.Sites,
 		TrustedProxies: c.TrustedProxies, PurgeClients: c.PurgeClients, Rules: c.Rules,
 		MaxHeader: int(c.MaxHeaderSize), PassFields: c.PassFields, ZoneCost: c.ZoneCost,
-		ConnectTimeout: c.ConnectTimeout, FirstByteTimeout: c.FirstByteTimeout,
+		ConnectTimeout: c.ConnectTimeout, FirstByteTimeout: c.FirstByteTimeout, ConnectionAge: c.ConnectionAge,
 	}
 	if !c.Reverse() {
-		s.AllowClient = func(remote string) bool { return n.proxyAccess().Client(remote) }
+		s.AllowClient = func(r *http.Request) bool { return n.proxyAccess().Client(r) }
 		s.AllowConnect = func(_, port string) bool { return n.proxyAccess().Port(port) }
 	}
 	return s
@@ -61,14 +65,14 @@ func tuning(c *config.Config) engine.Tuning {
 
 // Reload reads the configuration again and applies what can change.
 func (n *Node) Reload(r admin.ReloadRequest) (report admin.ReloadReport, err error) {
-	if n.reread == nil {
+	if n.o.Reread == nil {
 		return report, errors.New("this peer has no configuration that can be read again")
 	}
 	n.reload.Lock()
 	defer n.reload.Unlock()
-	report, err = n.reread(r.DryRun)
+	report, err = n.o.Reread(r.DryRun)
 	if !r.DryRun {
-		last := admin.Reloading{At: time.Now(), Good: n.reloads.Load().Good}
+		last := admin.Attempt{At: time.Now(), Good: n.reloads.Load().Good}
 		if err != nil {
 			last.Error = err.Error()
 		} else {
@@ -79,9 +83,38 @@ func (n *Node) Reload(r admin.ReloadRequest) (report admin.ReloadReport, err err
 	return report, err
 }
 
+// Replace has the program file continue in this process, if it is accepted: [Node.Replaced] then says so. While it is
+// checked, and after a refusal, the peer is degraded, until a program is accepted.
+func (n *Node) Replace(ctx context.Context, _ admin.ReplaceRequest) (admin.ReplaceReport, error) {
+	if n.o.Accepts == nil {
+		return admin.ReplaceReport{}, errors.New("this peer's program cannot be replaced while it runs")
+	}
+	try := admin.Attempt{At: time.Now(), Good: n.started, Error: "the new one is being checked"}
+	n.upgrades.Store(&try)
+	program, err := n.o.Accepts(ctx)
+	last := try
+	if last.Error = ""; err != nil {
+		last.Error = err.Error()
+		n.log.Error("the program is not replaced", "err", err)
+	}
+	if !n.upgrades.CompareAndSwap(&try, &last) || err != nil { // or another attempt has begun
+		return admin.ReplaceReport{}, err
+	}
+	select {
+	case n.replaced <- struct{}{}:
+	default: // it is about to be
+	}
+	return admin.ReplaceReport{Program: program}, nil
+}
+
+// Replaced receives when the program file is to continue in this process: whoever started the node then calls
+// [Node.HandOver].
+func (n *Node) Replaced() <-chan struct{} { return n.replaced }
+
 // Apply applies a configuration to a running node. After an error nothing has changed, and
-// nothing changes in a dry run. It uses the secrets and certificates that were read with the configuration. where says where each setting
-// is; one that is not there is left at its default, and kept if it cannot change. Apply returns the settings whose files have changed.
+// nothing changes in a dry run. It uses the secrets and certificates that were read with the configuration. where says
+// where each setting is; one that is not there is left at its default, and kept if it cannot change. Apply returns the
+// settings whose files have changed.
 func (n *Node) Apply(next config.Config, where map[string]string, dryRun bool) (files []string, err error) {
 	old := n.config()
 	if err := refuse(&next, old, where); err != nil {
@@ -140,8 +173,8 @@ func (n *Node) Apply(next config.Config, where map[string]string, dryRun bool) (
 	next.PeerTLS = old.PeerTLS // which has the renewed files
 	n.configure(next)
 	n.proxy.Configure(n.settings(n.config()))
+	n.gossip.Inside().SetSettings(n.settings(n.config()).Sums())
 	n.proxy.Tune(tuning(n.config()))
-	n.proxy.Store().Scrub(next.Scrub)
 	n.squids.Use(next.SquidPeers)
 	n.gates.clients.SetPatience(n.config().SendTimeout)
 	n.gates.admin.SetPatience(n.config().SendTimeout)
@@ -153,12 +186,13 @@ func (n *Node) Apply(next config.Config, where map[string]string, dryRun bool) (
 	return files, nil
 }
 
-// refuse returns an error for each setting of next that cannot change while the node runs and differs. Those left at their defaults,
-// which may follow from the machine, are kept.
+// refuse returns an error for each setting of next that cannot change while the node runs and differs. Those left at
+// their defaults, which may follow from the machine, are kept.
 func refuse(next, old *config.Config, where map[string]string) error {
 	var errs []error
 	refused := func(name, reason string) {
-		errs = append(errs, fmt.Errorf("%s cannot change without a restart: %s", cmp.Or(where[name], "--"+name), reason))
+		errs = append(errs, fmt.Errorf("%s cannot change without a restart: %s",
+			cmp.Or(where[name], "--"+name), reason))
 	}
 	for _, name := range next.Keep(old, slices.Sorted(maps.Keys(fixed))) {
 		if where[name] != "" {
@@ -180,7 +214,7 @@ func refuse(next, old *config.Config, where map[string]string) error {
 // applyToGossip applies what gossip and the digest have of a configuration.
 func (n *Node) applyToGossip(next *config.Config, replan bool) error {
 	if !slices.Equal(next.Join, n.config().Join) {
-		if err := n.gossip.SetJoin(next.Join); err != nil {
+		if err := n.gossip.Inside().SetJoin(next.Join); err != nil {
 			return fmt.Errorf("--join: %s", strings.TrimPrefix(err.Error(), "gossip: "))
 		}
 	}
@@ -190,7 +224,7 @@ func (n *Node) applyToGossip(next *config.Config, replan bool) error {
 		}
 	}
 	if next.Publish != n.config().Publish {
-		if err := n.gossip.SetPublishing(exchange.Publishing{Interval: next.Publish}); err != nil {
+		if err := n.gossip.Inside().SetPublishing(exchange.Publishing{Interval: next.Publish}); err != nil {
 			return fmt.Errorf("--publish: %s", strings.TrimPrefix(err.Error(), "gossip: "))
 		}
 	}

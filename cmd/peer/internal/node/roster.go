@@ -62,7 +62,8 @@ func (s *roster) admit(r *http.Request, name string) error {
 		err = errElsewhere
 	}
 	if err != nil {
-		s.log.Warn("refused a request: it is not from the sibling that it names", "member", name, "from", r.RemoteAddr, "err", err)
+		s.log.Warn("refused a request: it is not from the sibling that it names", "member", name, "from",
+			r.RemoteAddr, "err", err)
 	}
 	return err
 }

@@ -28,7 +28,8 @@ func (n *Node) useSecrets(c *config.Config) {
 	}
 }
 
-// secretsDiffer reports whether the secrets of a configuration differ from those in use, or why they cannot replace them.
+// secretsDiffer reports whether the secrets of a configuration differ from those in use, or why they cannot replace
+// them.
 func (n *Node) secretsDiffer(c *config.Config) (bool, error) {
 	held, all := n.secrets(), append([][]byte{c.Secret}, c.AcceptSecrets...)
 	if held == nil || slices.EqualFunc(held, all, bytes.Equal) {

@@ -9,31 +9,32 @@ import (
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
 	"github.com/summarycache/summarycache/cmd/peer/internal/squid"
+	"github.com/summarycache/summarycache/gossip"
+	"github.com/summarycache/summarycache/gossip/peering"
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
 // A locator finds siblings by the digests that gossip keeps, and by those of the Squids beside the
 // cluster. All are set before the first request.
 type locator struct {
-	sibling.Locator
-	sibling.AskingLocator // of a light peer
+	*gossip.Node
 	*squid.Neighbours
 }
 
 // neighbours starts fetching the digests of the Squids that the configuration names.
-func (n *Node) neighbours(o Options) *squid.Neighbours {
-	c := o.Squids
-	c.Dial, c.Logger = guarded(n.dial(o), n.siblingAccess), n.log
+func (n *Node) neighbours() *squid.Neighbours {
+	c := n.o.Squids
+	c.Dial, c.Logger = guarded(n.dial(), n.siblingAccess), n.log
 	all := squid.New(c)
 	all.Use(n.config().SquidPeers)
 	return all
 }
 
-// own answers at the paths that are this peer's, of which one is where Squids fetch its digest. Without Squids there is none,
-// since the digest would reveal more to strangers than requests can.
+// own answers at the paths that are this peer's, of which one is where Squids fetch its digest. Without Squids there is
+// none, since the digest would reveal more to strangers than requests can.
 func (n *Node) own(path string) http.Handler {
 	switch {
-	case path == sibling.CoalescePath:
+	case path == peering.CoalescePath:
 		return n.coalescer
 	case path == format.Path && len(n.config().SquidPeers) > 0:
 		return n.forSquids

@@ -14,16 +14,16 @@ import (
 // last answer.
 func (n *Node) Status() admin.Status {
 	s := admin.Status{
-		Name: n.config().Name, Zone: n.config().Zone, Version: n.version, Started: n.started, Now: time.Now(),
+		Name: n.config().Name, Cluster: n.config().Cluster, Zone: n.config().Zone, Version: n.o.Version, Started: n.started, Now: time.Now(),
 		State: *n.state.Load(), Addresses: n.Addresses(), Encrypted: n.config().Secret != nil,
-		Config: *n.reloads.Load(), Health: n.Health(), Origins: n.proxy.FailingOrigins(), Traffic: n.proxy.Counters(),
+		Config: *n.reloads.Load(), Upgrade: *n.upgrades.Load(), Health: n.Health(), Origins: n.proxy.FailingOrigins(), Traffic: n.proxy.Counters(),
 	}
 	s.Clients.Open, s.Clients.Dropped, s.Clients.Refused = n.gates.clients.Stats()
 	s.Memory = n.memory()
 	load := n.proxy.SiblingLoad()
 	s.Siblings = admin.Siblings{Deadline: load.Deadline.Seconds(), Lost: load.Lost, ZoneBytes: n.health.ZoneBytes()}
 	s.Late = n.lateness.Now().Seconds()
-	s.Ready = s.State == serving
+	s.Ready = s.State == serving || s.State == starting && n.o.Continues
 	switch {
 	case n.config().Origin != nil:
 		s.Origin = n.config().Origin.String()
@@ -33,8 +33,7 @@ func (n *Node) Status() admin.Status {
 	if n.config().PeerTLS != nil {
 		_, s.CertificateUntil = n.config().PeerTLS.Validity()
 	}
-	s.Traffic.LookupsSent = n.coalescer.Sent.Load()
-	s.Traffic.OwnersAsked, s.Traffic.FetchersFound = n.coalescer.Asked.Load(), n.coalescer.FetchersFound.Load()
+	s.Traffic.OwnersAsked, s.Traffic.FetchersFound, s.Traffic.LookupsSent = n.coalescer.Counts()
 	n.askParts(&s)
 	s.Plan = n.plan(s)
 	return s
@@ -61,8 +60,16 @@ func (n *Node) askParts(s *admin.Status) {
 
 // allMembers returns the other peers and the Squids.
 func (n *Node) allMembers() (list []admin.Member) {
+	runs := make(map[string]admin.ClusterRow)
+	if known := n.readings.cluster.last.Load(); known != nil {
+		for _, r := range known.Peers {
+			runs[r.Peer] = r
+		}
+	}
 	for _, m := range n.gossip.Members() {
-		list = append(list, n.member(m))
+		out := n.member(m)
+		out.Version, out.Started = runs[m.Name].Version, runs[m.Name].Started
+		list = append(list, out)
 	}
 	return append(list, n.squidMembers()...)
 }
@@ -83,7 +90,7 @@ func (n *Node) exchange() admin.Exchange {
 	all := n.gossip.Stats()
 	e := all.Exchange
 	x := admin.Exchange{Stats: e, Sent: all.Out, Received: all.In, ReplicaBytes: all.ReplicaBytes, IndexBytes: all.IndexBytes, LagMax: e.LagMax.Seconds(),
-		Questions: all.Questions, JoinsRefused: all.JoinsRefused, Light: all.Light}
+		Questions: all.Questions, JoinsRefused: all.JoinsRefused, ClustersRefused: all.ClustersRefused, Half: len(n.gossip.Inside().Half()), Light: all.Light}
 	x.SquidSent, x.SquidBytes = n.forSquids.Served()
 	if e.Lags > 0 {
 		x.LagMean = e.LagSum.Seconds() / float64(e.Lags)
@@ -94,7 +101,7 @@ func (n *Node) exchange() admin.Exchange {
 func (n *Node) member(m gossip.Member) admin.Member {
 	state, record := n.recordOf(m.Name, m.Alive, m.Left)
 	return admin.Member{
-		Name: m.Name, State: state, Since: m.Since, Gossip: m.Addr, Service: m.Service, Zone: m.Zone, Light: m.Light,
+		Name: m.Name, State: state, Since: m.Since, Gossip: m.Addr, Service: m.Service, Zone: m.Zone, Light: m.Light, Hears: m.Hears,
 		Current: m.Alive && !m.Behind, Keys: m.Keys, FalsePositiveRate: m.FalsePositiveRate,
 		Age: m.Age.Seconds(), MemoryBytes: m.MemoryBytes, Record: record,
 	}

@@ -85,7 +85,7 @@ func TestPurgeTag(t *testing.T) {
 			t.Helper()
 			pushes, began, used := v.nodes[i].gossip.Stats().Invalidations.PushesOut, time.Now(), cputime.Used()
 			r, err := v.nodes[i].Purge(t.Context(), order)
-			if err != nil || r.Failed() != failed || r.Peers[0].Removed != removed {
+			if err != nil || r.Failed() != failed || *r.Peers[0].Removed != removed {
 				t.Errorf("Purge(%+v) = %+v, %v", order, r, err)
 			}
 			t.Logf("Purge(%+v): %v, %d messages, %v of CPU time for all peers", order, time.Since(began), v.nodes[i].gossip.Stats().Invalidations.PushesOut-pushes, cputime.Used()-used)
@@ -142,7 +142,7 @@ func TestSoftPurge(t *testing.T) {
 		for _, order := range []admin.PurgeRequest{{Tags: []string{"a"}}, {URL: "/a/b"}, {URL: "/a", Prefix: true}} {
 			order.Soft, order.Everywhere = true, true
 			o.version.Add(1)
-			if r, err := v.nodes[1].Purge(t.Context(), order); err != nil || r.Failed() != 0 || r.Peers[0].Removed != 1 {
+			if r, err := v.nodes[1].Purge(t.Context(), order); err != nil || r.Failed() != 0 || *r.Peers[0].Removed != 1 {
 				t.Errorf("Purge(%+v) = %+v, %v", order, r, err)
 			}
 			o.down.Store(true)

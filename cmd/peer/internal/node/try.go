@@ -29,12 +29,12 @@ type Trial struct {
 
 // Try opens the ports, the store and the files as [Start] does, and closes them again. After that
 // it connects once to the origins, Squids and peers that the configuration names; before, it could
-// take its own ports for a peer. It joins no cluster and answers no request, and removes the files that it made. It takes as long as
-// opening the store, and up to tryWait more.
+// take its own ports for a peer. It joins no cluster and answers no request, and removes the files that it made. It
+// takes as long as opening the store, and up to tryWait more.
 func Try(ctx context.Context, o Options) []Trial {
 	made := before(&o.Config)
 	n := assemble(o)
-	err := n.acquire(o)
+	err := n.acquire()
 	err = errors.Join(err, n.release())
 	if n.proxy != nil { // nobody else has the store
 		made.remove()
@@ -82,8 +82,10 @@ const tryWait = 5 * time.Second
 
 // tried assigns the errors of acquire to settings.
 func (n *Node) tried(err error) []Trial {
-	had := map[string]bool{"listen": n.traffic != nil, "admin": n.admin != nil, "gossip": n.gossip != nil, "store": n.proxy != nil, "https": n.https != nil}
-	own := []Trial{{What: "listen", Value: n.config().Listen}, {What: "admin", Value: n.config().Admin}, {What: "gossip", Value: n.config().Gossip}, {What: "store", Value: n.config().Store}}
+	had := map[string]bool{"listen": n.traffic != nil, "admin": n.admin != nil, "gossip": n.gossip != nil,
+		"store": n.proxy != nil, "https": n.https != nil}
+	own := []Trial{{What: "listen", Value: n.config().Listen}, {What: "admin", Value: n.config().Admin},
+		{What: "gossip", Value: n.config().Gossip}, {What: "store", Value: n.config().Store}}
 	if n.config().HTTPSListen != "" {
 		own = append(own, Trial{What: "https", Value: n.config().HTTPSListen})
 	}

@@ -5,8 +5,6 @@ import (
 	"net/http"
 	"sync"
 	"time"
-
-	"github.com/summarycache/summarycache/cmd/peer/internal/planted"
 )
 
 // withBodyDeadline ends requests whose clients send no byte of the body for that time,
@@ -18,9 +16,6 @@ func withBodyDeadline(h http.Handler, pauseNow func() time.Duration) http.Handle
 			return
 		}
 		pause := pauseNow()
-		if planted.Fault == "slow-sender" {
-			pause *= 1000
-		}
 		b := &upload{ReadCloser: r.Body, set: http.NewResponseController(w).SetReadDeadline, pause: pause}
 		r.Body = b
 		b.deadline(false) // also for the server, which reads the rest of the body after the handler

@@ -91,7 +91,7 @@ func TestPurgeWithASilentPeer(t *testing.T) {
 			}
 			synctest.Wait() // a body is stored after its client has received it
 			r, err := v.nodes[0].Purge(t.Context(), admin.PurgeRequest{URL: "/x", Everywhere: true})
-			if err != nil || len(r.Peers) != 3 || r.Peers[0].Removed != 1 || r.Peers[0].Error != "" || r.Failed() != 1 {
+			if err != nil || len(r.Peers) != 3 || *r.Peers[0].Removed != 1 || r.Peers[0].Error != "" || r.Failed() != 1 {
 				t.Fatalf("Purge = %+v, %v", r, err)
 			}
 		}

@@ -25,7 +25,8 @@ func (n *Node) Why(in admin.WhyRequest) (admin.Explanation, error) {
 	asked := n.matches(e.Identities, in.Header, &out)
 	out.Text = sentence(e, asked)
 	if strings.HasPrefix(in.URL, "/") && len(n.config().TrustedProxies) > 0 && len(e.Stored) == 0 {
-		out.Text += " For requests through a trusted proxy give the client's URL: a path stands for the URL at --origin."
+		out.Text += " For requests through a trusted proxy give the client's URL: a path stands for the URL at " +
+			"--origin."
 	}
 	return out, nil
 }
@@ -39,7 +40,7 @@ func (n *Node) matches(identities []string, header http.Header, out *admin.Expla
 		asked = append(asked, s.Peer)
 	}
 	for _, m := range n.gossip.Members() {
-		f, ok := n.gossip.Digest(m.Name)
+		f, ok := n.gossip.Inside().Digest(m.Name)
 		if !ok {
 			continue
 		}
@@ -66,24 +67,13 @@ func (n *Node) expected(m admin.Match, steps []sibling.Ranked) admin.Match {
 	return m
 }
 
-var because = map[string]string{
-	"uri-miss":  "nothing is stored for the URL",
-	"vary-miss": "no stored variant is the one that the request selects",
-	"stale":     "the stored response is stale",
-	"request":   "the request wants a fresher response than the stored one",
-	"method":    "requests with this method are not answered from a cache",
-	"bypass":    "this kind of request is not answered from a cache",
-	"rule":      "a rule says so",
-	"partial":   "it asks for a range of an object that is not stored",
-}
-
 // sentence describes a verdict in a sentence.
 func sentence(e engine.Explanation, asked []string) string {
 	from := "the origin"
 	if len(asked) > 0 {
 		from = strings.Join(asked, ", then ") + ", then the origin"
 	}
-	why := because[e.Reason]
+	why := admin.Because(e.Reason)
 	switch e.Verdict {
 	case engine.WouldHit:
 		return "A hit: the stored response is fresh."
@@ -115,7 +105,7 @@ func (n *Node) Digest(peer string) ([]byte, error) {
 	if peer == "" || peer == n.config().Name {
 		return n.holdings.Filter().Current().AppendTo(nil), nil
 	}
-	f, ok := n.gossip.Digest(peer)
+	f, ok := n.gossip.Inside().Digest(peer)
 	if !ok {
 		return nil, admin.ErrNoDigest
 	}

@@ -6,10 +6,11 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"sync/atomic"
 	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/file"
 )
 
 // Files are the names of PEM files: a peer's certificate, its key, and the certificates of the
@@ -70,14 +71,14 @@ func (i *Identity) Validity() (from, until time.Time) {
 func read(name string, f Files) (*material, error) {
 	m := &material{roots: x509.NewCertPool()}
 	var errs []error
-	pem, err := os.ReadFile(f.CA)
+	pem, err := file.Text(f.CA, MaxPEM)
 	switch {
 	case err != nil:
 		errs = append(errs, err)
 	case !m.roots.AppendCertsFromPEM(pem):
 		errs = append(errs, fmt.Errorf("%s holds no certificate in PEM", f.CA))
 	}
-	if m.cert, err = tls.LoadX509KeyPair(f.Cert, f.Key); err != nil {
+	if m.cert, err = KeyPair(f.Cert, f.Key); err != nil {
 		errs = append(errs, err)
 	}
 	if err := errors.Join(errs...); err != nil {
@@ -90,6 +91,22 @@ func read(name string, f Files) (*material, error) {
 		}
 	}
 	return m, nil
+}
+
+// MaxPEM is how many bytes a file of certificates or of a key may have.
+const MaxPEM = 4 << 20
+
+// KeyPair reads the files of a certificate, with those between it and the authority, and of its key, in PEM.
+func KeyPair(cert, key string) (tls.Certificate, error) {
+	c, err := file.Text(cert, MaxPEM)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	k, err := file.Text(key, MaxPEM)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	return tls.X509KeyPair(c, k)
 }
 
 // certificates parses a chain that package tls has accepted.
@@ -120,10 +137,11 @@ func verify(chain []*x509.Certificate, roots *x509.CertPool, usage x509.ExtKeyUs
 // Server returns the configuration for incoming connections.
 func (i *Identity) Server() *tls.Config {
 	return &tls.Config{
-		MinVersion:             tls.VersionTLS13,
-		NextProtos:             []string{"http/1.1"},
-		ClientAuth:             tls.RequireAnyClientCert, // VerifyConnection verifies it by the current roots
-		SessionTicketsDisabled: true,                     // a resumed session would not be verified by the current roots
+		MinVersion: tls.VersionTLS13,
+		NextProtos: []string{"http/1.1"},
+		ClientAuth: tls.RequireAnyClientCert, // VerifyConnection verifies it by the current roots
+		// a resumed session would not be verified by the current roots
+		SessionTicketsDisabled: true,
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 			return &i.now.Load().cert, nil
 		},

@@ -14,7 +14,7 @@ import (
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/peertls/certtest"
 	"github.com/summarycache/summarycache/gossip/memnet"
-	"github.com/summarycache/summarycache/gossip/sibling"
+	"github.com/summarycache/summarycache/gossip/peering"
 )
 
 func later() time.Time { return time.Now().Add(time.Hour) }
@@ -59,7 +59,7 @@ func ask(t *testing.T, rt http.RoundTripper, peer, addr string) (string, error) 
 	t.Helper()
 	ctx := t.Context()
 	if peer != "" {
-		ctx = sibling.WithPeer(ctx, peer)
+		ctx = peering.WithPeer(ctx, peer)
 	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+"/", nil)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"sync"
 
+	"github.com/summarycache/summarycache/gossip/http1"
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
@@ -17,10 +18,10 @@ import (
 type Transport struct {
 	identity *Identity
 	dial     func(ctx context.Context, network, addr string) (net.Conn, error)
-	plain    *http.Transport
+	plain    *http1.Transport
 
 	mu     sync.Mutex
-	byPeer map[string]*http.Transport
+	byPeer map[string]*http1.Transport
 }
 
 // maxTransports limits the peers whose connections are pooled: as many as there may be members.
@@ -28,7 +29,7 @@ const maxTransports = 16384
 
 // NewTransport returns a transport for the peer of an identity.
 func NewTransport(i *Identity, dial func(ctx context.Context, network, addr string) (net.Conn, error)) *Transport {
-	return &Transport{identity: i, dial: dial, plain: sibling.NewHTTPTransport(dial), byPeer: make(map[string]*http.Transport)}
+	return &Transport{identity: i, dial: dial, plain: http1.ToSiblings(dial), byPeer: make(map[string]*http1.Transport)}
 }
 
 // RoundTrip implements [http.RoundTripper].
@@ -40,7 +41,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return t.to(peer).RoundTrip(r)
 }
 
-func (t *Transport) to(peer string) *http.Transport {
+func (t *Transport) to(peer string) *http1.Transport {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if own := t.byPeer[peer]; own != nil {
@@ -51,7 +52,7 @@ func (t *Transport) to(peer string) *http.Transport {
 		clear(t.byPeer)
 	}
 	config := t.identity.Client(peer)
-	own := sibling.NewHTTPTransport(func(ctx context.Context, network, addr string) (net.Conn, error) {
+	own := http1.ToSiblings(func(ctx context.Context, network, addr string) (net.Conn, error) {
 		raw, err := t.dial(ctx, network, addr)
 		if err != nil {
 			return nil, err

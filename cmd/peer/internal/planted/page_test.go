@@ -1,10 +1,11 @@
-package planted_test
+package planted
 
 import (
 	"cmp"
 	"flag"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,10 +14,10 @@ import (
 
 var update = flag.Bool("update", false, "rewrite FAULTS.md")
 
-// TestPage compares FAULTS.md with the table and with the places of the faults in the code.
+// TestPage compares FAULTS.md with the table.
 func TestPage(t *testing.T) {
 	file := filepath.Join(root, "cmd/peer/FAULTS.md")
-	want := page(t)
+	want := page()
 	if *update {
 		if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
@@ -27,29 +28,51 @@ func TestPage(t *testing.T) {
 	}
 }
 
-func page(t *testing.T) string {
+const preface = `# Planted faults
+
+Faults that tests must find, and what finds them. They are patches, which no program has: tests compile them into copies of the
+functions, with '-overlay', and the variable 'PLANTED' of the environment switches one on.
+
+'''sh
+go test ./cmd/peer/internal/planted -run FaultsApply             # each still fits the code: seconds, in every run
+go test ./cmd/peer/internal/planted -v -run Replay -replay .     # each is found by what this page says
+go test ./cmd/peer/internal/planted -v -run Search -search no-resume   # what else finds it
+go test ./cmd/peer/internal/planted -v -run Draw -draw 40 -draw-seed 2  # names functions to plant others in
+go test ./cmd/peer/internal/planted -v -run Overlay -out DIR     # for other commands: it prints their environment
+go test ./cmd/peer/internal/planted -run Page -update            # writes this page
+'''
+
+To plant one: an entry in 'cmd/peer/internal/planted/faults_test.go' and, if nothing finds it, the test that is missing. A patch has the
+package, the function, and what to replace, as Go prints it; that must occur once. Where code changes so that a fault no longer fits,
+'FaultsApply' names it: patch what does the same now. Without a test, a fault is found by a seed of the
+[simulation](internal/simulation/doc.go) or by a [mutated request](REQUESTS.md).
+
+## Mutants
+
+Mutants are faults that nobody chooses: a seed draws functions, and in each a mistake, such as a comparison turned, a statement dropped or
+an error ignored. The tests of its own package run first, with '-short', then those of the packages that import it. What lives is printed as
+a diff: it needs a test, in the package of the function, or if nothing changes an entry in
+'cmd/peer/internal/planted/equivalent.json', with the proof. Use a clone for nothing else: a mutant may write, and delete, where
+it should not.
+
+'''sh
+go test ./cmd/peer/internal/planted -v -run Draw -draw 60 -draw-seed 7    # only names them
+go test ./cmd/peer/internal/planted -v -timeout 0 -run Mutants -mutants 60 -draw-seed 7    # hours
+go test ./cmd/peer/internal/planted -v -timeout 0 -run Mutants -mutants 60 -draw-seed 7 -mutant Tick   # of these
+.ci/run mutants                                                           # ten, drawn by the commit: three minutes
+'''
+`
+
+func page() string {
 	var out strings.Builder
-	out.WriteString("# Planted faults\n\n" +
-		"Faults that tests must find are planted in the code, beside what they break, as `if planted.Fault == \"…\"`. In a normal build\n" +
-		"`planted.Fault` is a constant, and the compiler leaves them out. With the build tag `planted` it is the variable `PLANTED` of the\n" +
-		"environment, and the version of such a `peer` ends with `-with-planted-faults`.\n\n" +
-		"```sh\n" +
-		"go test ./cmd/peer/internal/planted -v -run Replay -replay .     # each is found by what this page says\n" +
-		"go test ./cmd/peer/internal/planted -v -run Search -search no-resume   # what else finds it\n" +
-		"go test ./cmd/peer/internal/planted -v -run Draw -draw 40 -draw-seed 2  # names functions to plant others in\n" +
-		"go test ./cmd/peer/internal/planted -run Page -update            # writes this page\n" +
-		"```\n\n" +
-		"To plant one: the comparison in the code, a line in `cmd/peer/internal/planted/faults_test.go` and, if nothing finds it, the test\n" +
-		"that is missing. Without a test, it is found by a seed of the [simulation](internal/simulation/doc.go) or by a\n" +
-		"[mutated request](REQUESTS.md).\n")
+	out.WriteString(strings.ReplaceAll(preface, "'", "`"))
 	for _, o := range []struct {
 		from        origin
 		title, text string
 	}{
 		{history, "Faults of the past", "Each was found by hand, in long runs or by attacks, or by the simulation itself, and is put back."},
 		{attack, "Faults that a request reaches", "By each, one client could decide what others get."},
-		{drawn, "Faults in functions that were drawn", "The functions are the first that `-draw-seed 1` names, on 25 November 2026, and the kinds of mistakes are those\n" +
-			"that people make. None was chosen because it is found or not. %s"},
+		{drawn, "Faults in functions that were drawn", "The functions are the first that `-draw-seed 1` named. None was chosen because it is found or not. %s"},
 		{chosen, "Others", ""},
 	} {
 		fmt.Fprintf(&out, "\n## %s\n\n", o.title)
@@ -61,14 +84,13 @@ func page(t *testing.T) string {
 		if text != "" {
 			out.WriteString(text + "\n\n")
 		}
-		out.WriteString("| fault | package | function | mistake | what goes wrong | found by |\n|---|---|---|---|---|---|\n")
-		at := switches(t)
+		out.WriteString("| fault | in | what goes wrong | found by |\n|---|---|---|---|\n")
 		for _, f := range list {
-			var dirs, functions []string
-			for _, p := range at[f.name] {
-				dirs, functions = append(dirs, "`"+strings.TrimPrefix(p.dir, "cmd/peer/internal/")+"`"), append(functions, "`"+p.function+"`")
+			var in []string
+			for _, p := range f.in {
+				in = append(in, "`"+path.Base(p.dir)+"."+p.function+"`")
 			}
-			fmt.Fprintf(&out, "| %s | %s | %s | %s | %s | %s |\n", f.name, strings.Join(slices.Compact(dirs), ", "), strings.Join(slices.Compact(functions), ", "), f.kind, f.what, f.found)
+			fmt.Fprintf(&out, "| %s | %s | %s | %s |\n", f.name, strings.Join(slices.Compact(in), ", "), f.what, f.found)
 		}
 	}
 	return out.String()
@@ -82,7 +104,7 @@ func share(list []fault) string {
 			before++
 		}
 	}
-	return fmt.Sprintf("The tests as they\nstood found %d of %d. For the others a test was added, in the package of the fault.", before, len(list))
+	return fmt.Sprintf("The tests as they stood\nfound %d of %d. For the others a test was added, in the package of the fault.", before, len(list))
 }
 
 func (at finder) String() string {
@@ -91,9 +113,6 @@ func (at finder) String() string {
 		text := "`" + at.test + "`"
 		if at.in != "" {
 			text += " of `" + strings.TrimPrefix(at.in, "cmd/peer/internal/") + "`"
-		}
-		if at.added {
-			text += ", added for it"
 		}
 		return text
 	case at.seed > 0:

@@ -1,13 +1,15 @@
-package planted_test
+package planted
 
 import (
 	"cmp"
+	"context"
 	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -37,9 +39,8 @@ func TestReplay(t *testing.T) {
 	if *replay == "" {
 		t.Skip("takes minutes: -replay . tries all")
 	}
-	all := binaries{t: t, dir: t.TempDir(), built: map[string]string{}}
-	list, at := matching(t, *replay), switches(t)
-	slices.SortStableFunc(list, func(a, b fault) int { return cmp.Compare(a.found.dir(a, at), b.found.dir(b, at)) })
+	all, list := withFaults(t, t.TempDir(), faults), matching(t, *replay)
+	slices.SortStableFunc(list, func(a, b fault) int { return cmp.Compare(a.found.dir(a), b.found.dir(b)) })
 	var i, n int
 	if _, err := fmt.Sscanf(*part, "%d/%d", &i, &n); err != nil || i < 1 || i > n {
 		t.Fatalf("-part %s is no part", *part)
@@ -60,7 +61,7 @@ func TestSearch(t *testing.T) {
 	if *search == "" {
 		t.Skip("takes hours: -search . looks for all")
 	}
-	all := binaries{t: t, dir: t.TempDir(), built: map[string]string{}}
+	all := withFaults(t, t.TempDir(), faults)
 	for _, f := range matching(t, *search) {
 		own, sim, oracle := all.tests(f), all.firstSeed(f, 1, *seeds), ""
 		if n := strings.Fields(strings.Trim(sim, ",")); len(n) > 1 {
@@ -99,18 +100,39 @@ func matching(t *testing.T, name string) (list []fault) {
 // binaries are test binaries that have the faults, one a package.
 type binaries struct {
 	t              *testing.T
-	dir            string
+	ctx            context.Context // ends programs that still run
+	dir, overlay   string
 	built          map[string]string // by the package's directory
 	cpu, compiling time.Duration
+}
+
+func withFaults(t *testing.T, dir string, list []fault) *binaries {
+	t.Helper()
+	var all []planting
+	for _, f := range list {
+		places, err := f.plant(sources(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, places...)
+	}
+	return withPlanted(t, dir, all)
+}
+
+func withPlanted(t *testing.T, dir string, list []planting) *binaries {
+	t.Helper()
+	return &binaries{t: t, ctx: t.Context(), dir: dir, overlay: writeOverlay(t, dir, list), built: map[string]string{}}
 }
 
 func (b *binaries) of(dir string) string {
 	if b.built[dir] == "" {
 		file := filepath.Join(b.dir, fmt.Sprintf("%d.test", len(b.built)))
-		build := exec.Command("go", "test", "-c", "-vet=off", "-tags", "planted", "-ldflags", "-s -w", "-o", file, "./"+dir)
+		build := exec.CommandContext(b.ctx, "go", "test", "-c", "-vet=off", "-overlay", b.overlay, "-ldflags", "-s -w", "-o", file, "./"+dir)
 		build.Dir = root
-		if out, err := build.CombinedOutput(); err != nil {
-			b.t.Fatalf("%s with the tag planted: %v\n%s", dir, err, out)
+		if out, err := build.CombinedOutput(); b.ctx.Err() != nil {
+			return "" // nothing starts any more
+		} else if err != nil {
+			b.t.Fatalf("%s with the faults: %v\n%s", dir, err, out)
 		}
 		b.compiling += build.ProcessState.UserTime() + build.ProcessState.SystemTime()
 		b.built[dir] = file
@@ -120,21 +142,38 @@ func (b *binaries) of(dir string) string {
 
 // run runs the tests of a package with a fault, and reports whether they fail.
 func (b *binaries) run(fault, dir string, args ...string) (out string, failed bool) {
-	run := exec.Command(b.of(dir), append([]string{"-test.failfast"}, args...)...)
+	limit := "" // of memory, since a loop that does not end may fill it
+	if runtime.GOOS == "linux" {
+		limit = "ulimit -v 8388608 && "
+	}
+	run := exec.CommandContext(b.ctx, "sh", append([]string{"-c", limit + `exec "$0" -test.failfast "$@"`, b.of(dir)}, args...)...)
 	run.Dir = filepath.Join(root, dir)
 	run.Env = append(os.Environ(), "PLANTED="+fault)
-	text, err := run.CombinedOutput()
+	run.WaitDelay = 10 * time.Second // for programs that the tests started
+	text := &tail{}
+	run.Stdout, run.Stderr = text, text
+	err := run.Run()
 	if s := run.ProcessState; s != nil {
 		b.cpu += s.UserTime() + s.SystemTime()
 	}
-	return string(text), err != nil
+	return string(*text), err != nil
+}
+
+// A tail is the end of what was written.
+type tail []byte
+
+func (t *tail) Write(p []byte) (int, error) {
+	if *t = append(*t, p...); len(*t) > 8<<20 {
+		*t = slices.Delete(*t, 0, len(*t)-4<<20)
+	}
+	return len(p), nil
 }
 
 // replay runs what is known to find a fault, and says how it did; "" = it did not.
 func (b *binaries) replay(f fault) (how string) {
 	switch at := f.found; {
 	case at.test != "":
-		return b.failing(f, at.dir(f, switches(b.t)), "-test.run=^("+at.test+")$")
+		return b.failing(f, at.dir(f), "-test.run=^("+at.test+")$")
 	case at.seed > 0:
 		return b.firstSeed(f, at.seed, 20) // those that follow may find it as well, when schedules have changed
 	default:
@@ -143,19 +182,19 @@ func (b *binaries) replay(f fault) (how string) {
 }
 
 // dir is the directory of the package whose tests find a fault.
-func (at finder) dir(f fault, switches map[string][]place) string {
+func (at finder) dir(f fault) string {
 	switch {
 	case at.seed > 0:
 		return simulation
 	case at.request > 0:
 		return program
 	}
-	return cmp.Or(at.in, switches[f.name][0].dir)
+	return cmp.Or(at.in, f.in[0].dir)
 }
 
 // failing runs tests of a package, and returns the first that fails.
 func (b *binaries) failing(f fault, dir string, args ...string) string {
-	out, failed := b.run(f.name, dir, append(args, "-test.timeout=3m")...)
+	out, failed := b.run(f.name, dir, append(args, "-test.timeout=1m")...)
 	if m := regexp.MustCompile(`(?m)^ *--- FAIL: (\S+)|^(panic: .*)`).FindStringSubmatch(out); failed && m != nil {
 		return strings.TrimPrefix(dir, "cmd/peer/internal/") + " " + m[1] + m[2]
 	} else if failed {
@@ -166,7 +205,7 @@ func (b *binaries) failing(f fault, dir string, args ...string) string {
 
 // tests runs all tests of the fault's package.
 func (b *binaries) tests(f fault) string {
-	dir := switches(b.t)[f.name][0].dir
+	dir := f.in[0].dir
 	if testedBy[dir] == nil {
 		return b.failing(f, dir, "-test.short")
 	}

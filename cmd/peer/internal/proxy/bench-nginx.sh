@@ -20,7 +20,8 @@
 # Installs what it needs where apt-get can. Prints Markdown. CPU µs is the time of processors, user's and system's, that the server alone took for a request: other
 # work on the machine disturbs it less than it does rates. The server has CPU 0 for itself where -c is 1, and everything else the others.
 # PEER names a binary to measure, default: what is built here.
-set -euo pipefail
+set -Eeuo pipefail
+trap 'echo "bench-nginx: line $LINENO failed: $BASH_COMMAND" >&2' ERR # so that it never ends without a word
 seconds=3 rounds=4 cpus=1 objects=100000 profiles= servers="nginx tuned varnish floor peer" where=${TMPDIR:-/tmp}
 while getopts t:r:c:n:p:w:s: o; do
   case $o in
@@ -32,69 +33,8 @@ shift $((OPTIND - 1))
 rows=("$@")
 [ $# -gt 0 ] || rows=(hit-1k-32 hit-64k-32 hit-1m-32 hit-1k-256 miss-1k-32 miss-64k-32 turnover-64k-32 sibling-1k-32 sibling-64k-32 sibling-1k-1 sibling-64k-1 many)
 cd "$(dirname "$0")/../../../.."
-for tool in nginx wrk varnishd curl openssl h2load; do
-  command -v $tool >/dev/null || { apt-get update -qq; DEBIAN_FRONTEND=noninteractive apt-get install -y -qq nginx-light wrk varnish curl openssl nghttp2-client >/dev/null; break; }
-done
-work=$(mktemp -d -p "$where")
-trap 'stop_all; rm -rf "$work"' EXIT
-chmod 755 "$work"
-declare -A pid=()
-stop_all() { [ ${#pid[@]} = 0 ] || kill "${pid[@]}" 2>/dev/null || true; wait 2>/dev/null || true; pid=(); }
-server=() others=()
-[ "$cpus" != 1 ] || { server=(taskset -c 0) others=(taskset -c "1-$(($(nproc) - 1))"); }
-[ -n "${PEER:-}" ] || { go build -o "$work/peer" ./cmd/peer; PEER=$work/peer; }
-has() { [[ " $servers " == *" $1 "* ]]; }
-! has floor || go build -o "$work/floor" ./cmd/peer/internal/proxy/benchfloor
-mkdir "$work/www"
-for size in 1k 64k 1m; do head -c "${size^^}" /dev/urandom > "$work/www/$size"; done
-openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost -addext subjectAltName=DNS:localhost \
-  -keyout "$work/key.pem" -out "$work/cert.pem" 2>/dev/null
-
-# Requests are for /SIZE/NUMBER. Ports: 18080 the origin, 1808x the servers, 1809x those that are asked as siblings.
-declare -A port=([nginx]=18081 [tuned]=18085 [varnish]=18082 [floor]=18083 [peer]=18084)
-# start NAME COMMAND...: in the background, until it answers on its port.
-start() {
-  local name=$1 at=$2; shift 2
-  "$@" >>"$work/$name.log" 2>&1 & pid[$name]=$!
-  for _ in $(seq 300); do curl -sf -o /dev/null "http://127.0.0.1:$at/1k/up" && return; sleep 0.1; done
-  cat "$work"/*.log >&2; exit 1
-}
-# run_nginx NAME PORT ORIGIN: an nginx of its own; ORIGIN "" = it is the origin.
-run_nginx() {
-  local cache="proxy_cache_path $dir/cache-$1 keys_zone=c:64m max_size=$([ "$what" = turnover ] && echo 256m || echo 16g) inactive=1h; proxy_cache c; proxy_cache_key \$request_uri; proxy_http_version 1.1; proxy_set_header Connection \"\";
-    upstream up { server 127.0.0.1:$3; keepalive 256; keepalive_requests 100000000; } ssl_certificate $work/cert.pem; ssl_certificate_key $work/key.pem;
-    server { listen 127.0.0.1:$2; listen 127.0.0.1:$(($2 + 200)) ssl; location / { proxy_pass http://up; } }
-    server { listen 127.0.0.1:$(($2 + 100)); access_log $work/nginx-access.log; location / { proxy_pass http://up; } }
-    server { listen 127.0.0.1:$(($2 + 300)) http2; location / { proxy_pass http://up; } }"
-  [ -n "$3" ] || cache="server { listen 127.0.0.1:$2; root $work/www; add_header Cache-Control max-age=3600; location ~ ^/(1k|64k|1m)/ { try_files /\$1 =404; } }"
-  [ "$1" != tuned ] || cache="open_file_cache max=200000 inactive=1h; open_file_cache_valid 1h; $cache"
-  mkdir -p "$dir/cache-$1"; chmod 777 "$dir/cache-$1"
-  echo "worker_processes $cpus; pid $work/$1.pid; error_log $work/$1-error.log; daemon off; events { worker_connections 4096; }
-    http { access_log off; sendfile on; tcp_nopush off; keepalive_requests 100000000; $cache }" > "$work/$1.conf"
-  start "$1" "$2" "${pin[@]}" nginx -c "$work/$1.conf" -p "$work"
-}
-# run_peer NAME PORT OPTION...
-run_peer() {
-  start "$1" "$2" env GOMAXPROCS="$cpus" "${pin[@]}" "$PEER" run --name "$1" --listen 127.0.0.1:$2 --admin 127.0.0.1:$(($2 + 1000)) --gossip 127.0.0.1:$(($2 + 2000)) --profiles on \
-    --origin http://127.0.0.1:18080 --store "$dir/store-$1" --store-size "$([ "$what" = turnover ] && echo 256MiB || echo 16GiB)" "${@:3}"
-}
-# run NAME [ORIGIN]: one of the servers.
-run() {
-  local pin=("${server[@]}") origin=${2:-18080} tls=(--https 127.0.0.1:18284 --https-cert "$work/cert.pem" --https-key "$work/key.pem")
-  case $1 in
-  nginx | tuned) run_nginx "$1" "${port[$1]}" "$origin" ;;
-  varnish) start varnish 18082 "${pin[@]}" varnishd -F -a 127.0.0.1:18082 -b "127.0.0.1:$origin" -s "malloc,$([ "$what" = turnover ] && echo 256m || echo 8G)" -n "$dir/varnish" ;;
-  floor) start floor 18083 env GOMAXPROCS="$cpus" "${pin[@]}" "$work/floor" 127.0.0.1:18083 "127.0.0.1:$origin" ;;
-  peer) [ -n "${2:-}" ] && tls=(--join 127.0.0.1:20094); [ "$what" = log ] && tls=(--access-log "$work/peer-access.log"); run_peer peer 18084 "${tls[@]}" ;;
-  esac
-}
-family() { local of=$1 more; while more=$(pgrep -P "${of// /,}") && [[ " $of " != *" ${more//$'\n'/ } "* ]]; do of+=" ${more//$'\n'/ }"; done; echo "$of"; }
-cpu() { local p; for p in $(family "${pid[$1]}"); do cat "/proc/$p/stat"; done 2>/dev/null | awk -v hz="$(getconf CLK_TCK)" '{sub(/.*\)/, ""); t += $12 + $13} END {printf "%.0f", t / hz * 1e6}'; }
-memory() { local p; for p in $(family "${pid[$1]}"); do cat "/proc/$p/status"; done 2>/dev/null | awk -v f="$2:" '$1 == f {t += $2} END {print t}'; }
-# turns ROUND: the servers in turn, in every second round from the last to the first. Where the first touch of free memory costs much, whoever is measured first
-# has an advantage.
-turns() { local s order=(); for s in $servers; do if [ $(($1 % 2)) = 1 ]; then order+=("$s"); else order=("$s" "${order[@]}"); fi; done; echo "${order[@]}"; }
-median() { printf '%s\n' "$@" | sort -g | sed -n "$((($# + 1) / 2))p"; }
+declare -A package=([nginx]=nginx-light [wrk]=wrk [varnishd]=varnish [curl]=curl [openssl]=openssl [h2load]=nghttp2-client)
+. cmd/peer/internal/proxy/bench.sh
 # load PORT SIZE CONNECTIONS MODE FROM: prints requests a second, p50 and p99 in ms, requests, the next number. MODE: one, new or random objects.
 load() {
   if [ "$what" = h2c ]; then
@@ -121,8 +61,8 @@ declare -A got=() next=()
 measure() {
   local at=${port[$1]} before after r
   case $what in log) [[ $1 =~ nginx|tuned ]] && at=$((at + 100)) ;; tls) at=$((at + 200)) ;; h2c) [[ $1 =~ nginx|tuned ]] && at=$((at + 300)) ;; esac
-  [ "$4" != one ] || "${others[@]}" curl -skf -o /dev/null "http$([ "$what" = tls ] && echo s)://localhost:$at/$2/1" $([ "$what" = h2c ] && echo --http2-prior-knowledge)
-  if [ -n "$profiles" ] && [ "$1" = peer ]; then curl -s -o "$profiles/$row.cpu" "http://127.0.0.1:19084/debug/pprof/profile?seconds=$seconds" & fi
+  [ "$4" != one ] || "${others[@]}" curl -sSkf -o /dev/null "http$([ "$what" = tls ] && echo s)://localhost:$at/$2/1" $([ "$what" = h2c ] && echo --http2-prior-knowledge)
+  if [ -n "$profiles" ] && [ "$1" = peer ]; then curl -sS -o "$profiles/$row.cpu" "http://127.0.0.1:19084/debug/pprof/profile?seconds=$seconds" & fi
   before=$(cpu "$1"); r=($(load "$at" "$2" "$3" "$4" "${next[$1]:-100}")); after=$(cpu "$1")
   [ "$4" = new ] && next[$1]=${r[4]}
   got[$1]+="${r[0]} ${r[1]} ${r[2]} $(awk -v t=$((after - before)) -v n="${r[3]}" 'BEGIN {print t / (n + 0.001)}') ${r[3]}"$'\n'
@@ -145,11 +85,12 @@ fill() { # PORT SIZE SECONDS: what a sibling is to have
   local seconds=$3; load "$1" "$2" 64 new 100 | awk '{print $4}'
 }
 many() { # SERVER
-  local empty full n=0 t=0 r before bytes files began now
+  local empty full n=0 t=0 r before after bytes files began now peak
   run "$1"; empty=$(memory "$1" VmRSS); next[$1]=100
   before=$(cpu "$1")
   while [ "$n" -lt "$objects" ]; do r=($(load "${port[$1]}" 1k 64 new $((100 + n)))); n=$((n + r[3])); t=$(awk -v t="$t" -v r="${r[0]}" -v k="${r[3]}" 'BEGIN {print t + k / r}'); done
-  got_fill[$1]="$(awk -v n="$n" -v t="$t" -v c=$(($(cpu "$1") - before)) 'BEGIN {printf "%.0f/s, %.0f µs", n / t, c / n}')"
+  after=$(cpu "$1")
+  got_fill[$1]="$(awk -v n="$n" -v t="$t" -v c=$((after - before)) 'BEGIN {printf "%.0f/s, %.0f µs", n / t, c / n}')"
   sleep 2; full=$(memory "$1" VmRSS)
   files=$dir/cache-$1; [ "$1" = peer ] && files=$dir/store-peer
   bytes=-; [ ! -d "$files" ] || bytes=$(($(du -sk "$files" | cut -f1) * 1024 / n))
@@ -158,8 +99,8 @@ many() { # SERVER
   kill -9 $(family "${pid[$1]}"); wait "${pid[$1]}" 2>/dev/null || true; unset "pid[$1]"
   got_reload[$1]="nothing"
   if [ "$1" != varnish ]; then # which has all in memory
-    began=$(date +%s%3N); run "$1"; now=$(date +%s%3N)
-    got_reload[$1]="$(((now - began))) ms, $(($(memory "$1" VmHWM) / 1024)) MiB"
+    began=$(date +%s%3N); run "$1"; now=$(date +%s%3N); peak=$(memory "$1" VmHWM)
+    got_reload[$1]="$(((now - began))) ms, $((peak / 1024)) MiB"
     kill "${pid[$1]}"; wait "${pid[$1]}" 2>/dev/null || true; unset "pid[$1]"
   fi
 }
@@ -185,15 +126,9 @@ for row in "${rows[@]}"; do
     { has nginx || has varnish || has floor; } && fill 18091 "$size" $need >/dev/null
     if has peer; then pin=("${others[@]}"); run_peer filled-peer 18094; full=$(fill 18094 "$size" $need); fi
     for s in $servers; do run "$s" 18091; done
-    if has peer; then # the digest of the other has come
-      for _ in $(seq 200); do
-        [ "$(curl -s http://127.0.0.1:19084/metrics | awk '/^peer_member_digest_keys.*filled-peer/ {print int($2)}')" -ge "$full" ] 2>/dev/null && break; sleep 0.1
-      done
-    fi
+    ! has peer || told "$full"
     for i in $(seq "$rounds"); do for s in $(turns "$i"); do measure "$s" "$size" "$connections" new; done; done
-    if has peer; then # what it did not get from the sibling would be measured as something else
-      curl -s http://127.0.0.1:19084/metrics | awk '/^peer_requests_total\{/ {all += $2} /^peer_requests_total\{outcome="sibling-hit"/ {hits = $2} END {if (hits < 0.95 * all) print "only", hits, "of", all, "from the sibling" > "/dev/stderr"}'
-    fi
+    ! has peer || from_sibling
     print_row "$row" ;;
   *)
     mode=new; [[ $what =~ ^(miss|turnover)$ ]] || mode=one

@@ -62,7 +62,7 @@ func BenchmarkHit(b *testing.B) {
 		peer := httptest.NewUnstartedServer(h)
 		peer.Config.ConnContext = func(ctx context.Context, c net.Conn) context.Context { // as package node serves
 			ctx = conn.Context(ctx, c)
-			conn.Quickly(ctx, h)
+			conn.Quickly(ctx, h, func() bool { return true })
 			return ctx
 		}
 		peer.Listener = conn.Listen(peer.Listener, time.Minute, conn.NewGate(conn.Limits{}))

@@ -145,7 +145,7 @@ func TestFaultsOfClients(t *testing.T) {
 		{name: "WebSocket with no chunk", text: "GET /x HTTP/1.1\r\nHost: site.test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", status: "400"},
 		{name: "tunnel", text: "CONNECT site.test:99999 HTTP/1.1\r\nHost: site.test:99999\r\n\r\n", status: "405"},
 	} {
-		for _, out := range []leg{http1, inClear} {
+		for _, out := range []leg{overOne, inClear} {
 			t.Run(fmt.Sprintf("%s/%s", c.name, out), func(t *testing.T) {
 				want := c.status
 				if out == inClear && c.other != "" {
@@ -188,11 +188,11 @@ func TestHalfClosedClient(t *testing.T) {
 		"POST /x HTTP/1.1\r\nHost: site.test\r\nContent-Length: 1\r\n\r\nx",
 		"POST /x HTTP/1.1\r\nHost: site.test\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\nSum: 7\r\n\r\n",
 	} {
-		for _, out := range []leg{http1, inClear} {
+		for _, out := range []leg{overOne, inClear} {
 			method, _, _ := strings.Cut(text, " ")
 			t.Run(fmt.Sprintf("%s of %d bytes/%s", method, len(text), out), func(t *testing.T) {
 				end := make(chan struct{})
-				_, base, h := through(t, http1, out, func(w http.ResponseWriter, r *http.Request) {
+				_, base, h := through(t, overOne, out, func(w http.ResponseWriter, r *http.Request) {
 					io.Copy(io.Discard, r.Body)
 					<-end
 				})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"net/http"
+	"net/netip"
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/tracing"
@@ -31,16 +32,19 @@ type Config struct {
 	// Dial connects to origins, siblings and CONNECT targets; nil = net.Dialer. Its context
 	// has the deadline.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
+	// Addresses looks up names of origins, again each 30 s; nil = Dial gets names.
+	Addresses func(ctx context.Context, host string) ([]netip.Addr, error)
 	// OriginTransport replaces the transport to origins that is built on Dial. It must enforce
 	// the deadlines until the response header itself.
 	OriginTransport http.RoundTripper
 	// SiblingTransport replaces the transport to siblings that is built on Dial.
-	// It must send absolute-form requests to the sibling (see sibling.NewHTTPTransport).
+	// It must send absolute-form requests to the sibling (see http1.ToSiblings).
 	SiblingTransport http.RoundTripper
 
 	MaxIdle int // idle connections to origins that are kept open; 0 = 1,024
 
-	SiblingTimeout time.Duration        // until a sibling's response header, and until ours to a Squid; 0 = 500 ms; see sibling.Config
+	// until a sibling's response header, and until ours to a Squid; 0 = 500 ms; see sibling.Config
+	SiblingTimeout time.Duration
 	Late           func() time.Duration // see sibling.Config; nil = never late
 
 	// Own returns the peer's own handler of a path, for requests without a host in the request

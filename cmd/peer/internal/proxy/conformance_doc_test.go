@@ -57,28 +57,37 @@ func conformanceTable() string {
 			others = append(others, r)
 		}
 	}
-	fmt.Fprintf(&b, "\n%d requirements. Modes: f forward, r reverse, s through a sibling, l the library's cache (`httpcache.Member`), in %d of them; each with a store on disk and one in memory. "+
-		"The others:\n\n| requirement | why it is not run against the library's cache |\n|---|---|\n", len(rows), len(rows)-len(others))
-	for _, r := range others {
-		fmt.Fprintf(&b, "| %s | %s |\n", r.name, r.notLibrary())
+	slices.SortStableFunc(others, func(a, b row) int { return strings.Compare(a.notLibrary(), b.notLibrary()) })
+	fmt.Fprintf(&b, "\n%d requirements, each with a store on disk and one in memory; %d of them also of the library's cache (`httpcache.Member`). "+
+		"The others:\n\n| requirements | why they are not run against the library's cache |\n|---|---|\n", len(rows), len(rows)-len(others))
+	for i, r := range others {
+		if i > 0 && r.notLibrary() == others[i-1].notLibrary() {
+			continue
+		}
+		var names []string
+		for _, same := range others {
+			if same.notLibrary() == r.notLibrary() {
+				names = append(names, same.name)
+			}
+		}
+		fmt.Fprintf(&b, "| %s | %s |\n", strings.Join(names, "; "), r.notLibrary())
 	}
 	b.WriteString("\n")
-	b.WriteString("| RFC, section | requirement | modes |\n|---|---|---|\n")
+	b.WriteString("| RFC, section | as forward and reverse proxy, and through a sibling | not through a sibling |\n|---|---|---|\n")
 	for _, s := range sections {
 		rfc, section, _ := strings.Cut(s, "-")
+		var shared, local []string
 		for _, r := range rows {
-			if r.section != s {
-				continue
+			name := strings.ReplaceAll(r.name, "|", "\\|")
+			switch {
+			case r.section != s:
+			case r.local:
+				local = append(local, name)
+			default:
+				shared = append(shared, name)
 			}
-			modes := "f r s"
-			if r.local {
-				modes = "f r"
-			}
-			if r.notLibrary() == "" {
-				modes += " l"
-			}
-			fmt.Fprintf(&b, "| %s, %s | %s | %s |\n", rfc, section, strings.ReplaceAll(r.name, "|", "\\|"), modes)
 		}
+		fmt.Fprintf(&b, "| %s, %s | %s | %s |\n", rfc, section, strings.Join(shared, "; "), strings.Join(local, "; "))
 	}
 	b.WriteString("\n")
 	return b.String()

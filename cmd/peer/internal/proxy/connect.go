@@ -30,7 +30,7 @@ func (h *Handler) connect(w http.ResponseWriter, r *http.Request, v *view) engin
 		return refuse(http.StatusMethodNotAllowed, "no-tunnels", "this is a reverse proxy: it opens no tunnels")
 	}
 	host, port, err := net.SplitHostPort(r.Host)
-	if err != nil || host == "" || port == "" {
+	if err != nil || port == "" || !canonical.ValidHost(r.Host) {
 		return refuse(http.StatusBadRequest, "bad-target", "CONNECT needs HOST:PORT")
 	}
 	if v.AllowConnect != nil && !v.AllowConnect(host, port) {
@@ -51,14 +51,16 @@ func (h *Handler) connect(w http.ResponseWriter, r *http.Request, v *view) engin
 		if cause := fault(r, err); cause != nil {
 			h.failing.failed(r.Host, cause)
 		}
-		res := h.cache.Refuse(w, r, engine.GatewayError, http.StatusBadGateway, "origin-unreachable", r.Host+" cannot be reached")
+		res := h.cache.Refuse(w, r, engine.GatewayError, http.StatusBadGateway, "origin-unreachable", r.Host+
+			" cannot be reached")
 		res.Err = err
 		return res
 	}
 	h.failing.answered(r.Host)
 	var head bytes.Buffer
 	status := rfc9111.Status{Cache: h.cfg.Name, Fwd: "method"}
-	fmt.Fprintf(&head, "HTTP/1.1 200 Connection established\r\nVia: 1.1 %s\r\nCache-Status: %s\r\n\r\n", h.cfg.Name, status.Append(nil))
+	fmt.Fprintf(&head, "HTTP/1.1 200 Connection established\r\nVia: 1.1 %s\r\nCache-Status: %s\r\n\r\n", h.cfg.Name,
+		status.Append(nil))
 	return h.tunnel(w, r, http.StatusOK, head.Bytes(), conn.Patient(to, time.Duration(h.sendTimeout.Load())))
 }
 
@@ -68,9 +70,11 @@ func (h *Handler) tunnel(w http.ResponseWriter, r *http.Request, status int, hea
 	hijacked, buf, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		target.Close()
-		return h.cache.Refuse(w, r, engine.ClientError, http.StatusHTTPVersionNotSupported, "no-tunnels", "tunnels work over HTTP/1.1 only")
+		return h.cache.Refuse(w, r, engine.ClientError, http.StatusHTTPVersionNotSupported, "no-tunnels",
+			"tunnels work over HTTP/1.1 only")
 	}
-	client := conn.Patient(hijacked, time.Duration(h.sendTimeout.Load())) // after Hijack, the server's limit no longer applies
+	// after Hijack, the server's limit no longer applies
+	client := conn.Patient(hijacked, time.Duration(h.sendTimeout.Load()))
 	closeBoth := func() { client.Close(); target.Close() }
 	defer closeBoth()
 	defer context.AfterFunc(h.closed, closeBoth)()

@@ -49,44 +49,53 @@ type Counts struct {
 	GatewayErrors uint64 `json:"gateway_errors"`
 	ClientsGone   uint64 `json:"clients_gone"`
 
-	BrokenBodies    uint64            `json:"broken_bodies"` // answers cut short after they began, by this peer or by the client
-	StaleServed     uint64            `json:"stale_served"`
-	Stored          uint64            `json:"stored"`
-	NotStored       map[string]uint64 `json:"not_stored"`        // complete origin responses to GET, by the reason why they were not stored (an [rfc9111.Obstacle])
-	Invalidations   uint64            `json:"invalidations"`     // responses removed by unsafe methods
-	OriginRequests  uint64            `json:"origin_requests"`   // requests sent to origins, validations and background ones included
-	OriginErrors    uint64            `json:"origin_errors"`     // of those, failed without an answer
-	Background      uint64            `json:"background"`        // fetches that no client waited for
-	BodiesResumed   uint64            `json:"bodies_resumed"`    // bodies whose source ended early, continued from another source
-	BodiesTakenOver uint64            `json:"bodies_taken_over"` // bodies whose source made no progress, continued from another source
-	BodiesCut       uint64            `json:"bodies_cut"`        // bodies that no source could finish
-	Tunnels         uint64            `json:"tunnels"`
+	// answers cut short after they began, by this peer or by the client
+	BrokenBodies uint64 `json:"broken_bodies"`
+	StaleServed  uint64 `json:"stale_served"`
+	Stored       uint64 `json:"stored"`
+	// complete origin responses to GET, by the reason why they were not stored (an [rfc9111.Obstacle])
+	NotStored     map[string]uint64 `json:"not_stored"`
+	Invalidations uint64            `json:"invalidations"` // responses removed by unsafe methods
+	// requests sent to origins, validations and background ones included
+	OriginRequests uint64 `json:"origin_requests"`
+	OriginErrors   uint64 `json:"origin_errors"`  // of those, failed without an answer
+	Background     uint64 `json:"background"`     // fetches that no client waited for
+	BodiesResumed  uint64 `json:"bodies_resumed"` // bodies whose source ended early, continued from another source
+	// bodies whose source made no progress, continued from another source
+	BodiesTakenOver uint64 `json:"bodies_taken_over"`
+	BodiesCut       uint64 `json:"bodies_cut"` // bodies that no source could finish
+	Tunnels         uint64 `json:"tunnels"`
 
 	SiblingRequests uint64 `json:"sibling_requests"` // requests to siblings
 	SiblingsUseful  uint64 `json:"siblings_useful"`  // of those, answered with a usable object
 	FalseHits       uint64 `json:"false_hits"`       // of those, answered that there is no fresh copy
 	SiblingErrors   uint64 `json:"sibling_errors"`   // of those, failed or too slow
-	SiblingsExcused uint64 `json:"siblings_excused"` // of the failed, not counted against the sibling: this process was late, or most siblings were
-	SiblingsSpared  uint64 `json:"siblings_spared"`  // requests to siblings not sent, since too many had failed
-	SiblingsOutrun  uint64 `json:"siblings_outrun"`  // of the requests to siblings, overtaken by a hedge
+	// of the failed, not counted against the sibling: this process was late, or most siblings were
+	SiblingsExcused uint64 `json:"siblings_excused"`
+	SiblingsSpared  uint64 `json:"siblings_spared"` // requests to siblings not sent, since too many had failed
+	SiblingsOutrun  uint64 `json:"siblings_outrun"` // of the requests to siblings, overtaken by a hedge
 
 	SiblingsCompared uint64 `json:"siblings_compared"` // siblings' answers compared with the origin's
 	SiblingsRefuted  uint64 `json:"siblings_refuted"`  // of those, different from the origin's
 	SiblingsAccused  uint64 `json:"siblings_accused"`  // quarantines of a sibling for a corrupt or invented body
 
-	Hedges        uint64 `json:"hedges"`         // further requests, to siblings or origins, sent because a sibling was late
+	// further requests, to siblings or origins, sent because a sibling was late
+	Hedges        uint64 `json:"hedges"`
 	HedgesWon     uint64 `json:"hedges_won"`     // of those, answered first
 	OriginsOutrun uint64 `json:"origins_outrun"` // hedges to origins that the late sibling overtook
 	HedgesDenied  uint64 `json:"hedges_denied"`  // hedges not sent, since the budget was spent
 
-	OwnersAsked    uint64 `json:"owners_asked"`    // misses that looked for a fetch in progress at the key's owner
-	LookupsSent    uint64 `json:"lookups_sent"`    // of those, lookups sent to another peer
-	FetchersFound  uint64 `json:"fetchers_found"`  // of the misses, those that learned of a peer with a fetch in progress
+	OwnersAsked uint64 `json:"owners_asked"` // misses that looked for a fetch in progress at the key's owner
+	LookupsSent uint64 `json:"lookups_sent"` // of those, lookups sent to another peer
+	// of the misses, those that learned of a peer with a fetch in progress
+	FetchersFound  uint64 `json:"fetchers_found"`
 	FetchersShared uint64 `json:"fetchers_shared"` // of those, misses that got the object from that peer
 
-	RefusedAskers       uint64 `json:"refused_askers"`         // lookup requests that named a sibling that did not send them
-	ServedToSiblings    uint64 `json:"served_to_siblings"`     // lookup requests of siblings answered with the object
-	NotServedToSiblings uint64 `json:"not_served_to_siblings"` // lookup requests of siblings answered 504 or, to a Squid, by closing the connection
+	// lookup requests that named a sibling that did not send them
+	RefusedAskers    uint64 `json:"refused_askers"`
+	ServedToSiblings uint64 `json:"served_to_siblings"` // lookup requests of siblings answered with the object
+	// lookup requests of siblings answered 504 or, to a Squid, by closing the connection
+	NotServedToSiblings uint64 `json:"not_served_to_siblings"`
 
 	BytesToClients    uint64 `json:"bytes_to_clients"` // body bytes, tunnels' included
 	BytesToSiblings   uint64 `json:"bytes_to_siblings"`

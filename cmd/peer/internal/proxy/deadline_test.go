@@ -36,7 +36,7 @@ func TestOriginDeadlines(t *testing.T) {
 		"CONNECT":    {unreachable, func(c *Config) { c.ConnectTimeout, c.Origin = 7*time.Second, nil }, "CONNECT", 7 * time.Second},
 		"first byte": {silent, func(c *Config) { c.FirstByteTimeout = 9 * time.Second }, "GET", 9 * time.Second},
 		"takes nothing": {func(context.Context, string, string) (net.Conn, error) { here, _ := net.Pipe(); return here, nil },
-			func(c *Config) { c.SendTimeout = 8 * time.Second }, "GET", 8 * time.Second},
+			func(c *Config) { c.FirstByteTimeout = 8 * time.Second }, "GET", 8 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

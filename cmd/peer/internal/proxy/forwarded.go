@@ -4,11 +4,11 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"net/url"
 	"slices"
 	"strings"
 
-	"github.com/summarycache/summarycache/cmd/peer/internal/conn"
+	"github.com/summarycache/summarycache/cmd/peer/internal/authority"
+	"github.com/summarycache/summarycache/cmd/peer/internal/canonical"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
@@ -18,7 +18,7 @@ func (v *view) trusts(addr string) bool {
 		return false
 	}
 	at, err := netip.ParseAddrPort(addr)
-	return err == nil && conn.Within(v.TrustedProxies, at.Addr())
+	return err == nil && authority.Within(v.TrustedProxies, at.Addr())
 }
 
 // client returns the address of r's client: that of the connection or, if that is a trusted
@@ -36,7 +36,7 @@ func (v *view) client(r *http.Request) string {
 		if err != nil {
 			return host
 		}
-		if host = hop; !conn.Within(v.TrustedProxies, ip) {
+		if host = hop; !authority.Within(v.TrustedProxies, ip) {
 			return host
 		}
 	}
@@ -81,7 +81,7 @@ func (a *forwarded) believe(h http.Header) {
 	case "https", "wss":
 		a.scheme = "https"
 	}
-	if validHost(host) {
+	if canonical.ValidHost(host) && len(host) <= 300 {
 		a.host = strings.ToLower(host)
 	}
 }
@@ -92,15 +92,6 @@ func last(lines []string) (member string) {
 		member = m
 	}
 	return member
-}
-
-// validHost reports whether s can be the authority of a URL.
-func validHost(s string) bool {
-	if s == "" || len(s) > 300 {
-		return false
-	}
-	u, err := url.Parse("http://" + s + "/")
-	return err == nil && u.Host == s && u.User == nil && u.Hostname() != ""
 }
 
 // setForwarded sets the fields that describe the client to an origin: its address, from remote,
@@ -129,7 +120,8 @@ func setHops(h http.Header, proxy string) {
 	var hops []string
 	for member := range rfc9111.Members(h["Forwarded"]) {
 		for pair := range strings.SplitSeq(member, ";") {
-			if name, value, _ := strings.Cut(strings.TrimSpace(pair), "="); strings.EqualFold(name, "for") && value != "" {
+			if name, value, _ := strings.Cut(strings.TrimSpace(pair), "="); strings.EqualFold(name, "for") &&
+				value != "" {
 				hops = append(hops, "for="+value)
 			}
 		}

@@ -23,7 +23,7 @@ func (w *world) startLibrary(name string, open func(bodies.Hooks) (bodies.Store,
 	},
 		DisableCompression: true}
 	host := memnet.New(1).Host("10.0.0.1")
-	node, err := gossip.New(gossip.Config{Name: name, Bind: "10.0.0.1:7946", Objects: 100, Profile: digest.HTTP, Advanced: gossip.Advanced{Network: host}, Logger: slog.New(slog.DiscardHandler)})
+	node, err := gossip.New(gossip.Config{Name: name, Bind: "10.0.0.1:7946", Service: ":3128", Objects: 100, Profile: digest.HTTP, Advanced: gossip.Advanced{Network: host}, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		panic(err)
 	}

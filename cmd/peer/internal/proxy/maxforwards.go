@@ -16,7 +16,8 @@ func (h *Handler) maxForwards(w http.ResponseWriter, r *http.Request) (res engin
 	switch r.Method {
 	case http.MethodTrace:
 		w.Header().Set("Allow", methods)
-		return h.cache.Refuse(w, r, engine.ClientError, http.StatusMethodNotAllowed, "no-trace", "this cache neither reflects requests nor passes TRACE on"), true
+		return h.cache.Refuse(w, r, engine.ClientError, http.StatusMethodNotAllowed, "no-trace",
+			"this cache neither reflects requests nor passes TRACE on"), true
 	case http.MethodOptions:
 	default:
 		return res, false
@@ -30,5 +31,6 @@ func (h *Handler) maxForwards(w http.ResponseWriter, r *http.Request) (res engin
 		return res, false
 	}
 	w.Header().Set("Allow", methods)
-	return h.cache.Refuse(w, r, engine.Bypass, http.StatusOK, "max-forwards", "this cache passes requests on with these methods"), true
+	return h.cache.Refuse(w, r, engine.Bypass, http.StatusOK, "max-forwards",
+		"this cache passes requests on with these methods"), true
 }

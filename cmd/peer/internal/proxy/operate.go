@@ -51,7 +51,8 @@ func (h *Handler) Purge(t invalidation.Target) int { return h.remove(t, h.cache.
 
 func (h *Handler) remove(t invalidation.Target, remove func(invalidation.Target) int) int {
 	n := remove(t)
-	if other := otherScheme(t.Name, rfc9111.Identity("", nil, nil)); h.view.Load().bySchemes && other != "" && t.Kind != invalidation.Tag {
+	if other := otherScheme(t.Name, rfc9111.Identity("", nil, nil)); h.view.Load().bySchemes && other != "" &&
+		t.Kind != invalidation.Tag {
 		t.Name = other
 		n += remove(t)
 	}
@@ -137,13 +138,7 @@ func (h *Handler) Explain(method, rawURL string, header http.Header) (engine.Exp
 	if err != nil {
 		return engine.Explanation{}, nil, err
 	}
-	header, _ = v.fields.Clean(header, method, false, false)
-	var decisions []rules.Decision
-	r, effect := v.Rules.Request(&http.Request{Method: method, URL: u, Host: u.Host, Header: header}, netip.Addr{}, false,
-		func(d rules.Decision) { decisions = append(decisions, d) })
-	if len(v.Rules) > 0 && canonical.Ambiguous(u) {
-		decisions = append(decisions, rules.Decision{What: "matches only as far as it restricts, since some servers take this path for another", Rule: "with a path"})
-	}
+	r, effect, decisions := v.decisions(method, u, header)
 	e := h.cache.Explain(r)
 	for i := range e.Stored {
 		e.Stored[i].Rule = rules.DecidedBy(e.Stored[i].Header)
@@ -152,6 +147,34 @@ func (h *Handler) Explain(method, rawURL string, header http.Header) (engine.Exp
 		e.Verdict, e.Reason, e.Identities = engine.WouldPass, "rule", nil
 	}
 	return e, decisions, nil
+}
+
+// decisions returns the request for a URL as the rules change it, and what they decide about it and its answer.
+func (v *view) decisions(method string, u *url.URL, header http.Header) (r *http.Request, e rules.Effect, all []rules.Decision) {
+	header, _ = v.fields.Clean(header, method, false, false)
+	decided := func(d rules.Decision) { all = append(all, d) }
+	r, e = v.Rules.Request(&http.Request{Method: method, URL: u, Host: u.Host, Header: header}, netip.Addr{}, false, decided)
+	v.Rules.AboutAnswers(r, decided)
+	if len(v.Rules) > 0 && canonical.Ambiguous(u) {
+		decided(rules.Decision{What: "matches only as far as it restricts, since some servers take this path for " +
+			"another", Rule: "with a path"})
+	}
+	return r, e, all
+}
+
+// Decisions returns what the rules of s decide about a request for a URL, and the URL as the cache has it. It needs no
+// [Handler]. clientTLS is as in [Config].
+func (s Settings) Decisions(clientTLS bool, method, rawURL string, header http.Header) (string, []rules.Decision, error) {
+	v := &view{Settings: s, fields: canonical.NewFields(s.PassFields), bySchemes: s.TrustedProxies != nil || clientTLS}
+	for _, site := range s.allSites() {
+		v.sites = append(v.sites, newUpstream(site, nil))
+	}
+	u, err := v.parse(rawURL)
+	if err != nil {
+		return "", nil, err
+	}
+	r, _, all := v.decisions(method, u, header)
+	return r.URL.String(), all, nil
 }
 
 // Candidates returns the siblings to which a lookup would be sent, in this order, with the
@@ -183,7 +206,8 @@ func (v *view) parse(rawURL string) (*url.URL, error) {
 	case !paths:
 		return nil, fmt.Errorf("%q is not an absolute URL, such as http://example.com/a", rawURL)
 	case !strings.HasPrefix(rawURL, "/"):
-		return nil, fmt.Errorf("%q is neither an absolute URL, such as http://example.com/a, nor a path, such as /a", rawURL)
+		return nil, fmt.Errorf("%q is neither an absolute URL, such as http://example.com/a, nor a path, such as /a",
+			rawURL)
 	}
 	target, no := v.target(&http.Request{URL: u}, forwarded{scheme: "http"})
 	if no != nil {

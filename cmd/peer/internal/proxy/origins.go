@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/summarycache/summarycache/gossip/http1"
 	"github.com/summarycache/summarycache/gossip/httpcache/engine"
 )
 
@@ -37,8 +38,7 @@ const (
 type origins struct {
 	http.RoundTripper
 	*failings
-	own   *http.Transport // below it, unless [Config.OriginTransport] is
-	clear bool            // by HTTP/2 without TLS
+	own *http1.Transport // below it, unless [Config.OriginTransport] is
 }
 
 // failings are the origins that fail. The operator sees them in the status and in the log, where
@@ -53,25 +53,17 @@ type failings struct {
 	minute  time.Time
 }
 
-var errSwitched = errors.New("101 Switching Protocols, which the request did not ask for")
-
 // CloseIdleConnections closes those that carry no request.
 func (o *origins) CloseIdleConnections() { o.own.CloseIdleConnections() }
 
 // RoundTrip implements [http.RoundTripper].
 func (o *origins) RoundTrip(r *http.Request) (*http.Response, error) {
-	resp, err := o.send(r)
-	if err != nil && brokeOff(err) {
-		if once, ok := again(r); ok {
-			resp, err = o.send(once)
-		}
-	}
-	if err == nil && resp.StatusCode == http.StatusSwitchingProtocols && r.Header["Upgrade"] == nil {
-		resp.Body.Close()
-		resp, err = nil, errSwitched
-	}
+	resp, err := o.RoundTripper.RoundTrip(r)
 	if err != nil {
 		err = engine.Blame(r, err)
+	} else if err = engine.Broken(r, resp); err != nil {
+		resp.Body.Close()
+		resp = nil
 	}
 	if err == nil {
 		o.answered(r.URL.Host)
@@ -107,7 +99,8 @@ func (o *failings) answered(host string) {
 	}
 	delete(o.failing, host)
 	if !f.logged.IsZero() {
-		o.log.Info("an origin answers again", "origin", host, "failed_for", time.Since(f.Since).Truncate(time.Millisecond), "requests", f.Requests)
+		o.log.Info("an origin answers again", "origin", host, "failed_for",
+			time.Since(f.Since).Truncate(time.Millisecond), "requests", f.Requests)
 	}
 }
 
@@ -135,7 +128,8 @@ func (o *failings) failed(host string, err error) {
 	if now.Sub(f.logged) >= time.Minute && o.lines < failingLines {
 		o.lines++
 		f.logged = now
-		o.log.Warn("an origin does not answer", "origin", host, "reason", f.Reason, "requests", f.Requests, "since", f.Since)
+		o.log.Warn("an origin does not answer", "origin", host, "reason", f.Reason, "requests", f.Requests,
+			"since", f.Since)
 	}
 }
 

@@ -15,9 +15,11 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/coding"
 	"github.com/summarycache/summarycache/cmd/peer/internal/conn"
 	"github.com/summarycache/summarycache/cmd/peer/internal/tracing"
+	"github.com/summarycache/summarycache/gossip/http1"
 	"github.com/summarycache/summarycache/gossip/httpcache/bodies"
 	"github.com/summarycache/summarycache/gossip/httpcache/diskstore"
 	"github.com/summarycache/summarycache/gossip/httpcache/engine"
+	"github.com/summarycache/summarycache/gossip/peering"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
@@ -34,6 +36,7 @@ type Handler struct {
 	idle     []interface{ CloseIdleConnections() }
 	coder    coding.Compressor
 	rates    rates
+	uses     uses
 
 	sendTimeout  atomic.Int64 // of connections to origins, and of tunnels
 	configuring  sync.Mutex   // held by Configure
@@ -53,11 +56,12 @@ func New(c Config) (_ *Handler, err error) {
 	if c.Locator != nil {
 		t := c.SiblingTransport
 		if t == nil {
-			own := sibling.NewHTTPTransport(c.Dial)
+			own := http1.ToSiblings(c.Dial)
 			h.idle = append(h.idle, own)
 			t = own
 		}
-		h.siblings, err = sibling.New(sibling.Config{Name: c.Name, Locator: c.Locator, Health: c.Health, HTTP: c.Tracing.Transport("ask sibling", t), Timeout: c.SiblingTimeout, Late: c.Late})
+		h.siblings, err = sibling.New(sibling.Config{Name: c.Name, Locator: c.Locator, Health: c.Health,
+			HTTP: c.Tracing.Transport("ask sibling", t), Timeout: c.SiblingTimeout, Late: c.Late})
 		if err != nil {
 			return nil, err
 		}
@@ -111,13 +115,11 @@ func (c *Config) setDefaults() {
 	}
 }
 
-// ServeHTTP answers one request. If it must be answered at once ([conn.AtOnce]) and is not, nothing shows that it came.
+// ServeHTTP answers one request.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if h.cfg.Own != nil && !r.URL.IsAbs() {
 		if own := h.cfg.Own(r.URL.Path); own != nil {
-			if !conn.AtOnce(w) {
-				own.ServeHTTP(w, r)
-			}
+			own.ServeHTTP(w, r)
 			return
 		}
 	}
@@ -127,19 +129,17 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r, span := h.cfg.Tracing.Request(r)
 	lookup := sibling.IsLookup(r)
 	switch {
-	case lookup && fromSquid(r.Header) && conn.AtOnce(w): // a disk that hangs must not keep it waiting
 	case lookup && !h.admits(r):
 		e.Sibling, e.Refused = true, true
-		e.Result = h.cache.Refuse(w, r, engine.ClientError, http.StatusForbidden, "not-a-sibling", "the request names a sibling that did not send it")
-	case !lookup && v.AllowClient != nil && !v.AllowClient(r.RemoteAddr):
-		e.Result = h.cache.Refuse(w, r, engine.ClientError, http.StatusForbidden, "not-a-client", "the address of this client is not among those of --proxy-client")
+		e.Result = h.cache.Refuse(w, r, engine.ClientError, http.StatusForbidden, "not-a-sibling",
+			"the request names a sibling that did not send it")
+	case !lookup && v.AllowClient != nil && !v.AllowClient(r):
+		e.Result = h.cache.Refuse(w, r, engine.ClientError, http.StatusForbidden, "not-a-client",
+			"--proxy-client does not include your address, or that of the proxy that sends your request")
 	case lookup && fromSquid(r.Header):
 		e.Result = h.answerSquid(w, r, v, &e)
 	default:
 		e.Result = h.serve(w, r, v, &e)
-	}
-	if conn.AtOnce(w) {
-		return
 	}
 	e.Duration = time.Since(start)
 	h.counters.count(&e)
@@ -151,7 +151,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.cfg.Observe(e)
 	}
 	if e.Broken || e.Closed || e.Outcome == engine.ClientGone {
-		panic(http.ErrAbortHandler) // closes the connection, which shows the client that the answer is incomplete or missing
+		// closes the connection, which shows the client that the answer is incomplete or missing
+		panic(http.ErrAbortHandler)
 	}
 }
 
@@ -161,7 +162,7 @@ func (h *Handler) admits(r *http.Request) bool {
 	if h.cfg.Admit == nil {
 		return true
 	}
-	name := sibling.Asker(r.Header)
+	name := peering.Asker(r.Header)
 	return name == "" || h.cfg.Admit(r, name) == nil
 }
 
@@ -191,16 +192,14 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, v *view, e *Even
 	}
 	lookup := sibling.IsLookup(r)
 	r, effect := v.Rules.Request(asked, v.ruledClient(r), lookup, nil)
-	if (effect.Deliver || effect.Rate != nil) && conn.AtOnce(w) {
-		return engine.Result{}
-	}
 	if effect.Deliver {
 		w, r = v.dress(w, r, asked)
 	}
 	e.target = r.URL
 	e.Sibling = lookup && r.Header["Via"] != nil
 	if !lookup && slices.Contains(rfc9111.Via(r.Header), h.cfg.Name) {
-		return h.cache.Refuse(w, r, engine.GatewayError, http.StatusLoopDetected, "loop", "the request has come through this cache before")
+		return h.cache.Refuse(w, r, engine.GatewayError, http.StatusLoopDetected, "loop",
+			"the request has come through this cache before")
 	}
 	if res, yes := h.limited(w, received, v, effect.Rate); yes {
 		return res

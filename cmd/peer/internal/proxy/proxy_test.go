@@ -312,11 +312,13 @@ func TestWebSocket(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, true, func(w http.ResponseWriter, r *http.Request, n int) {
 			if n > 0 || r.Header.Get("Upgrade") != "websocket" || r.Header.Get("Via") != "1.1 a" {
+				w.Header()["Content-Type"] = nil
 				w.WriteHeader(http.StatusTeapot)
+				io.WriteString(w, "<html>")
 				return
 			}
 			conn, buf, _ := http.NewResponseController(w).Hijack()
-			io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+			io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade, X-Hop\r\nUpgrade: websocket\r\nX-Hop: 1\r\n\r\n")
 			io.Copy(conn, buf) // echo
 			conn.Close()
 		}, "a")
@@ -335,7 +337,8 @@ func TestWebSocket(t *testing.T) {
 			return conn, br, resp
 		}
 		conn, br, resp := ask()
-		if resp.StatusCode != 101 || resp.Header.Get("Upgrade") != "websocket" || resp.Header.Get("Cache-Status") != "a; fwd=bypass; fwd-status=101" {
+		if resp.StatusCode != 101 || resp.Header.Get("Upgrade") != "websocket" || resp.Header.Get("Cache-Status") != "a; fwd=bypass; fwd-status=101" ||
+			resp.Header.Get("Connection") != "Upgrade" || resp.Header["X-Hop"] != nil {
 			t.Errorf("%d %v", resp.StatusCode, resp.Header)
 		}
 		for range 3 {
@@ -352,8 +355,8 @@ func TestWebSocket(t *testing.T) {
 		}
 		conn, _, resp = ask()
 		conn.Close()
-		if resp.StatusCode != http.StatusTeapot {
-			t.Errorf("a refusal came back as %d", resp.StatusCode)
+		if resp.StatusCode != http.StatusTeapot || resp.Header["Content-Type"] != nil {
+			t.Errorf("a refusal came back as %d %v", resp.StatusCode, resp.Header)
 		}
 	})
 }

@@ -3,10 +3,9 @@ package proxy
 import (
 	"fmt"
 	"net/http"
-	"net/netip"
 	"strings"
 
-	"github.com/summarycache/summarycache/cmd/peer/internal/conn"
+	"github.com/summarycache/summarycache/cmd/peer/internal/authority"
 	"github.com/summarycache/summarycache/cmd/peer/internal/table"
 	"github.com/summarycache/summarycache/gossip/httpcache/engine"
 	"github.com/summarycache/summarycache/gossip/invalidation"
@@ -25,17 +24,17 @@ const softPurge = "Fastly-Soft-Purge"
 const purgeMethod = "X-Purge-Method"
 
 // mayPurge returns why r, as the client sent it, is refused; status 0 = it is carried out. The
-// client behind another proxy is known only if that proxy is trusted: otherwise all clients of a
-// proxy on this machine could purge.
+// client behind another proxy is known only if that proxy is trusted.
 func (v *view) mayPurge(r *http.Request) (status int, why string) {
-	from, err := netip.ParseAddr(v.client(r))
-	relayed := r.Header["Via"] != nil || r.Header["X-Forwarded-For"] != nil || r.Header["Forwarded"] != nil
-	switch {
-	case relayed && !v.trusts(r.RemoteAddr):
-		return http.StatusForbidden, "a PURGE through a proxy is carried out only if --trusted-proxies names that proxy"
-	case len(v.PurgeClients) == 0 && (err != nil || !from.IsLoopback()):
-		return http.StatusMethodNotAllowed, "PURGE is accepted over loopback only: other clients need --purge-client"
-	case len(v.PurgeClients) > 0 && (err != nil || !conn.Within(v.PurgeClients, from)):
+	who := authority.Operators{Networks: v.PurgeClients}
+	switch verdict := who.Decide(r, v.client(r), v.trusts(r.RemoteAddr)); {
+	case verdict == authority.Relayed:
+		return http.StatusForbidden, "a PURGE through a proxy (" + authority.Trace(r.Header) +
+			") needs that proxy in --trusted-proxies, and its client in --purge-client"
+	case verdict == authority.Unknown && len(v.PurgeClients) == 0:
+		return http.StatusMethodNotAllowed,
+			"PURGE needs --purge-client, which names who may send it. On the peer's machine peer purge needs nothing"
+	case verdict == authority.Unknown:
 		return http.StatusForbidden, "--purge-client does not include your address"
 	}
 	return 0, ""
@@ -51,11 +50,14 @@ func (h *Handler) purge(w http.ResponseWriter, r *http.Request, v *view) engine.
 	}
 	switch {
 	case len(targets) > MaxPurgeTags:
-		return h.cache.Refuse(w, r, engine.ClientError, http.StatusBadRequest, "tags", fmt.Sprintf("more than %d tags at once", MaxPurgeTags))
+		return h.cache.Refuse(w, r, engine.ClientError, http.StatusBadRequest, "tags",
+			fmt.Sprintf("more than %d tags at once", MaxPurgeTags))
 	case len(targets) == 0:
-		kind, known := map[string]invalidation.Kind{"": invalidation.Identity, "exact": invalidation.Identity, "pattern": invalidation.Pattern}[strings.ToLower(r.Header.Get(purgeMethod))]
+		kind, known := map[string]invalidation.Kind{"": invalidation.Identity, "exact": invalidation.Identity,
+			"pattern": invalidation.Pattern}[strings.ToLower(r.Header.Get(purgeMethod))]
 		if !known || kind == invalidation.Pattern && strings.Contains(r.URL.Host, "*") {
-			return h.cache.Refuse(w, r, engine.ClientError, http.StatusBadRequest, "method", purgeMethod+" is exact or pattern, where * stands for any characters of a path and query")
+			return h.cache.Refuse(w, r, engine.ClientError, http.StatusBadRequest, "method", purgeMethod+
+				" is exact or pattern, where * stands for any characters of a path and query")
 		}
 		t := v.targetOf(r.URL, kind)
 		t.Soft = soft

@@ -84,7 +84,8 @@ func (h *Handler) limited(w http.ResponseWriter, r *http.Request, v *view, rule 
 		return res, false
 	}
 	w.Header()["Retry-After"] = []string{strconv.Itoa(int((wait + time.Second - 1) / time.Second))}
-	return h.cache.Refuse(w, r, engine.ClientError, http.StatusTooManyRequests, "rate", "too many requests from this address"), true
+	return h.cache.Refuse(w, r, engine.ClientError, http.StatusTooManyRequests, "rate",
+		"too many requests from this address"), true
 }
 
 // bodyLimit returns r such that its body has at most so many bytes, 0 = any number; no says that it is
@@ -95,7 +96,8 @@ func bodyLimit(w http.ResponseWriter, r *http.Request, most int64) (_ *http.Requ
 		return r, nil
 	case r.ContentLength > most:
 		w.Header().Set("Connection", "close")
-		return r, &refusal{http.StatusRequestEntityTooLarge, "body-too-large", "the body is longer than the " + strconv.FormatInt(most, 10) + " bytes that a rule allows"}
+		return r, &refusal{http.StatusRequestEntityTooLarge, "body-too-large", "the body is longer than the " +
+			strconv.FormatInt(most, 10) + " bytes that a rule allows"}
 	}
 	out := *r
 	out.Body = http.MaxBytesReader(w, r.Body, most)

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net/http"
@@ -11,7 +12,6 @@ import (
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/canonical"
 	"github.com/summarycache/summarycache/cmd/peer/internal/conn"
-	"github.com/summarycache/summarycache/cmd/peer/internal/planted"
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
@@ -24,7 +24,7 @@ type refusal struct {
 // canonical returns r in the one form in which rules, keys, the log, siblings and origins see it:
 // with the absolute URL under which its response is stored. r is not changed.
 func (v *view) canonical(w http.ResponseWriter, r *http.Request) (*http.Request, *refusal) {
-	if r.Method == "" || planted.Fault != "method-no-token" && !httpguts.ValidHeaderFieldName(r.Method) { // HTTP/2 frames any text
+	if r.Method == "" || !httpguts.ValidHeaderFieldName(r.Method) { // HTTP/2 frames any text
 		return nil, &refusal{http.StatusBadRequest, "bad-method", "the method is not a token"}
 	}
 	if no := framing(w, r); no != nil {
@@ -32,9 +32,11 @@ func (v *view) canonical(w http.ResponseWriter, r *http.Request) (*http.Request,
 	}
 	trusted := v.trusts(r.RemoteAddr)
 	header, size := v.fields.Clean(r.Header, r.Method, r.ContentLength != 0, trusted)
-	if size += len(r.RequestURI); size > v.MaxHeader && !sibling.IsLookup(r) { // a sibling adds fields to what it has accepted
+	// a sibling adds fields to what it has accepted
+	if size += len(r.RequestURI); size > v.MaxHeader && !sibling.IsLookup(r) {
 		return nil, &refusal{http.StatusRequestHeaderFieldsTooLarge, "too-large",
-			fmt.Sprintf("the URL and the fields of the request are longer than the %d bytes of --max-header-size", v.MaxHeader)}
+			fmt.Sprintf("the URL and the fields of the request are longer than the %d bytes of --max-header-size",
+				v.MaxHeader)}
 	}
 	by := forwarded{scheme: "http"}
 	if r.TLS != nil {
@@ -67,15 +69,19 @@ func framing(w http.ResponseWriter, r *http.Request) *refusal {
 	switch {
 	case r.ProtoMajor != 1:
 		return spaced(r.Header)
-	case r.ProtoMinor == 0 && r.ContentLength == 0 && r.Header["Content-Length"] == nil &&
-		(r.Method == http.MethodPost || r.Method == http.MethodPut || r.Method == http.MethodPatch):
-		// It has no body, or a Transfer-Encoding, which HTTP/1.0 lacks and net/http hides.
-		w.Header().Set("Connection", "close")
-		return &refusal{http.StatusLengthRequired, "no-length", "a body in HTTP/1.0 needs a Content-Length"}
-	case r.ProtoMinor == 0 && r.ContentLength > 0:
-		w.Header().Set("Connection", "close") // what follows the body may not be a request
-		if !conn.Framed(r.Context()) {
-			return &refusal{http.StatusBadRequest, "bad-framing", "a body in HTTP/1.0 comes first on its connection, and without a Transfer-Encoding"}
+	case r.ProtoMinor == 0: // it has no Transfer-Encoding, and net/http hides one (RFC 9112 section 6.1)
+		framing := conn.FramingOf(r.Context())
+		if framing != conn.Plain || r.ContentLength > 0 {
+			w.Header().Set("Connection", "close") // what follows may not be a request
+		}
+		switch {
+		case framing == conn.Coded, framing == conn.Unknown && r.ContentLength > 0:
+			return &refusal{http.StatusBadRequest, "bad-framing",
+				"HTTP/1.0 has no Transfer-Encoding, and a body in it comes behind no other request"}
+		case r.ContentLength == 0 && r.Header["Content-Length"] == nil &&
+			(r.Method == http.MethodPost || r.Method == http.MethodPut || r.Method == http.MethodPatch):
+			w.Header().Set("Connection", "close")
+			return &refusal{http.StatusLengthRequired, "no-length", "a body in HTTP/1.0 needs a Content-Length"}
 		}
 	case len(r.TransferEncoding) > 0:
 		// It may also have had a Content-Length, which net/http hides, and by which a proxy in
@@ -91,7 +97,8 @@ func spaced(h http.Header) *refusal {
 	for _, lines := range h {
 		for _, v := range lines {
 			if n := len(v); n > 0 && (v[0] == ' ' || v[0] == '\t' || v[n-1] == ' ' || v[n-1] == '\t') {
-				return &refusal{http.StatusBadRequest, "bad-field", "a field has space around its value, which HTTP/2 does not allow"}
+				return &refusal{http.StatusBadRequest, "bad-field",
+					"a field has space around its value, which HTTP/2 does not allow"}
 			}
 		}
 	}
@@ -111,6 +118,9 @@ func wantTrailer(r *http.Request) {
 func (v *view) target(r *http.Request, by forwarded) (t url.URL, no *refusal) {
 	if strings.IndexByte(r.RequestURI, '#') >= 0 {
 		return t, &refusal{http.StatusBadRequest, "bad-target", "a request line must not have a fragment"}
+	}
+	if host := cmp.Or(r.URL.Host, r.Host); host != "" && !canonical.ValidHost(host) {
+		return t, &refusal{http.StatusBadRequest, "bad-host", "the host is not one (RFC 9110 section 7.2)"}
 	}
 	u := canonical.URL(r.URL)
 	switch {
@@ -165,8 +175,10 @@ func (v *view) originTarget(r *http.Request, u url.URL, by forwarded) (url.URL, 
 	o := v.sites[0].Origins[0]
 	if u.Scheme != "" {
 		same := u.Host == o.Host && (u.Scheme == o.Scheme || v.bySchemes)
-		if !same && (v.TrustedProxies == nil || r.RequestURI != "" && !sibling.IsLookup(r)) || !strings.HasPrefix(u.Path, o.Path) {
-			return u, &refusal{http.StatusMisdirectedRequest, "wrong-origin", "this is a reverse proxy for another origin"}
+		if !same && (v.TrustedProxies == nil || r.RequestURI != "" && !sibling.IsLookup(r)) ||
+			!strings.HasPrefix(u.Path, o.Path) {
+			return u, &refusal{http.StatusMisdirectedRequest, "wrong-origin",
+				"this is a reverse proxy for another origin"}
 		}
 		return u, nil
 	}

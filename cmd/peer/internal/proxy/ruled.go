@@ -3,14 +3,15 @@ package proxy
 import (
 	"context"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"time"
 
+	"github.com/summarycache/summarycache/cmd/peer/internal/canonical"
 	"github.com/summarycache/summarycache/cmd/peer/internal/coding"
 	"github.com/summarycache/summarycache/cmd/peer/internal/rules"
 	"github.com/summarycache/summarycache/gossip/httpcache/engine"
+	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
 // ruled applies the rules to the responses of origins.
@@ -26,18 +27,30 @@ func (t ruled) RoundTrip(r *http.Request) (*http.Response, error) {
 	if code != "" {
 		coding.Conditions(r.Header)
 	}
+	now := time.Now
+	if t.h.cfg.Now != nil {
+		now = t.h.cfg.Now
+	}
+	sent, q := now(), r
+	if r.Header[rfc9111.KeyField] != nil { // which no origin gets
+		q = r.Clone(r.Context())
+		delete(r.Header, rfc9111.KeyField)
+	}
 	resp, err := t.RoundTripper.RoundTrip(r)
+	if err == nil {
+		resp, err = t.follow(q, resp)
+	}
 	if err != nil {
 		return nil, err
 	}
 	if code != "" {
 		t.h.coder.Response(r, resp, code)
 	}
-	now := time.Now
-	if t.h.cfg.Now != nil {
-		now = t.h.cfg.Now
+	arrived := now()
+	t.rules.Response(q, resp.StatusCode, resp.Header, arrived, max(0, arrived.Sub(sent)))
+	if t.h.rare(t.rules, q, resp) {
+		resp.Header[rfc9111.ClusterControl] = []string{"no-store"}
 	}
-	t.rules.Response(r, resp.StatusCode, resp.Header, now())
 	return resp, nil
 }
 
@@ -65,7 +78,8 @@ func (h *Handler) instead(w http.ResponseWriter, received, r *http.Request, e ru
 		w.Header()["Location"] = []string{to}
 		return h.cache.Refuse(w, r, engine.Bypass, status, "redirect", "see "+to)
 	case lookup: // the sibling's own rules allow it
-		return h.cache.Refuse(w, r, engine.NotCached, http.StatusGatewayTimeout, "denied", "a rule denies this request here")
+		return h.cache.Refuse(w, r, engine.NotCached, http.StatusGatewayTimeout, "denied",
+			"a rule denies this request here")
 	}
 	return h.cache.Refuse(w, r, engine.ClientError, http.StatusForbidden, "denied", "a rule denies this request")
 }
@@ -82,10 +96,8 @@ func (v *view) hostname(received, r *http.Request) string {
 			}
 		}
 	}
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		return name
-	}
-	return host
+	name, _ := canonical.SplitHost(canonical.Authority("", host))
+	return name
 }
 
 // dressing marks the context of a request whose answer rules may change.
@@ -102,18 +114,38 @@ type dressed struct {
 	http.ResponseWriter
 	rules rules.Set
 	asked *http.Request
+	page  *rules.Page // is sent instead of the answer's body; nil = none
 }
 
 // WriteHeader implements [http.ResponseWriter]. An interim response stays as it is.
 func (d *dressed) WriteHeader(status int) {
 	if status >= http.StatusOK {
-		d.rules.Deliver(d.asked, status, d.Header())
+		h := d.Header()
+		if d.page = d.rules.Deliver(d.asked, status, h); h["Content-Type"] == nil {
+			h["Content-Type"] = nil // one that a rule removed is not guessed
+		}
 	}
 	d.ResponseWriter.WriteHeader(status)
+	if d.page != nil && d.asked.Method != http.MethodHead {
+		d.ResponseWriter.Write(d.page.Body) // an error shows at the next write, of which there is none
+	}
+}
+
+// Write implements [http.ResponseWriter].
+func (d *dressed) Write(p []byte) (int, error) {
+	if d.page != nil {
+		return len(p), nil
+	}
+	return d.ResponseWriter.Write(p)
 }
 
 // ReadFrom implements [io.ReaderFrom], by which a body may be sent from the disk.
-func (d *dressed) ReadFrom(body io.Reader) (int64, error) { return io.Copy(d.ResponseWriter, body) }
+func (d *dressed) ReadFrom(body io.Reader) (int64, error) {
+	if d.page != nil {
+		return io.Copy(io.Discard, body)
+	}
+	return io.Copy(d.ResponseWriter, body)
+}
 
 // Flush implements [http.Flusher].
 func (d *dressed) Flush() { http.NewResponseController(d.ResponseWriter).Flush() } // an error shows at the next write

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -65,4 +66,28 @@ func TestDecisionsAreNoClients(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A Content-Type that a rule removes is not guessed from the body instead.
+func TestRemovedTypeStaysAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, true, func(w http.ResponseWriter, r *http.Request, n int) {
+			w.Header().Set("Content-Type", "text/plain")
+			if r.URL.Path == "/stored" {
+				w.Header().Set("Cache-Control", "max-age=60")
+			}
+			io.WriteString(w, "<html>")
+		})
+		defer w.close()
+		w.tune = func(c *Config) {
+			c.Rules = rules.Set{{Name: "1", ResponseHeader: []rules.Field{{Name: "Content-Type", Op: '-'}}}}
+		}
+		w.start("a", t.TempDir())
+		for _, path := range []string{"/stored", "/stored", "/passed"} {
+			if r := w.get("a", path); r.Header["Content-Type"] != nil || r.body != "<html>" {
+				t.Errorf("%s: %v", path, r.Header)
+			}
+			synctest.Wait()
+		}
+	})
 }

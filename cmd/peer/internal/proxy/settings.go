@@ -17,7 +17,8 @@ import (
 
 // Settings are the part of a [Config] that [Handler.Configure] can change while requests are under way.
 type Settings struct {
-	Origin *url.URL // reverse proxy for this origin (scheme, host and an optional path prefix), whatever host clients name
+	// reverse proxy for this origin (scheme, host and an optional path prefix), whatever host clients name
+	Origin *url.URL
 	// PreserveHost sends clients' Host to Origin, and makes it part of the key, as with a Site.
 	PreserveHost bool
 	Sites        []Site // or a reverse proxy for these; without Origin and Sites, a forward proxy
@@ -25,7 +26,7 @@ type Settings struct {
 	// TrustedProxies are the networks of the proxies in front of a reverse proxy whose forwarding
 	// fields are trusted. With any, the client's scheme is part of the key.
 	TrustedProxies []netip.Prefix
-	// PurgeClients are the networks from which a PURGE is carried out; none = this machine.
+	// PurgeClients are the networks from which a PURGE is carried out; nil = none.
 	PurgeClients []netip.Prefix
 
 	// Rules are the operator's caching rules. Unless one of them allows it, no response with
@@ -45,8 +46,11 @@ type Settings struct {
 	// also to a CONNECT target. FirstByteTimeout is from the end of a request to the header of
 	// its response.
 	ConnectTimeout, FirstByteTimeout time.Duration
+	// ConnectionAge is how old a connection to an origin may be when it gets a request; 0 = 5 min. It follows
+	// names that move where Config.Addresses does not see that.
+	ConnectionAge time.Duration
 
-	AllowClient  func(remote string) bool     // who may use a forward proxy, by the address and port of the connection; nil = everybody
+	AllowClient  func(r *http.Request) bool   // who may use a forward proxy; nil = everybody
 	AllowConnect func(host, port string) bool // which CONNECT targets a forward proxy tunnels to; nil = all
 }
 
@@ -91,19 +95,13 @@ func (h *Handler) Tune(t engine.Tuning) {
 
 // connectOrigins makes the transports to the origins of v, except those that it takes from old.
 func (h *Handler) connectOrigins(v, old *view) {
-	stays := old != nil && old.ConnectTimeout == v.ConnectTimeout && old.FirstByteTimeout == v.FirstByteTimeout
+	stays := old != nil && old.ConnectTimeout == v.ConnectTimeout && old.FirstByteTimeout == v.FirstByteTimeout && old.ConnectionAge == v.ConnectionAge
 	if stays {
 		v.shared = old.shared
 	} else {
-		v.shared = h.originTransport(v.ConnectTimeout, v.FirstByteTimeout, nil)
+		v.shared = h.account(h.newTransport(v, v.ConnectTimeout, v.FirstByteTimeout, nil))
 	}
-	sites := v.Sites
-	if v.Origin != nil {
-		origin := *v.Origin
-		origin.Host = canonical.Authority(origin.Scheme, origin.Host) // so that equal URLs are equal keys, with or without the default port
-		sites = []Site{{Origins: []*url.URL{&origin}, alone: !v.PreserveHost}}
-	}
-	for _, s := range sites {
+	for _, s := range v.allSites() {
 		if i := -1; stays {
 			if i = slices.IndexFunc(old.sites, func(u *upstream) bool { return s.TLS == nil && reflect.DeepEqual(u.configured, s) }); i >= 0 {
 				v.sites = append(v.sites, old.sites[i])
@@ -118,16 +116,29 @@ func (h *Handler) connectOrigins(v, old *view) {
 	}
 }
 
+// allSites returns the sites, of which Origin is one.
+func (s *Settings) allSites() []Site {
+	if s.Origin == nil {
+		return s.Sites
+	}
+	origin := *s.Origin
+	// so that equal URLs are equal keys, with or without the default port
+	origin.Host = canonical.Authority(origin.Scheme, origin.Host)
+	return []Site{{Origins: []*url.URL{&origin}, alone: !s.PreserveHost}}
+}
+
 // openSite makes the transports to the origins of a site, and begins to check them.
 func (h *Handler) openSite(s Site, v *view) *upstream {
 	to := v.shared
 	connect, firstByte := cmp.Or(s.ConnectTimeout, v.ConnectTimeout), cmp.Or(s.FirstByteTimeout, v.FirstByteTimeout)
 	if s.TLS != nil || s.ConnectTimeout != 0 || s.FirstByteTimeout != 0 {
-		to = h.originTransport(connect, firstByte, s.TLS)
+		to = h.account(h.newTransport(v, connect, firstByte, s.TLS))
 	}
 	u := newUpstream(s, to)
 	if slices.ContainsFunc(u.backends, func(b *backend) bool { return b.clear }) {
-		u.overClear(h.clearTransport(connect, firstByte))
+		clear := h.newTransport(v, connect, firstByte, nil)
+		clear.Clear = true
+		u.overClear(h.account(clear))
 	}
 	var ctx context.Context
 	if ctx, u.stop = context.WithCancel(h.closed); u.Check != "" {

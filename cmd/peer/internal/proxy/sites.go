@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/canonical"
-	"github.com/summarycache/summarycache/cmd/peer/internal/planted"
+	"github.com/summarycache/summarycache/gossip/http1"
 	"github.com/summarycache/summarycache/gossip/httpcache/engine"
 )
 
@@ -29,7 +29,8 @@ type Site struct {
 	// sites match, the longest path wins.
 	Path string
 
-	Origins []*url.URL // scheme (http, https, or h2c for HTTP/2 without TLS), host and an optional prefix for paths; at least one
+	// scheme (http, https, or h2c for HTTP/2 without TLS), host and an optional prefix for paths; at least one
+	Origins []*url.URL
 	// Balance sends each request to the origin with the fewest requests under way. Without it,
 	// requests go to the first origin that works.
 	Balance bool
@@ -53,7 +54,7 @@ type Site struct {
 // listed, 1 = it is without its port, 0 = the site has all hosts. They are those of a request or, if
 // key is true, those of a URL under which responses are stored.
 func (s *Site) serves(host, path string, key bool) (fit int, ok bool) {
-	if p := strings.TrimSuffix(s.Path, "/"); p != "" && path != p && !strings.HasPrefix(path, p+"/") && (planted.Fault != "site-path-prefix" || !strings.HasPrefix(path, p)) {
+	if p := strings.TrimSuffix(s.Path, "/"); p != "" && path != p && !strings.HasPrefix(path, p+"/") {
 		return 0, false
 	}
 	switch {
@@ -64,10 +65,8 @@ func (s *Site) serves(host, path string, key bool) (fit int, ok bool) {
 	case s.lists(host):
 		return 2, true
 	}
-	if port := strings.LastIndexByte(host, ':'); port > strings.LastIndexByte(host, ']') {
-		host = host[:port]
-	}
-	return 1, s.lists(strings.TrimSuffix(host, "."))
+	name, _ := canonical.SplitHost(host)
+	return 1, s.lists(name)
 }
 
 // lists reports whether a host is one of the site's.
@@ -156,7 +155,7 @@ func (u *upstream) roundTrip(r *http.Request, proto, host string, failed func(*h
 		b := candidates[0]
 		resp, err := b.roundTrip(u.request(r, b, host))
 		if err == nil && len(candidates) > 1 && failed(resp) {
-			if once, ok := again(r); ok {
+			if once, ok := http1.Again(r); ok {
 				resp.Body.Close()
 				r = once
 				continue
@@ -170,7 +169,7 @@ func (u *upstream) roundTrip(r *http.Request, proto, host string, failed func(*h
 			return nil, err
 		}
 		b.failed(time.Now())
-		once, ok := again(r)
+		once, ok := http1.Again(r)
 		if len(candidates) == 1 || !ok {
 			return nil, err
 		}
@@ -225,7 +224,8 @@ func mapped(at url.URL, o *url.URL, scheme, host string) (to string, ok bool) {
 	switch {
 	case at.Host == "" && (prefix == "" || !strings.HasPrefix(raw, "/")):
 		return "", false // a client's reference already
-	case at.Host != "" && canonical.Authority(at.Scheme, at.Host) != canonical.Authority(o.Scheme, o.Host) && !strings.EqualFold(at.Host, o.Host):
+	case at.Host != "" && canonical.Authority(at.Scheme, at.Host) != canonical.Authority(o.Scheme, o.Host) &&
+		!strings.EqualFold(at.Host, o.Host):
 		return "", false
 	case prefix != "" && raw != prefix && !strings.HasPrefix(raw, prefix+"/"):
 		return "", false

@@ -48,6 +48,7 @@ func TestSites(t *testing.T) {
 			{Hosts: []string{"one.test", "two.test"}, Origins: mustURLs("http://app:80")},
 			{Hosts: []string{"one.test"}, Path: "/api/", Origins: mustURLs("http://api:80/v1")},
 			{Hosts: []string{"one.test:9000"}, Origins: mustURLs("http://port:80")},
+			{Hosts: []string{"[2001:db8::1]"}, Origins: mustURLs("http://app:80")},
 			{Name: "shop", Hosts: []string{"www.shop.test", "*.shop.test"}, Origins: mustURLs("http://shop:80")},
 			{Hosts: []string{"inner.test"}, Host: "app.internal", Origins: mustURLs("http://app:80")},
 		}, "a", "b")
@@ -65,7 +66,31 @@ func TestSites(t *testing.T) {
 			{"one.test:8443", "/x", 200, "app:80 one.test:8443/x", false},
 			{"One.Test:8443", "/x", 200, "app:80 one.test:8443/x", true},
 			{"one.test:9000", "/x", 200, "port:80 one.test:9000/x", false},
-			{"one.test.", "/x", 200, "app:80 one.test./x", false},
+			{"one.test.", "/x", 200, "app:80 one.test/x", true},
+			{"one.test.:8443", "/x", 200, "app:80 one.test:8443/x", true},
+			{"one.test:08443", "/x", 200, "app:80 one.test:8443/x", true},
+			{"one.test.:0080", "/x", 200, "app:80 one.test/x", true},
+			{"one.test:", "/x", 200, "app:80 one.test/x", true},
+			{"[2001:db8::1]", "/x", 200, "app:80 [2001:db8::1]/x", false},
+			{"[2001:DB8:0:0:0:0:0:1]", "/x", 200, "app:80 [2001:db8::1]/x", true},
+			{"[2001:db8:0::1]:80", "/x", 200, "app:80 [2001:db8::1]/x", true},
+			{"[2001:db8:0::1]:8080", "/x", 200, "app:80 [2001:db8::1]:8080/x", false},
+			{"one.test:abc", "/x", 400, "", false},
+			{"one.test:80a", "/x", 400, "", false},
+			{"one.test:+80", "/x", 400, "", false},
+			{"one.test:0", "/x", 400, "", false},
+			{"one.test:65536", "/x", 400, "", false},
+			{"one.test:80:80", "/x", 400, "", false},
+			{"one..test", "/x", 400, "", false},
+			{"one.test..", "/x", 400, "", false},
+			{".", "/x", 400, "", false},
+			{":80", "/x", 400, "", false},
+			{"user@one.test", "/x", 400, "", false},
+			{"one.test/x", "/x", 400, "", false},
+			{"[::g]", "/x", 400, "", false},
+			{"[2001:db8::1", "/x", 400, "", false},
+			{"2001:db8::1", "/x", 400, "", false},
+			{"[192.0.2.1]", "/x", 400, "", false},
 			{"one.test", "/api/../x", 200, "app:80 one.test/x", true},
 			{"www.shop.test:8443", "/y", 200, "shop:80 www.shop.test/y", false},
 			{"www.shop.test", "/y", 200, "shop:80 www.shop.test/y", true},
@@ -96,6 +121,15 @@ func TestSites(t *testing.T) {
 				t.Errorf("%s at b: %s, want %s", c.host, got, c.want)
 			}
 		}
+		if n, err := purge(w.peers["a"], "http://ONE.test.:0080/x", false); n != 1 || err != nil {
+			t.Errorf("Purge by another spelling of the host = %d, %v", n, err)
+		}
+		if n, err := purge(w.peers["a"], "http://[2001:db8:0:0::1]/", true); n != 1 || err != nil {
+			t.Errorf("Purge of a prefix by another spelling of the host = %d, %v", n, err)
+		}
+		if _, err := purge(w.peers["a"], "http://one.test:65536/x", false); err == nil {
+			t.Errorf("a URL with a false port is purged")
+		}
 		if n, err := purge(w.peers["a"], "http://shop/x", false); n != 1 || err != nil {
 			t.Errorf("Purge of the site's name = %d, %v", n, err)
 		}
@@ -106,6 +140,45 @@ func TestSites(t *testing.T) {
 			t.Errorf("a path without a site is purged")
 		}
 	})
+}
+
+// An origin whose answers are broken is one that fails: another one answers the request. If there is none, the client
+// and the log get 502, and a counter knows of it.
+func TestBrokenOrigins(t *testing.T) {
+	for what, head := range map[string]string{"a status below 100": "HTTP/1.1 042 X", "a status above 599": "HTTP/1.1 999 X", "a name with a blank": "HTTP/1.1 200 OK\r\nCache-Control : private",
+		"101 unasked": "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x"} {
+		synctest.Test(t, func(t *testing.T) {
+			w := sited(t, []Site{{Hosts: []string{"one.test"}, Origins: mustURLs("http://broken:80")}, {Hosts: []string{"two.test"}, Origins: mustURLs("http://broken:80", "http://second:80")}}, "a")
+			defer w.close()
+			w.named("second:80")
+			w.serve("broken:80", http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+				c, _, err := http.NewResponseController(rw).Hijack()
+				if err != nil {
+					t.Error(err)
+				}
+				io.WriteString(c, head+"\r\nContent-Length: 2\r\n\r\nok")
+				c.Close()
+			}))
+			for _, upgrade := range []string{"Upgrade: websocket", "X-A: b"} {
+				if r := w.from("a", "192.0.2.1:1", "GET", "/x", "Host: two.test", "Connection: Upgrade", upgrade); r.Code != 200 && upgrade[0] == 'X' {
+					t.Errorf("%s, and another origin: %d", what, r.Code)
+				}
+				if r := w.from("a", "192.0.2.1:1", "GET", "/x", "Host: one.test", "Connection: Upgrade", upgrade); r.Code != 502 && !(what == "101 unasked" && upgrade[0] == 'U') {
+					t.Errorf("%s, %s: %d, want 502", what, upgrade, r.Code)
+				}
+				synctest.Wait()
+				if e := w.events["a"]; e[len(e)-1].Status != 502 && upgrade[0] == 'X' {
+					t.Errorf("%s: logged as %d", what, e[len(e)-1].Status)
+				}
+			}
+			if f := w.peers["a"].FailingOrigins(); len(f) != 1 || f[0].Host != "broken:80" {
+				t.Errorf("%s: failing: %+v", what, f)
+			}
+			if n := w.peers["a"].Counters().OriginErrors; n == 0 {
+				t.Errorf("%s: counted as no error", what)
+			}
+		})
+	}
 }
 
 // A failing origin gets no requests for a while, and another origin answers the same request.

@@ -104,7 +104,7 @@ func TestSquidDoesNotWaitForOurDisk(t *testing.T) {
 	for w.peers["a"].Store().Stats().Objects == 0 { // it is stored after it was served
 		runtime.Gosched()
 	}
-	files, err := filepath.Glob(filepath.Join(dir, "objects", "??", "*"))
+	files, err := filepath.Glob(filepath.Join(dir, "objects", "bodies", "??", "*"))
 	if err != nil || len(files) != 1 {
 		t.Fatalf("files %q, %v", files, err)
 	}

@@ -23,7 +23,7 @@ import (
 type leg string
 
 const (
-	http1   leg = "HTTP/1.1"
+	overOne leg = "HTTP/1.1"
 	inClear leg = "HTTP/2 by prior knowledge"
 	mixed   leg = "HTTP/1.1 or HTTP/2 by prior knowledge"
 	overT   leg = "HTTP/2 by TLS"
@@ -38,7 +38,7 @@ func through(t *testing.T, in, out leg, origin http.HandlerFunc, tune ...func(*S
 		s.Config.MaxHeaderBytes = header
 		s.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 		s.Config.Protocols = new(http.Protocols)
-		s.Config.Protocols.SetHTTP1(l == http1 || l == mixed)
+		s.Config.Protocols.SetHTTP1(l == overOne || l == mixed)
 		s.Config.Protocols.SetUnencryptedHTTP2(l == inClear || l == mixed)
 		if s.EnableHTTP2 = l == overT; l == overT {
 			s.Config.Protocols.SetHTTP2(true)
@@ -69,7 +69,7 @@ func through(t *testing.T, in, out leg, origin http.HandlerFunc, tune ...func(*S
 	t.Cleanup(func() { h.Close() })
 	peer := start(in, h, 64<<10)
 	transport := &http.Transport{Protocols: new(http.Protocols), TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
-	transport.Protocols.SetHTTP1(in == http1 || in == mixed)
+	transport.Protocols.SetHTTP1(in == overOne || in == mixed)
 	transport.Protocols.SetUnencryptedHTTP2(in == inClear)
 	transport.Protocols.SetHTTP2(in == overT)
 	t.Cleanup(transport.CloseIdleConnections)
@@ -79,7 +79,7 @@ func through(t *testing.T, in, out leg, origin http.HandlerFunc, tune ...func(*S
 // Trailers arrive in both directions, whether they were announced or not, and so does the TE
 // that asks for them.
 func TestTrailers(t *testing.T) {
-	legs := []leg{http1, inClear, overT}
+	legs := []leg{overOne, inClear, overT}
 	for _, in := range legs {
 		for _, out := range legs {
 			for _, c := range []struct {
@@ -106,7 +106,7 @@ func TestTrailers(t *testing.T) {
 						if c.announce != "" {
 							w.Header().Set("Trailer", c.announce)
 						}
-						if c.early || in == http1 || out == http1 { // otherwise there is a Content-Length, and HTTP/1 has no trailers then
+						if c.early || in == overOne || out == overOne { // otherwise there is a Content-Length, and HTTP/1 has no trailers then
 							w.WriteHeader(200)
 							w.(http.Flusher).Flush()
 						}
@@ -145,7 +145,7 @@ func TestTrailers(t *testing.T) {
 					if c.method == "POST" && (got.Get("X-Sum") != "12" || te != "trailers") {
 						t.Errorf("the origin got TE %q and trailers %v", te, got)
 					}
-					if c.method != "GET" && in == http1 && got.Get("X-Late") != "3" && out == http1 {
+					if c.method != "GET" && in == overOne && got.Get("X-Late") != "3" && out == overOne {
 						t.Errorf("the origin got trailers %v, want that which was not announced as well", got)
 					}
 					if c.method == "GET" && te != "" {
@@ -161,8 +161,8 @@ func TestTrailers(t *testing.T) {
 // and the header, if the length of the request is unknown, before the first.
 func TestBothDirectionsAtOnce(t *testing.T) {
 	const pieces, each = 20, 8
-	for _, in := range []leg{http1, inClear, overT} {
-		for _, out := range []leg{http1, inClear, overT, "length"} {
+	for _, in := range []leg{overOne, inClear, overT} {
+		for _, out := range []leg{overOne, inClear, overT, "length"} {
 			t.Run(fmt.Sprintf("%s/%s", in, out), func(t *testing.T) {
 				length := int64(-1)
 				if out == "length" {
@@ -223,7 +223,7 @@ func TestBothDirectionsAtOnce(t *testing.T) {
 
 // An origin hears that its client has gone, and a client that its origin has.
 func TestCancelledStreams(t *testing.T) {
-	for _, out := range []leg{http1, inClear, overT} {
+	for _, out := range []leg{overOne, inClear, overT} {
 		t.Run(string(out), func(t *testing.T) {
 			gone := make(chan error, 1)
 			client, base, h := through(t, inClear, out, func(w http.ResponseWriter, r *http.Request) {
@@ -257,7 +257,7 @@ func TestCancelledStreams(t *testing.T) {
 			if err == nil {
 				t.Error("a broken answer ends as a whole one")
 			}
-			if f := h.FailingOrigins(); out != http1 && len(f) > 0 {
+			if f := h.FailingOrigins(); out != overOne && len(f) > 0 {
 				t.Errorf("failing: %v", f)
 			}
 		})
@@ -267,7 +267,7 @@ func TestCancelledStreams(t *testing.T) {
 // Answers of an h2c origin are stored under http URLs, and a request for an upgrade gets an answer
 // without one.
 func TestClearOrigin(t *testing.T) {
-	client, base, h := through(t, http1, inClear, func(w http.ResponseWriter, r *http.Request) {
+	client, base, h := through(t, overOne, inClear, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "max-age=60")
 		fmt.Fprintf(w, "%s %s %s", r.Proto, r.URL.Path, r.Header.Get("Upgrade"))
 	}, func(s *Site) { s.Origins[0].Path = "/below" })

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -132,11 +133,8 @@ func (b *backend) roundTrip(r *http.Request) (*http.Response, error) {
 		b.underWay.Add(-1)
 	default:
 		resp.Body = &counted{ReadCloser: resp.Body, done: func() { b.underWay.Add(-1) }}
-		if rw, ok := resp.Body.(*counted).ReadCloser.(io.ReadWriteCloser); ok { // an upgraded connection
-			resp.Body = struct {
-				io.Writer
-				io.ReadCloser
-			}{rw, resp.Body}
+		if c, ok := resp.Body.(*counted).ReadCloser.(upgraded); ok {
+			resp.Body = &countedConn{c, resp.Body}
 		}
 	}
 	return resp, err
@@ -153,6 +151,19 @@ func (c *counted) Close() error {
 	c.once.Do(c.done)
 	return c.ReadCloser.Close()
 }
+
+// An upgraded connection is the body of a 101.
+type upgraded interface {
+	net.Conn
+	CloseWrite() error
+}
+
+type countedConn struct {
+	upgraded
+	counted io.Closer
+}
+
+func (c *countedConn) Close() error { return c.counted.Close() }
 
 // watch checks the origins' health until ctx ends.
 func (u *upstream) watch(ctx context.Context, name string, log *slog.Logger) {

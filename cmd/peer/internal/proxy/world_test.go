@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -72,14 +73,31 @@ func (p *pipes) dial(ctx context.Context, network, addr string) (net.Conn, error
 		return nil, refused
 	}
 	a, b := net.Pipe()
+	there := &piped{Conn: b}
 	select {
-	case l.conns <- b:
-		return a, nil
+	case l.conns <- there:
+		return &piped{Conn: a, there: there}, nil
 	case <-l.done:
 		return nil, refused
 	case <-ctx.Done():
 		return nil, &net.OpError{Op: "dial", Net: network, Err: ctx.Err()}
 	}
+}
+
+// A piped connection says whether the other end was closed. Nothing is ever on its way: writers wait.
+type piped struct {
+	net.Conn
+	there  *piped
+	closed atomic.Bool
+}
+
+func (p *piped) Close() error { p.closed.Store(true); return p.Conn.Close() }
+
+func (p *piped) Peek() (int, error) {
+	if p.there.closed.Load() {
+		return 0, io.EOF
+	}
+	return 0, nil
 }
 
 // A locator replaces gossip: it finds at once what other peers advertise, and what a test claims that they do.

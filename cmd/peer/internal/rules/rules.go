@@ -4,11 +4,11 @@
 //
 // A [Set] is plain data. Its rules are tried in order: each setting is decided by the first [Rule]
 // that matches and has this setting; each header field, and each failure of an origin, is a setting of
-// its own. [Set.Request] decides about a request when it arrives, [Set.Rewritten] changes the path that
-// the origin gets, [Set.Response] the origin's response, and [Set.Deliver] what a client gets of it. The
-// decision about storing a response is written into its header, as a targeted Cache-Control for peers
-// only (RFC 9213), so that siblings that get the response decide alike. All functions are pure and safe
-// for concurrent use.
+// its own. Conditions are lists of patterns, or an expression: a [When]. [Set.Request] decides about a request when it
+// arrives, [Set.Rewritten] changes the path that the origin gets, [Set.Response] the origin's response, and
+// [Set.Deliver] what a client gets of it. The decision about storing a response is written into its header, as a
+// targeted Cache-Control for peers only (RFC 9213), so that siblings that get the response decide alike. All functions
+// are pure and safe for concurrent use.
 package rules
 
 import (
@@ -23,7 +23,6 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/canonical"
-	"github.com/summarycache/summarycache/cmd/peer/internal/planted"
 	"github.com/summarycache/summarycache/gossip/invalidation"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
@@ -35,13 +34,19 @@ const (
 	Drop   = "drop"   // it is stored without the cookie, which the client does not get either
 )
 
+// Shared is the value of [Rule.Authorized] for answers that are the same for everybody.
+const Shared = "shared"
+
 // A Rule has conditions and settings. It matches if all its conditions are met. In patterns *
-// matches any characters. A rule with Paths matches an ambiguous path (see [canonical.Ambiguous]) for
-// the settings that restrict (Deny, Rate, MaxBody, Bypass, MaxTTL, and SetCookie to refuse), and for no
-// others. The tags are the keys of the configuration file.
+// matches any characters. A condition about an ambiguous path (see [canonical.Ambiguous]), or about anything else that
+// is not known (see [When]), counts for the settings that restrict (Deny, Rate, MaxBody, Bypass, MaxTTL, and SetCookie
+// to refuse), and for no others. The tags are the keys of the configuration file, and whether a
+// setting is of answers, so that its conditions may be about them.
 type Rule struct {
 	Name  string // its name in responses and in [Decision]: usually its number
 	Where string // its place in the configuration, for the operator
+
+	When *When `name:"when" type:"when"` // an expression; the other conditions are short forms
 
 	// Conditions about the request: the scheme, patterns of the URL's host and path, and of names of
 	// cookies and header fields, of which the request must have one; nil or "" = no condition. A host
@@ -66,15 +71,17 @@ type Rule struct {
 	Rate     *Rate   `name:"rate" type:"rate"`
 	MaxBody  *int64  `name:"max-body" type:"size"` // bytes of a request's body; 0 = any number
 	Redirect *Target `name:"redirect" type:"redirect"`
-	Rewrite  *Target `name:"rewrite" type:"rewrite"`  // the path that the origin gets
-	Failover *bool   `name:"failover" type:"boolean"` // ask another origin of the site
+	Rewrite  *Target `name:"rewrite" type:"rewrite"`              // the path that the origin gets
+	Failover *bool   `name:"failover" of:"answer" type:"boolean"` // ask another origin of the site
 	// RequestHeader changes the request before anything looks at its fields; ResponseHeader the answer
 	// when it is sent to a client: neither what is stored nor what siblings get.
 	RequestHeader  []Field `name:"request-header" type:"request-field"`
-	ResponseHeader []Field `name:"response-header" type:"response-field"`
+	ResponseHeader []Field `name:"response-header" of:"answer" type:"response-field"`
 
-	Bypass        *bool    `name:"bypass" type:"boolean"`          // send the request to the origin and do not store the response
-	IgnoreNoCache *bool    `name:"ignore-no-cache" type:"boolean"` // ignore a client's directives for a newer response than the stored one
+	// send the request to the origin and do not store the response
+	Bypass *bool `name:"bypass" type:"boolean"`
+	// ignore a client's directives for a newer response than the stored one
+	IgnoreNoCache *bool    `name:"ignore-no-cache" type:"boolean"`
 	QueryKeep     []string `name:"query-keep" type:"pattern"`
 	QueryDrop     []string `name:"query-drop" type:"pattern"`
 	QuerySort     *bool    `name:"query-sort" type:"boolean"`
@@ -83,17 +90,49 @@ type Rule struct {
 	Encodings []string `name:"encodings" type:"choice" lower:"yes" oneof:"br,zstd,gzip,deflate,compress"`
 	// Compress are the codings, best first, by which the peer compresses an uncompressed response
 	// of the origin. Encodings take precedence. Empty = do not compress.
-	Compress    []string `name:"compress" type:"coding" lower:"yes"`
-	CookiesKeep []string `name:"cookies-keep" type:"pattern"`                        // other cookies are not sent to the origin
-	SetCookie   string   `name:"set-cookie" type:"choice" oneof:"refuse,store,drop"` // one of the constants above
+	Compress []string `name:"compress" type:"coding" lower:"yes"`
+	// other cookies are not sent to the origin
+	CookiesKeep []string `name:"cookies-keep" type:"pattern"`
+	// one of the constants above
+	SetCookie string `name:"set-cookie" of:"answer" type:"choice" oneof:"refuse,store,drop"`
 
 	// TTL is the lifetime of a response that states none, counted from its arrival, if the origin got
-	// no cookie with the request. MinTTL and MaxTTL bound any lifetime. None of them stores a response
-	// that forbids it.
-	TTL    *time.Duration `name:"ttl" type:"seconds"`
-	MinTTL *time.Duration `name:"min-ttl" type:"seconds"`
-	MaxTTL *time.Duration `name:"max-ttl" type:"seconds"`
+	// no cookie with the request but those in the key. MinTTL and MaxTTL bound any lifetime. None of them stores a
+	// response that forbids it.
+	TTL    *time.Duration `name:"ttl" of:"answer" type:"seconds"`
+	MinTTL *time.Duration `name:"min-ttl" of:"answer" type:"seconds"`
+	MaxTTL *time.Duration `name:"max-ttl" of:"answer" type:"seconds"`
+
+	// StaleWhileRevalidate is for how long a stale response is served while it is fetched anew, and StaleIfError for
+	// how long if the origin fails (RFC 5861). They replace the origin's, but not its must-revalidate.
+	StaleWhileRevalidate *time.Duration `name:"stale-while-revalidate" of:"answer" type:"seconds"`
+	StaleIfError         *time.Duration `name:"stale-if-error" of:"answer" type:"seconds"`
+	// IgnoreOrigin are fields of the origin that do not count for the cache, unless the response may be personal: the
+	// origin got a cookie or Authorization that is not in the key, or sends a cookie that is stored.
+	IgnoreOrigin []string `name:"ignore-origin" of:"answer" type:"choice" lower:"yes" oneof:"cache-control,expires"`
+	// Key are fields and cookies of the request that are part of the key, as header.NAME and cookie.NAME. What may
+	// match restricts, since it only divides.
+	Key []string `name:"key" type:"key"`
+	// Authorized is [Shared] if responses to requests with Authorization are the same for everybody; errors are, too,
+	// only if the rule has conditions about the status.
+	Authorized string `name:"authorized" of:"answer" type:"choice" oneof:"refuse,shared"`
+	// Follow are patterns of hosts to which redirects of the origin are followed, so that their target is stored under
+	// the URL that was asked for. Empty = none.
+	Follow []string `name:"follow" of:"answer" type:"pattern" lower:"yes"`
+	// MinUses is how often a peer must have fetched a URL before it stores the response; 0 and 1 = at once.
+	MinUses   *uint64 `name:"min-uses" of:"answer" type:"count" min:"1" max:"1000"`
+	ErrorPage *Page   `name:"error-page" of:"answer" type:"page"`
 }
+
+// A Page is what clients get instead of the body of an answer.
+type Page struct {
+	File string
+	Type string // Content-Type
+	Body []byte
+}
+
+// String returns the page as it is written in the configuration.
+func (p Page) String() string { return p.File }
 
 // A Rate is a number of requests from one address in a time: that many at once, and no more of them in
 // the long run than that.
@@ -104,7 +143,8 @@ type Rate struct {
 
 // String returns the rate as it is written in the configuration.
 func (r *Rate) String() string {
-	return strconv.Itoa(r.Requests) + "r/" + map[time.Duration]string{time.Second: "s", time.Minute: "m", time.Hour: "h"}[r.Per]
+	return strconv.Itoa(r.Requests) + "r/" +
+		map[time.Duration]string{time.Second: "s", time.Minute: "m", time.Hour: "h"}[r.Per]
 }
 
 // A Range is a range of status codes, both ends included.
@@ -123,41 +163,62 @@ func anyGlob(patterns []string, s string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool { return invalidation.Glob(p, s) })
 }
 
-// matchesRequest reports whether the conditions about the request are met. restricts says that the
-// rule would only restrict what is done with it: then an ambiguous path meets any condition, since
-// the origin may take it for any path, and otherwise none.
-func (r *Rule) matchesRequest(q *http.Request, ambiguous, restricts bool) bool {
-	return (r.Scheme == "" || r.Scheme == q.URL.Scheme) && (r.Sites == nil || anyHost(r.Sites, q.URL.Host)) &&
-		(r.Paths == nil || ambiguous && restricts || !ambiguous && anyGlob(r.Paths, q.URL.Path)) && (r.Cookies == nil || hasCookie(q.Header, r.Cookies)) && (r.Headers == nil || hasField(q.Header, r.Headers))
+// match reports whether all conditions of the rule are met. The keys beside When are short forms: each means its
+// variable in a list of patterns, or one of its patterns in the names of cookies or header fields.
+func (r *Rule) match(f facts) truth {
+	switch {
+	case r.Scheme != "" && r.Scheme != f.q.URL.Scheme, r.Sites != nil && !anyHost(r.Sites, f.q.URL.Host),
+		r.Paths != nil && !f.ambiguous && !anyGlob(r.Paths, f.q.URL.Path),
+		r.Cookies != nil && !has(f, "cookie", r.Cookies), r.Headers != nil && !has(f, "header", r.Headers),
+		r.Clients != nil && f.client.IsValid() && !inAny(r.Clients, f.client),
+		r.Statuses != nil && f.status != 0 && !slices.ContainsFunc(r.Statuses, func(s Range) bool { return s.From <= f.status && f.status <= s.To }),
+		r.Types != nil && f.answered() && !anyGlob(r.Types, mediaType(f.h)):
+		return no
+	case r.Paths != nil && f.ambiguous, r.Clients != nil && !f.client.IsValid(), r.Statuses != nil && f.status == 0, r.Types != nil && !f.answered():
+		return min(maybe, r.When.of(f))
+	}
+	return r.When.of(f)
+}
+
+// decide returns the first rule that has a setting and matches, or may match if it restricts by it.
+func (s Set) decide(f facts, setting func(*Rule) (has, restricts bool)) *Rule {
+	f.ambiguous = canonical.Ambiguous(f.q.URL)
+	for i := range s {
+		r := &s[i]
+		if has, restricts := setting(r); has {
+			if t := r.match(f); t == yes || t == maybe && restricts {
+				return r
+			}
+		}
+	}
+	return nil
+}
+
+func inAny(all []netip.Prefix, ip netip.Addr) bool {
+	return slices.ContainsFunc(all, func(p netip.Prefix) bool { return p.Contains(ip) })
 }
 
 // anyHost reports whether a host, or the host without its port, matches one of the patterns.
 func anyHost(patterns []string, host string) bool {
-	if anyGlob(patterns, host) {
-		return true
-	}
-	if port := strings.LastIndexByte(host, ':'); port > strings.LastIndexByte(host, ']') {
-		host = host[:port]
-	}
-	return anyGlob(patterns, strings.TrimSuffix(host, "."))
+	return anyGlob(patterns, host) || anyGlob(patterns, withoutPort(host))
 }
 
-func hasField(h http.Header, patterns []string) bool {
-	for name := range h {
-		if slices.ContainsFunc(patterns, func(p string) bool { return invalidation.Glob(strings.ToLower(p), strings.ToLower(name)) }) {
-			return true
-		}
-	}
-	return false
+func withoutPort(host string) string {
+	name, _ := canonical.SplitHost(host)
+	return name
 }
 
-func hasCookie(h http.Header, patterns []string) bool {
-	for pair := range cookies(h) {
-		if name, _, _ := strings.Cut(pair, "="); anyGlob(patterns, name) {
-			return true
-		}
-	}
-	return false
+// mediaType returns the type in a header, in lower case and without parameters.
+func mediaType(h http.Header) string {
+	media, _, _ := strings.Cut(h.Get("Content-Type"), ";")
+	return strings.ToLower(strings.TrimSpace(media))
+}
+
+func has(f facts, in string, patterns []string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool {
+		_, n := find(f, in, canonicalName(in, p))
+		return n > 0
+	})
 }
 
 // cookies yields the cookies of a request, as NAME=VALUE.
@@ -185,65 +246,66 @@ type Effect struct {
 
 // ByClient reports whether a rule has a condition about the client's address.
 func (s Set) ByClient() bool {
-	return slices.ContainsFunc(s, func(r Rule) bool { return r.Clients != nil })
+	return slices.ContainsFunc(s, func(r Rule) bool { return r.byClient() })
 }
 
+func (r *Rule) byClient() bool { return r.Clients != nil || r.Uses("client") }
+
 // Request returns r as changed by the rules, which is r itself or a copy, and their further effects. client is
-// the client's address; the zero address is in no network. A
+// the client's address; the zero address is unknown: rules for clients restrict it. A
 // sibling's lookup request was changed at that sibling and is never passed on, so that only its key is
 // normalised; it may be denied, too, since any client can send one. decided, if not nil, is called with
 // each decision.
 func (s Set) Request(r *http.Request, client netip.Addr, lookup bool, decided func(Decision)) (out *http.Request, e Effect) {
+	if !lookup && r.Header[rfc9111.KeyField] != nil { // a client has no say in it
+		r = clone(r, r)
+		delete(r.Header, rfc9111.KeyField)
+	}
 	if len(s) == 0 {
 		return r, e
 	}
 	var params, sort, codings, compress, kept, noCache, bypassing, denying, limiting, sizing, redirecting, rewriting *Rule
 	var changing []*Rule
-	ambiguous := canonical.Ambiguous(r.URL)
+	f := facts{q: r, client: client, ambiguous: canonical.Ambiguous(r.URL)}
 	for i := range s {
 		rule := &s[i]
-		if !lookup && rule.ResponseHeader != nil && rule.matchesRequest(r, ambiguous, false) {
-			e.Deliver = true
-		}
-		bypasses, denies := isTrue(rule.Bypass), isTrue(rule.Deny)
-		limits, sizes := rule.Rate != nil && rule.Rate.Requests > 0, rule.MaxBody != nil && *rule.MaxBody > 0
-		switch {
-		case rule.Clients != nil && !slices.ContainsFunc(rule.Clients, func(p netip.Prefix) bool { return p.Contains(client) }):
-			continue
-		case rule.ofResponses() || !rule.matchesRequest(r, ambiguous, bypasses || denies || limits || sizes):
-			continue
-		case ambiguous && rule.Paths != nil: // its other settings are for the path that is written there
-			first(&bypassing, rule, bypasses)
-			first(&denying, rule, denies)
-			first(&limiting, rule, limits)
-			first(&sizing, rule, sizes)
+		t := rule.match(f)
+		e.Deliver = e.Deliver || t != no && !lookup && (rule.ResponseHeader != nil || rule.ErrorPage != nil)
+		if t == no || rule.OfResponses() {
 			continue
 		}
-		first(&params, rule, rule.QueryKeep != nil || rule.QueryDrop != nil)
-		first(&sort, rule, rule.QuerySort != nil)
-		first(&codings, rule, rule.Encodings != nil)
-		first(&compress, rule, rule.Compress != nil)
-		first(&kept, rule, rule.CookiesKeep != nil)
-		first(&noCache, rule, rule.IgnoreNoCache != nil)
-		first(&bypassing, rule, rule.Bypass != nil)
-		first(&denying, rule, rule.Deny != nil)
-		first(&limiting, rule, rule.Rate != nil)
-		first(&sizing, rule, rule.MaxBody != nil)
-		first(&redirecting, rule, rule.Redirect != nil)
-		first(&rewriting, rule, rule.Rewrite != nil)
-		if rule.RequestHeader != nil {
+		first := func(at **Rule, has, restricts bool) {
+			if *at == nil && has && (t == yes || restricts) {
+				*at = rule
+			}
+		}
+		first(&params, rule.QueryKeep != nil || rule.QueryDrop != nil, false)
+		first(&sort, rule.QuerySort != nil, false)
+		first(&codings, rule.Encodings != nil, false)
+		first(&compress, rule.Compress != nil, false)
+		first(&kept, rule.CookiesKeep != nil, false)
+		first(&noCache, rule.IgnoreNoCache != nil, false)
+		first(&bypassing, rule.Bypass != nil, isTrue(rule.Bypass))
+		first(&denying, rule.Deny != nil, isTrue(rule.Deny))
+		first(&limiting, rule.Rate != nil, rule.Rate != nil && rule.Rate.Requests > 0)
+		first(&sizing, rule.MaxBody != nil, rule.MaxBody != nil && *rule.MaxBody > 0)
+		first(&redirecting, rule.Redirect != nil, false)
+		first(&rewriting, rule.Rewrite != nil, false)
+		if rule.RequestHeader != nil && t == yes {
 			changing = append(changing, rule)
 		}
 	}
 	tell := func(rule *Rule, what string) {
 		if decided != nil {
+			if rule.byClient() && !client.IsValid() {
+				what += ", for some clients"
+			}
 			decided(Decision{what, rule.Label()})
 		}
 	}
 	if denying != nil && *denying.Deny {
 		tell(denying, "deny")
 		e.Deny = denying
-		return r, e
 	}
 	out = r
 	if params != nil || sort != nil {
@@ -267,7 +329,7 @@ func (s Set) Request(r *http.Request, client netip.Addr, lookup bool, decided fu
 		}
 		tell(rule, what+" "+coding)
 	}
-	if lookup {
+	if lookup || e.Deny != nil && (client.IsValid() || !denying.byClient()) {
 		return out, e
 	}
 	if limiting != nil && limiting.Rate.Requests > 0 {
@@ -284,6 +346,11 @@ func (s Set) Request(r *http.Request, client netip.Addr, lookup bool, decided fu
 	}
 	if rewriting != nil && rewriting.Rewrite.Text != "" {
 		tell(rewriting, "rewrite "+rewriting.Rewrite.Text) // by Rewritten
+	}
+	if key := s.key(f, func(r *Rule) { tell(r, "key "+strings.Join(r.Key, " ")) }); key != nil {
+		out = clone(out, r)
+		out.Header[rfc9111.KeyField] = []string{keyed(f, key)}
+		e.Deliver = true
 	}
 	if kept != nil && r.Header["Cookie"] != nil {
 		out = clone(out, r)
@@ -306,7 +373,7 @@ func (s Set) Request(r *http.Request, client netip.Addr, lookup bool, decided fu
 	}
 	if changing != nil {
 		out = clone(out, r)
-		change(out.Header, changing, func(r *Rule) []Field { return r.RequestHeader }, func(rule *Rule, f Field) { tell(rule, "request-header "+f.String()) })
+		change(f, out.Header, changing, func(r *Rule) []Field { return r.RequestHeader }, func(rule *Rule, f Field) { tell(rule, "request-header "+f.String()) })
 	}
 	if bypassing != nil && *bypassing.Bypass {
 		tell(bypassing, "bypass")
@@ -317,8 +384,29 @@ func (s Set) Request(r *http.Request, client netip.Addr, lookup bool, decided fu
 
 func isTrue(b *bool) bool { return b != nil && *b }
 
-// ofResponses reports whether the rule has conditions about responses.
-func (r *Rule) ofResponses() bool { return r.Statuses != nil || r.Types != nil }
+// OfResponses reports whether the rule has conditions about responses.
+func (r *Rule) OfResponses() bool {
+	return r.Statuses != nil || r.Types != nil || r.When != nil && OfAnswers(r.When.Uses)
+}
+
+// OfAnswers reports whether variables of an expression are those of answers.
+func OfAnswers(uses []string) bool {
+	return use(uses, "status", "type", "length", "outcome", "answer.")
+}
+
+// use reports whether an expression with these variables has one of the names; one that ends in a dot stands for its
+// members.
+func use(uses []string, names ...string) bool {
+	return slices.ContainsFunc(uses, func(used string) bool {
+		return slices.ContainsFunc(names, func(name string) bool {
+			return used == name || strings.HasSuffix(name, ".") && strings.HasPrefix(used, name)
+		})
+	})
+}
+
+// Uses reports whether the expression of the rule has one of these variables; a name that ends in a dot stands for all
+// that begin with it.
+func (r *Rule) Uses(names ...string) bool { return r.When != nil && use(r.When.Uses, names...) }
 
 // choose returns the coding that the response should have, and the rule that decides this, with the
 // name of its setting; nil = the client's Accept-Encoding stays. Nothing is compressed for a client
@@ -347,14 +435,9 @@ func (s Set) Coding(r *http.Request) string {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return ""
 	}
-	for i := range s {
-		if rule := &s[i]; rule.Compress != nil && rule.matchesRequest(r, canonical.Ambiguous(r.URL), false) {
-			if len(rule.Compress) == 0 {
-				return ""
-			}
-			_, coding, _ := choose(nil, rule, r.Header, false)
-			return coding
-		}
+	if rule := s.decide(facts{q: r}, func(r *Rule) (has, restricts bool) { return r.Compress != nil, false }); rule != nil && len(rule.Compress) > 0 {
+		_, coding, _ := choose(nil, rule, r.Header, false)
+		return coding
 	}
 	return ""
 }
@@ -370,10 +453,6 @@ func best(codings, accept []string) string {
 			yes := !weighed || strings.Trim(q, "0.") != ""
 			switch name {
 			case coding:
-				if planted.Fault == "star-overrides" {
-					any = yes
-					continue
-				}
 				return yes
 			case "*":
 				any = yes
@@ -385,13 +464,6 @@ func best(codings, accept []string) string {
 		return codings[i]
 	}
 	return "identity"
-}
-
-// first sets *at to the first rule that has a setting.
-func first(at **Rule, r *Rule, has bool) {
-	if *at == nil && has {
-		*at = r
-	}
 }
 
 // clone returns a copy of r with its own header, or out if that is such a copy already.
@@ -414,7 +486,8 @@ func query(raw string, params, sort *Rule) string {
 		if plain, err := url.QueryUnescape(name); err == nil {
 			name = plain
 		}
-		if param != "" && (params == nil || (params.QueryKeep == nil || anyGlob(params.QueryKeep, name)) && !anyGlob(params.QueryDrop, name)) {
+		if param != "" && (params == nil || (params.QueryKeep == nil || anyGlob(params.QueryKeep, name)) &&
+			!anyGlob(params.QueryDrop, name)) {
 			left = append(left, param)
 		}
 	}
@@ -432,7 +505,8 @@ func query(raw string, params, sort *Rule) string {
 func ignoreNoCache(h http.Header) {
 	var left []string
 	for item := range rfc9111.Members(h["Cache-Control"]) {
-		if name, _, _ := strings.Cut(strings.ToLower(item), "="); name != "no-cache" && name != "max-age" && name != "min-fresh" {
+		if name, _, _ := strings.Cut(strings.ToLower(item), "="); name != "no-cache" && name != "max-age" &&
+			name != "min-fresh" {
 			left = append(left, item)
 		}
 	}

@@ -199,7 +199,7 @@ func TestResponse(t *testing.T) {
 		}
 		h := request(t, "http://x/", c.fields...).Header
 		was := rfc9111.NewResponse(c.status, h.Clone(), 0, now).Control
-		set.Response(q, c.status, h, now)
+		set.Response(q, c.status, h, now, 0)
 		r := rfc9111.NewResponse(c.status, h, 0, now)
 		life := time.Duration(-1)
 		if r.Storable(nil, false) {
@@ -225,7 +225,7 @@ func TestConfirmation(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	q := request(t, "http://a.test/")
 	stored := http.Header{"Content-Type": {"image/png"}, "Cache-Control": {"max-age=5"}}
-	set.Response(q, 200, stored, now)
+	set.Response(q, 200, stored, now, 0)
 	for _, c := range []struct {
 		set   Set
 		field string
@@ -242,7 +242,7 @@ func TestConfirmation(t *testing.T) {
 		if c.field != "" {
 			h["Cache-Control"] = []string{c.field}
 		}
-		c.set.Response(q, 304, h, now)
+		c.set.Response(q, 304, h, now, 0)
 		r := rfc9111.NewResponse(200, stored, 0, now).Freshened(h, 0, now)
 		if kept := r.Storable(nil, false); kept != c.kept || kept && r.Lifetime != c.life {
 			t.Errorf("after a 304 with %q: kept %v for %v, %v", c.field, kept, r.Lifetime, r.Header)
@@ -268,7 +268,7 @@ func TestConfirmation(t *testing.T) {
 		if c.field != "" {
 			h["Cache-Control"] = []string{c.field}
 		}
-		c.set.Response(q, 304, h, now)
+		c.set.Response(q, 304, h, now, 0)
 		r := rfc9111.NewResponse(200, stored, 0, now).Freshened(h, 0, now)
 		if kept, cookie := r.Storable(nil, false), r.Header["Set-Cookie"] != nil; kept != c.kept || cookie != c.cookie {
 			t.Errorf("%s: after a 304 with Set-Cookie and %q: kept %v with cookie %v, want %v, %v", name, c.field, kept, cookie, c.kept, c.cookie)
@@ -280,9 +280,9 @@ func TestConfirmation(t *testing.T) {
 // stay as they are.
 func TestFields(t *testing.T) {
 	set := Set{
-		{Name: "1", Paths: []string{"/a*"}, RequestHeader: []Field{{"X-A", "1", 0}, {"X-B", "", '-'}}, ResponseHeader: []Field{{"Server", "", '-'}}},
-		{Name: "2", RequestHeader: []Field{{"X-A", "2", 0}, {"X-B", "2", '+'}}},
-		{Name: "3", Statuses: []Range{{404, 404}}, ResponseHeader: []Field{{"Server", "x", 0}, {"Link", "c", '+'}}},
+		{Name: "1", Paths: []string{"/a*"}, RequestHeader: []Field{{"X-A", "1", 0, nil}, {"X-B", "", '-', nil}}, ResponseHeader: []Field{{"Server", "", '-', nil}}},
+		{Name: "2", RequestHeader: []Field{{"X-A", "2", 0, nil}, {"X-B", "2", '+', nil}}},
+		{Name: "3", Statuses: []Range{{404, 404}}, ResponseHeader: []Field{{"Server", "x", 0, nil}, {"Link", "c", '+', nil}}},
 	}
 	out, e := set.Request(request(t, "http://a.test/a", "X-B: 0"), netip.Addr{}, false, nil)
 	if got := fmt.Sprint(out.Header); got != "map[X-A:[1]]" || !e.Deliver {
@@ -331,7 +331,7 @@ func TestLocation(t *testing.T) {
 func TestSiteAndScheme(t *testing.T) {
 	set := Set{{Name: "1", Sites: []string{"a.test", "[::1]"}, Scheme: "http", Deny: is(true)}}
 	for url, want := range map[string]bool{
-		"http://a.test/": true, "http://a.test:8080/": true, "http://a.test./": true, "https://a.test/": false, "http://b.test/": false, "http://[::1]:80/": true, "http://[::1]/": true,
+		"http://a.test/": true, "http://a.test:8080/": true, "https://a.test/": false, "http://b.test/": false, "http://[::1]:80/": true, "http://[::1]/": true,
 	} {
 		if _, e := set.Request(request(t, url), netip.Addr{}, false, nil); (e.Deny != nil) != want {
 			t.Errorf("%s: denied: %v", url, !want)
@@ -395,8 +395,8 @@ func unmatched(t testing.TB) func() {
 	other := []string{"/other/*"}
 	set := Set{
 		{Name: "1", Paths: other, Deny: is(true)}, {Name: "2", Paths: other, Redirect: &Target{Text: "/x"}}, {Name: "3", Paths: other, Rewrite: &Target{Text: "/x"}},
-		{Name: "4", Paths: other, Rate: &Rate{1, time.Second}}, {Name: "5", Paths: other, MaxBody: is(int64(1))}, {Name: "6", Scheme: "https", RequestHeader: []Field{{"X-A", "1", 0}}},
-		{Name: "7", Sites: []string{"b.test"}, ResponseHeader: []Field{{"X-A", "1", 0}}}, {Name: "8", Statuses: []Range{{500, 599}}, Failover: is(true)},
+		{Name: "4", Paths: other, Rate: &Rate{1, time.Second}}, {Name: "5", Paths: other, MaxBody: is(int64(1))}, {Name: "6", Scheme: "https", RequestHeader: []Field{{"X-A", "1", 0, nil}}},
+		{Name: "7", Sites: []string{"b.test"}, ResponseHeader: []Field{{"X-A", "1", 0, nil}}}, {Name: "8", Statuses: []Range{{500, 599}}, Failover: is(true)},
 	}
 	r := httptest.NewRequest("GET", "http://a.test/page/x.html?q=1", nil)
 	ok := &http.Response{StatusCode: 200, Header: http.Header{}}
@@ -419,7 +419,7 @@ func TestClients(t *testing.T) {
 		{Name: "1", Clients: networks("10.0.0.1/32"), Deny: is(false)},
 		{Name: "2", Clients: networks("10.0.0.0/8", "2001:db8::/32"), Deny: is(true)},
 	}
-	for client, want := range map[string]bool{"10.0.0.1": false, "10.0.0.2": true, "2001:db8::1": true, "192.0.2.1": false, "": false} {
+	for client, want := range map[string]bool{"10.0.0.1": false, "10.0.0.2": true, "2001:db8::1": true, "192.0.2.1": false, "": true} {
 		ip, _ := netip.ParseAddr(client)
 		for _, lookup := range []bool{false, true} {
 			if _, e := set.Request(request(t, "http://a.test/x"), ip, lookup, nil); (e.Deny != nil) != want {

@@ -10,8 +10,8 @@ import (
 	"github.com/summarycache/summarycache/gossip/invalidation"
 )
 
-// A Target is the place that a request is redirected to, or the path that an origin gets. In its text * stands for what the * in the
-// rule's path matched, {host} for the client's host without its port, and {uri} for the path and the
+// A Target is the place that a request is redirected to, or the path that an origin gets. In its text * stands for what
+// the * in the rule's path matched, {host} for the client's host without its port, and {uri} for the path and the
 // query. The query is appended unless the text has one, or {uri}.
 type Target struct {
 	Text   string // a URL with scheme and host, or a path; "" = none, an exception from later rules
@@ -26,7 +26,8 @@ func (r *Rule) Location(u *url.URL, host, prefix string) (status int, to string)
 		query = "?" + u.RawQuery
 	}
 	text := r.Redirect.Text
-	to = strings.NewReplacer("*", r.captured(text, u), "{host}", host, "{uri}", strings.TrimPrefix(u.EscapedPath(), prefix)+query).Replace(text)
+	to = strings.NewReplacer("*", r.captured(text, u), "{host}", host, "{uri}",
+		strings.TrimPrefix(u.EscapedPath(), prefix)+query).Replace(text)
 	if !strings.Contains(text, "?") && !strings.Contains(text, "{uri}") {
 		to += query
 	}
@@ -42,21 +43,18 @@ func (r *Rule) Location(u *url.URL, host, prefix string) (status int, to string)
 // Rewritten returns the URL of q with the path that the origin gets; nil = it gets q's. A path that some
 // servers would take for another one is not made: a client would have a say in it.
 func (s Set) Rewritten(q *http.Request) *url.URL {
-	for i := range s {
-		r := &s[i]
-		if r.Rewrite == nil || !r.matchesRequest(q, canonical.Ambiguous(q.URL), false) {
-			continue
-		}
-		raw := strings.ReplaceAll(r.Rewrite.Text, "*", r.captured(r.Rewrite.Text, q.URL))
-		path, err := url.PathUnescape(raw)
-		if r.Rewrite.Text == "" || err != nil || !canonical.Plain(raw) {
-			return nil
-		}
-		u := *q.URL
-		u.Path, u.RawPath = path, raw
-		return &u
+	r := s.decide(facts{q: q}, func(r *Rule) (has, restricts bool) { return r.Rewrite != nil, false })
+	if r == nil {
+		return nil
 	}
-	return nil
+	raw := strings.ReplaceAll(r.Rewrite.Text, "*", r.captured(r.Rewrite.Text, q.URL))
+	path, err := url.PathUnescape(raw)
+	if r.Rewrite.Text == "" || err != nil || !canonical.Plain(raw) {
+		return nil
+	}
+	u := *q.URL
+	u.Path, u.RawPath = path, raw
+	return &u
 }
 
 // captured returns what the * in text stands for: what the * in the first of the rule's paths that

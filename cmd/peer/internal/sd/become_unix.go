@@ -29,15 +29,16 @@ func Keep(name, addr string, l net.Listener) (Socket, error) {
 		return s, err
 	}
 	var failed error
-	err = raw.Control(func(fd uintptr) { s.descriptor, failed = syscall.Dup(int(fd)) }) // which another program inherits
+	// which another program inherits
+	err = raw.Control(func(fd uintptr) { s.descriptor, failed = syscall.Dup(int(fd)) })
 	if err == nil {
 		err = failed
 	}
 	return s, err
 }
 
-// Become replaces the program of this process by another, which gets the sockets from [Sockets]. It returns only if that
-// fails.
+// Become replaces the program of this process by another, which gets the sockets from [Sockets]. It returns only if
+// that fails.
 func Become(program string, args, environ []string, sockets []Socket) error {
 	environ = slices.DeleteFunc(slices.Clone(environ), func(e string) bool {
 		name, _, _ := strings.Cut(e, "=")

@@ -12,8 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/summarycache/summarycache/cmd/peer/internal/planted"
 )
 
 // A Notifier sends messages to the service manager. The nil Notifier sends none. It is
@@ -81,9 +79,7 @@ func (n *Notifier) send(lines ...string) error {
 	if err != nil {
 		return fmt.Errorf("sd: %w", err)
 	}
-	if planted.Fault != "notify-socket-leak" {
-		defer conn.Close()
-	}
+	defer conn.Close()
 	conn.SetWriteDeadline(time.Now().Add(time.Second))
 	if _, err := conn.Write([]byte(strings.Join(lines, "\n"))); err != nil {
 		return fmt.Errorf("sd: %w", err)

@@ -20,12 +20,16 @@ var variables = []string{"LISTEN_FDS", "LISTEN_FDNAMES", "LISTEN_PID", handed}
 // commas.
 const handed = "SUMMARYCACHE_SOCKETS"
 
-// Sockets returns the listening sockets that were opened for this process, by their names; nil = none. They come from the
-// service manager (FileDescriptorName= in systemd.socket(5), sd_listen_fds(3)), or from the program that this one
+// Continues reports whether this program replaces another one in its process ([Become]). Call it before Sockets.
+func Continues() bool { return os.Getenv(handed) != "" }
+
+// Sockets returns the listening sockets that were opened for this process, by their names; nil = none. They come from
+// the service manager (FileDescriptorName= in systemd.socket(5), sd_listen_fds(3)), or from the program that this one
 // replaces ([Become]), unless it listened at another address. Each must have the name of a setting; the values are the
 // addresses. It removes the variables, so that child processes do not use them.
 func Sockets(settings map[string]string) (map[string]net.Listener, error) {
-	count, names, pid, former := os.Getenv("LISTEN_FDS"), os.Getenv("LISTEN_FDNAMES"), os.Getenv("LISTEN_PID"), os.Getenv(handed)
+	count, names, pid, former := os.Getenv("LISTEN_FDS"), os.Getenv("LISTEN_FDNAMES"), os.Getenv("LISTEN_PID"),
+		os.Getenv(handed)
 	for _, name := range variables {
 		os.Unsetenv(name)
 	}
@@ -44,7 +48,8 @@ func Sockets(settings map[string]string) (map[string]net.Listener, error) {
 			name = list[i]
 		}
 		if _, ok := settings[name]; !ok {
-			return nil, fmt.Errorf("the service manager passes a socket named %q: FileDescriptorName= must be one of %s", name, strings.Join(slices.Sorted(maps.Keys(settings)), ", "))
+			return nil, fmt.Errorf("the service manager passes a socket named %q: FileDescriptorName= must be "+
+				"one of %s", name, strings.Join(slices.Sorted(maps.Keys(settings)), ", "))
 		}
 		if sockets[name] != nil {
 			return nil, fmt.Errorf("the service manager passes two sockets named %q", name)

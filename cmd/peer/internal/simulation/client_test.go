@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"mime"
+	"mime/multipart"
 	"net/http"
 	"os"
 	"strings"
@@ -183,8 +185,52 @@ func (w *world) churn(r request) (res result) {
 	return res
 }
 
+// readParts reads an answer of several parts, and compares each with the origin's bytes.
+func (w *world) readParts(res *result, body io.Reader, boundary string) {
+	w.sometimes("several ranges of an object")
+	counted := &countingReader{r: body}
+	defer func() { res.bytes = counted.n }()
+	for parts := multipart.NewReader(counted, boundary); ; {
+		part, err := parts.NextPart()
+		if err == io.EOF {
+			res.complete = true
+			return
+		}
+		var first, last, size int64
+		var got []byte
+		if err == nil {
+			if _, err := fmt.Sscanf(part.Header.Get("Content-Range"), "bytes %d-%d/%d", &first, &last, &size); err != nil {
+				res.bad = "a part without Content-Range"
+			}
+			got, err = io.ReadAll(part)
+		}
+		if err != nil {
+			res.err = err
+			return
+		}
+		if int64(len(got)) != last-first+1 || !res.version.is(got, first) {
+			res.bad = fmt.Sprintf("a part of %d bytes is not that from %d to %d", len(got), first, last)
+		}
+	}
+}
+
+type countingReader struct {
+	r io.Reader
+	n int64
+}
+
+func (c *countingReader) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	c.n += int64(n)
+	return n, err
+}
+
 // read reads an answer's body and compares it with the origin's.
 func (w *world) read(res *result, answer *http.Response) {
+	if kind, params, err := mime.ParseMediaType(answer.Header.Get("Content-Type")); err == nil && kind == "multipart/byteranges" && res.status == http.StatusPartialContent {
+		w.readParts(res, answer.Body, params["boundary"])
+		return
+	}
 	var first, last, size int64
 	if res.status == http.StatusPartialContent {
 		if _, err := fmt.Sscanf(answer.Header.Get("Content-Range"), "bytes %d-%d/%d", &first, &last, &size); err != nil {

@@ -68,9 +68,6 @@ func (p *peer) spoil(d *disk, op disktest.Op, name string, b []byte) (int, error
 			n = d.rng.IntN(len(b))
 		}
 		p.w.sometimes("fault " + f.Kind)
-		if f.Kind == "disk-any" {
-			p.broken.Store(true)
-		}
 		return n, syscall.EIO
 	case f.Kind == "disk-flip" && op == disktest.Read && len(b) > 0:
 		b[d.rng.IntN(len(b))] ^= 1 << d.rng.IntN(8)
@@ -94,7 +91,6 @@ func (p *peer) damage(f fault) bool {
 	defer d.behind.Store(false)
 	if f.Kind == "remove" {
 		d.RemoveAll(storeDir + "/objects")
-		d.RemoveAll(storeDir + "/tmp")
 		return true
 	}
 	rng := rand.New(rand.NewPCG(p.w.s.Seed, uint64(f.At)))

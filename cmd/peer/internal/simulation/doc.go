@@ -43,18 +43,19 @@
 //     unusual range, another spelling, fields by which proxies and frameworks are misled, and others. So are
 //     the mutated requests that peers are tested with outside (package mutation).
 //   - A member that lies changes nothing but the answers for pages that it lied about, until what
-//     siblings gave may not be served any longer, and no lie outlives a hard purge of all peers. What is true but unusable,
-//     breaks off, crawls, does not match its checksums or claims everything changes no answer at all.
+//     siblings gave may not be served any longer, and no lie outlives a hard purge of all peers. What is true but
+//     unusable, breaks off, crawls, does not match its checksums or claims everything changes no answer at all.
 //     Its removals and what it says as the owner of keys only cost time: nothing takes longer than 5 s,
 //     or 10 s of what it sends itself.
 //   - When all is over, each peer has a new page, and each that was lied about, as the origin has it.
 //   - Of pages that all peers are asked for in turn, the origin sends each about once: a tenth more at most
 //     of all. In these runs nothing happens that costs hits.
 //   - That an origin is asked for the first time, late in a run, and that a store is the
-//     smallest that can be set, makes no difference to any of this. Neither does a client by HTTP/2 that opens its window seconds late.
+//     smallest that can be set, makes no difference to any of this. Neither does a client by HTTP/2 that opens its
+//     window seconds late.
 //   - A process that has little memory, or less for a while, refuses what is new: a request gets status 503 or its
-//     connection ends, and a client that takes nothing makes room for another. Where the index of the objects lacks memory,
-//     the store shrinks, and its digest with it. What it answers is as right as ever. At
+//     connection ends, and a client that takes nothing makes room for another. Where the index of the objects lacks
+//     memory, the store shrinks, and its digest with it. What it answers is as right as ever. At
 //     rest requests hold nothing, and at the end connections do not either.
 //   - Bits that turn in what gossip sends, and saved digests that are damaged, cut off or another peer's when
 //     a peer starts, change no answer. At rest every replica is right.
@@ -86,7 +87,6 @@
 //	go test ./cmd/peer/internal/simulation -run Seeds -from 17 -seeds 1 -full   # with every peer's log
 //	cd cmd/peer/internal/simulation/replay && go run . -from 17 -seeds 1        # the same each time
 //	cd cmd/peer/internal/simulation/replay && go test -run Exactly -long -timeout 0  # ten seeds, each twice
-//	go test ./cmd/peer/internal/planted -run Search -search no-resume           # can it find things?
 //
 // Without replay, the Go scheduler influences a run, so a seed that failed need not fail each time.
 // But this is ten times as fast, and can use the race detector. Replay compiles the tests to
@@ -100,12 +100,12 @@
 // goroutines.
 //
 // To add a fault: a line in faultKinds, and a case in befall that says which requests it affects. To
-// add a promise: a case in judge, digests or leftovers, and a planted fault that breaks it.
+// add a promise: a case in judge, digests or leftovers, and a fault in cmd/peer/FAULTS.md that breaks it.
 //
 // # What it finds
 //
-// cmd/peer/FAULTS.md lists the faults that are planted in the code, with the seeds that find them. Seeds change with the
-// schedules, and sometimes from run to run: a replay also tries the seeds that follow.
+// cmd/peer/FAULTS.md lists faults with the seeds that find them, and says how to search for others. Seeds change with
+// the schedules, and sometimes from run to run: a replay also tries the seeds that follow.
 //
 // Sweeps of the code at the time, on one of two busy cores, GOMAXPROCS=1 and -parallel 1. Of what a
 // sweep found, the defects of peers are mended; the others were errors of the checks:

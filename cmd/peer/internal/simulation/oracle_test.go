@@ -125,7 +125,7 @@ func (w *world) judge(r result) {
 	case took > goesOn && !atLeisure && len(troubles) == 1 && troubles[0].kind == "stall" && r.complete && pageOf(r.URL).rule.tag && w.resumable(&r) &&
 		w.origin.version(pageOf(r.URL), r.start) == r.version.number: // and not one with which it had to begin again
 		w.fail("slow", &r, "no end before %v, of an answer whose rest could be asked for", took)
-	case took > quick && !atLeisure && troubles == nil && !superseded && !w.crawls(&r) && !(lied && took < 2*quick): // at 128 KiB/s
+	case took > quick && !atLeisure && troubles == nil && !superseded && !w.crawls(&r) && !w.unkept(&r) && !(lied && took < 2*quick): // at 128 KiB/s
 		w.fail("slow", &r, "no end before %v", took)
 	}
 	if r.bad != "" && !lied {
@@ -158,6 +158,7 @@ func (w *world) judge(r result) {
 	case !r.complete && r.err != nil && !errors.Is(r.err, os.ErrDeadlineExceeded):
 		// What only-if-cached asks for is to come from the store, and a bad disk may end it.
 		alone := r.Kind == "only-if-cached" && slices.ContainsFunc(w.s.Faults, func(f fault) bool { return f.Node == r.Node && spoils(f.Kind) })
+		alone = alone || w.unkept(&r)
 		if !whole && !host && !superseded && !alone && !lied && !(once && !w.resumable(&r)) {
 			w.fail("cut", &r, "an answer was cut: %v", r.err)
 		}
@@ -209,10 +210,14 @@ func (w *world) crawls(r *result) bool {
 func (w *world) cacheable(r *result) bool {
 	p := pageOf(r.URL)
 	lifetime := p.rule.lifetime
-	if r.Kind == "part" { // what is passed on is compared by its validator alone
-		return true
+	// What goes to one client alone, such as a private answer or a range that is passed on, is not kept: without a validator
+	// there is nothing with which another source could be compared.
+	all := r.header["Cache-Status"]
+	status := strings.Join(all[max(0, len(all)-1):], "") // of the peer that was asked, not of its sibling
+	if !strings.Contains(status, "stored") && !strings.Contains(status, "collapsed") && !strings.Contains(status, "hit") {
+		return false
 	}
-	return (r.Kind == "get" || r.Kind == "range") && lifetime > 0 && (p.chunked || p.size <= w.s.Store/4) && !slices.ContainsFunc(w.s.Faults, func(f fault) bool {
+	return r.Kind == "part" || (r.Kind == "get" || r.Kind == "range") && lifetime > 0 && (p.chunked || p.size <= w.s.Store/4) && !slices.ContainsFunc(w.s.Faults, func(f fault) bool {
 		return f.Kind == "clock" && f.Node == r.Node && time.Duration(f.N)*time.Millisecond+rounding > lifetime &&
 			w.at(f.At).Before(r.end) && w.at(f.At+f.For).After(r.start)
 	})
@@ -228,6 +233,13 @@ func (w *world) resumable(r *result) bool {
 		}
 	}
 	return w.origin.version(p, time.Now()) == r.version.number && (p.rule.tag || w.cacheable(r))
+}
+
+// unkept reports whether an answer is a sibling's that this peer does not keep, without a validator: it has no other source, so it
+// is as fast as that sibling, and ends with it.
+func (w *world) unkept(r *result) bool {
+	all := r.header["Cache-Status"]
+	return !pageOf(r.URL).rule.tag && !w.cacheable(r) && len(all) > 0 && strings.Contains(all[len(all)-1], "detail=sibling")
 }
 
 // judgeVersion checks whether an answer's version may still be served.
@@ -422,16 +434,13 @@ func (w *world) listed(p *peer) (ids []string) {
 	return ids
 }
 
-// leftovers looks for sockets, open files and temporary files after all nodes have ended. Goroutines
+// leftovers looks for sockets, and open files after all nodes have ended. Goroutines
 // left behind would keep the bubble from ending.
 func (w *world) leftovers() {
 	for _, p := range w.peers {
 		w.judgeMemory(p, "at the end", "connections", "requests", "admin")
 		if n := p.host.Open(); n > 0 {
 			w.fail("leak", nil, "p%d left %d sockets open", p.index, n)
-		}
-		if left := p.disk.Names(storeDir + "/tmp"); len(left) > 0 && !p.broken.Load() {
-			w.fail("leak", nil, "p%d left temporary files: %q", p.index, left)
 		}
 		if flips := p.flips.Load(); flips > 10 && p.counted.Load() == 0 {
 			w.fail("undetected", nil, "p%d read %d blocks with a bit turned, and counted no object as corrupt", p.index, flips)

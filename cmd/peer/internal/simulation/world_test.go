@@ -70,7 +70,6 @@ type peer struct {
 	life int        // odd while a node is up, and neither starts nor ends
 
 	skew           atomic.Int64 // of the wall clock, in nanoseconds
-	broken         atomic.Bool  // removing a file may have failed
 	flips, counted atomic.Int64 // bits turned in what was read of objects, and objects found corrupt or removed at start, in former lives
 }
 

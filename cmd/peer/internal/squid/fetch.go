@@ -12,9 +12,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/summarycache/summarycache/cmd/peer/internal/planted"
 	format "github.com/summarycache/summarycache/digest/squid"
-	"github.com/summarycache/summarycache/gossip/sibling"
+	"github.com/summarycache/summarycache/gossip/peering"
 )
 
 const (
@@ -37,7 +36,8 @@ func (n *neighbour) run(ctx context.Context) {
 			return
 		case err == nil:
 			if failures > 0 || old.digest == nil {
-				n.cfg.Logger.Info("fetched a Squid's digest", "squid", n.addr, "objects", at.digest.Entries(), "bytes", at.digest.Size())
+				n.cfg.Logger.Info("fetched a Squid's digest", "squid", n.addr, "objects", at.digest.Entries(), "bytes",
+					at.digest.Size())
 			}
 			failures = 0
 			at.since = old.since
@@ -82,7 +82,7 @@ func (n *neighbour) fetch(ctx context.Context, old *known) (*known, error) {
 	}
 	defer answer.Body.Close()
 	now := time.Now()
-	at := &known{modified: answer.Header.Get("Last-Modified"), name: sibling.Asker(answer.Header), confirmed: now}
+	at := &known{modified: answer.Header.Get("Last-Modified"), name: peering.Asker(answer.Header), confirmed: now}
 	at.next = now.Add(min(max(n.remaining(answer.Header), n.cfg.MinInterval), n.cfg.MaxInterval))
 	switch {
 	case answer.StatusCode == http.StatusOK:
@@ -90,9 +90,7 @@ func (n *neighbour) fetch(ctx context.Context, old *known) (*known, error) {
 		return at, err
 	case answer.StatusCode == http.StatusNotModified && old.digest != nil:
 		at.digest, at.name = old.digest, cmp.Or(at.name, old.name)
-		if planted.Fault != "confirmed-undated" {
-			at.modified = old.modified
-		}
+		at.modified = old.modified
 		return at, nil
 	}
 	text, _ := io.ReadAll(io.LimitReader(answer.Body, 4<<10))

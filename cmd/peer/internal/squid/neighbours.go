@@ -5,12 +5,12 @@ import (
 	"context"
 	"log/slog"
 	"net"
-	"net/http"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/summarycache/summarycache/gossip/http1"
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
@@ -35,7 +35,7 @@ type Neighbours struct {
 	ctx  context.Context
 	stop context.CancelFunc
 	wg   sync.WaitGroup
-	idle *http.Transport
+	idle *http1.Transport
 }
 
 // New returns Neighbours without any Squid.
@@ -43,14 +43,15 @@ func New(c Config) *Neighbours {
 	c.MinInterval = cmp.Or(c.MinInterval, 10*time.Second)
 	c.MaxInterval = max(cmp.Or(c.MaxInterval, time.Hour), c.MinInterval)
 	ctx, stop := context.WithCancel(context.Background())
-	n := &Neighbours{cfg: c, ctx: ctx, stop: stop, idle: sibling.NewHTTPTransport(c.Dial)}
-	n.idle.ResponseHeaderTimeout = headerTime
+	n := &Neighbours{cfg: c, ctx: ctx, stop: stop, idle: http1.ToSiblings(c.Dial)}
+	n.idle.HeaderTimeout = headerTime
 	n.all.Store(new([]*neighbour))
 	return n
 }
 
-// Use makes the Squids at these addresses, host:port of their http_port, each once, the neighbours. Their digests are fetched until they
-// are no neighbours any more, or Close is called; what is known of those that stay is kept. Only one goroutine may call Use or Close.
+// Use makes the Squids at these addresses, host:port of their http_port, each once, the neighbours. Their digests are
+// fetched until they are no neighbours any more, or Close is called; what is known of those that stay is kept. Only one
+// goroutine may call Use or Close.
 func (n *Neighbours) Use(addrs []string) {
 	var next []*neighbour
 	former := *n.all.Load()
@@ -99,7 +100,8 @@ func (n *Neighbours) CandidatesFor(dst []sibling.Candidate, q *sibling.LookupReq
 	return dst
 }
 
-// Status describes each Squid, in the order of the configuration. With a lookup, it also says whether their digests match that.
+// Status describes each Squid, in the order of the configuration. With a lookup, it also says whether their digests
+// match that.
 func (n *Neighbours) Status(q *sibling.LookupRequest) (list []Status) {
 	now := time.Now()
 	var keys keys

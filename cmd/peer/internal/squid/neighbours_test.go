@@ -253,6 +253,35 @@ func TestWhatIsNotAsked(t *testing.T) {
 	})
 }
 
+// What a Squid says is about a lookup: without any it says nothing, whatever its digest matches.
+func TestSaysNothingUnasked(t *testing.T) {
+	b, err := format.NewBuilder(100, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Add(format.Key{})
+	b.Add(format.KeyOf(format.Get, cached(1), ""))
+	d, err := b.Digest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var body bytes.Buffer
+	if _, err := d.WriteTo(&body); err != nil {
+		t.Fatal(err)
+	}
+	beside(t, Config{}, &mimic{body: body.Bytes()}, func(_ *mimic, n *Neighbours) {
+		pause(time.Second)
+		for name, tt := range map[string]struct {
+			q    *sibling.LookupRequest
+			want bool
+		}{"no lookup": {nil, false}, "a lookup without an identity": {&sibling.LookupRequest{}, false}, "a lookup": {question(cached(1)), true}} {
+			if got := n.Status(tt.q); len(got) != 1 || !got[0].Alive || got[0].Says != tt.want {
+				t.Errorf("%s: Status() = %+v, want Says: %v", name, got, tt.want)
+			}
+		}
+	})
+}
+
 // A digest is megabytes long. The line about it has its size.
 func TestLineOfADigest(t *testing.T) {
 	var log strings.Builder

@@ -6,8 +6,6 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/summarycache/summarycache/cmd/peer/internal/planted"
 )
 
 // A Table is a header and rows of cells.
@@ -104,9 +102,6 @@ func (t *Table) widths(header [][]string) []int {
 	for _, row := range append(header, t.rows...) {
 		for i, cell := range row {
 			width[i] = max(width[i], utf8.RuneCountInString(cell))
-			if planted.Fault == "width-in-bytes" {
-				width[i] = max(width[i], len(cell))
-			}
 		}
 	}
 	return width

@@ -25,8 +25,8 @@ type Config struct {
 	Logger   *slog.Logger
 }
 
-// A Tracer makes spans once it has an endpoint: see [Tracer.Use]. It is safe for concurrent use; the zero value and nil make
-// none.
+// A Tracer makes spans once it has an endpoint: see [Tracer.Use]. It is safe for concurrent use; the zero value and nil
+// make none.
 type Tracer struct{ now atomic.Pointer[sending] }
 
 // sending is the way of spans to one endpoint.
@@ -41,8 +41,9 @@ const scope = "github.com/summarycache/summarycache/cmd/peer"
 var w3c = propagation.TraceContext{}
 
 // Use has spans that begin from now on sent to c's endpoint; "" = none are made. OTEL_SERVICE_NAME,
-// OTEL_RESOURCE_ATTRIBUTES, OTEL_TRACES_SAMPLER and OTEL_BSP_* apply. Those that the former endpoint has not got yet are sent there
-// for as long as ctx allows, which Use waits for. After an error nothing has changed; that former spans are lost is none.
+// OTEL_RESOURCE_ATTRIBUTES, OTEL_TRACES_SAMPLER and OTEL_BSP_* apply. Those that the former endpoint has not got yet
+// are sent there for as long as ctx allows, which Use waits for. After an error nothing has changed; that former spans
+// are lost is none.
 func (t *Tracer) Use(ctx context.Context, c Config) error {
 	next, err := begin(ctx, c)
 	if err != nil {
@@ -107,7 +108,8 @@ func (t *Tracer) Request(r *http.Request) (*http.Request, Request) {
 	}
 	ctx := w3c.Extract(r.Context(), propagation.HeaderCarrier(r.Header))
 	ctx, span := to.tracer.Start(ctx, r.Method, trace.WithSpanKind(trace.SpanKindServer),
-		trace.WithAttributes(attribute.String("http.request.method", r.Method), attribute.String("client.address", r.RemoteAddr)))
+		trace.WithAttributes(attribute.String("http.request.method", r.Method),
+			attribute.String("client.address", r.RemoteAddr)))
 	return r.WithContext(ctx), Request{span}
 }
 

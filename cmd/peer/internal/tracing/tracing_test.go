@@ -164,6 +164,38 @@ func TestSpans(t *testing.T) {
 	})
 }
 
+// TestNoURL checks that spans for what is no URL are lost, at once and with a line in the log.
+func TestNoURL(t *testing.T) {
+	var log strings.Builder
+	tracer := new(Tracer)
+	if err := tracer.Use(t.Context(), Config{Endpoint: "http://[", Logger: slog.New(slog.NewTextHandler(&log, nil))}); err != nil {
+		t.Fatal(err)
+	}
+	_, span := tracer.Request(httptest.NewRequest("GET", "http://origin.test/x", nil))
+	span.End(End{URL: "http://origin.test/x", Status: 200})
+	if err := tracer.Close(context.Background()); err != nil || !strings.Contains(log.String(), "traces are lost") {
+		t.Errorf("Close() = %v, and the log has %q, want that traces are lost", err, &log)
+	}
+}
+
+// TestNoCollector checks that spans are posted again while no connection comes about, and then lost.
+func TestNoCollector(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		tracer, tries := newTracer(t, &collector{}, &log), 0
+		tracer.sending().exporter.client.Transport = roundTripper(func(*http.Request) (*http.Response, error) {
+			tries++
+			return nil, errors.New("no route")
+		})
+		_, span := tracer.Request(httptest.NewRequest("GET", "http://origin.test/x", nil))
+		span.End(End{Status: 200})
+		tracer.Close(context.Background())
+		if text := log.String(); tries != attempts || strings.Count(text, "traces are lost") != 1 || !strings.Contains(text, "no route") {
+			t.Errorf("%d posts, want %d, and the log says %s", tries, attempts, text)
+		}
+	})
+}
+
 // TestCollectorThatFails checks that spans are posted again if that may succeed, and that lost
 // spans are logged once.
 func TestCollectorThatFails(t *testing.T) {

@@ -31,7 +31,6 @@ const (
 	Open     Op = "open"
 	Create   Op = "create"
 	Edit     Op = "edit"
-	Rename   Op = "rename" // of the old name
 	Remove   Op = "remove"
 	ReadDir  Op = "readdir"
 	MkdirAll Op = "mkdir"
@@ -269,20 +268,6 @@ func (d *Disk) Create(name string) (f diskstore.File, err error) {
 	return f, err
 }
 
-// Rename implements store.FS.
-func (d *Disk) Rename(from, to string) error {
-	return d.do(Rename, from, func() error {
-		if d.names[from] == nil || !d.dirs[filepath.Dir(to)] {
-			return failed(Rename, from, syscall.ENOENT)
-		}
-		d.changeLocked(func(names map[string]*content) {
-			names[to] = names[from]
-			delete(names, from)
-		})
-		return nil
-	})
-}
-
 // Remove implements store.FS.
 func (d *Disk) Remove(name string) error {
 	return d.do(Remove, name, func() error {
@@ -294,7 +279,7 @@ func (d *Disk) Remove(name string) error {
 	})
 }
 
-// RemoveAll implements store.FS.
+// RemoveAll removes all files below a directory, as somebody else might.
 func (d *Disk) RemoveAll(name string) error {
 	return d.do(Remove, name, func() error {
 		maps.DeleteFunc(d.dirs, func(dir string, _ bool) bool { return within(name, dir) })

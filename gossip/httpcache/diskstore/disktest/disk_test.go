@@ -104,7 +104,7 @@ func TestFaults(t *testing.T) {
 	for seed := range seeds {
 		synctest.Test(t, func(t *testing.T) { testFaults(t, seed, failed) })
 	}
-	for _, op := range []Op{Open, Create, Rename, Remove, Read, Write, Size} {
+	for _, op := range []Op{Open, Create, Remove, Read, Write} {
 		if failed[op] == 0 {
 			t.Errorf("no %s failed", op)
 		}
@@ -206,7 +206,8 @@ func TestPowerCut(t *testing.T) {
 			}
 		}
 		s.Close()
-		turned := slices.ContainsFunc(segments, func(name string) bool { return !slices.Contains(d.Names(dir+"/objects/segments"), name) })
+		turned := s.Stats().GarbageBytes > 128<<10 || // more than a segment: Close may have interrupted a move
+			slices.ContainsFunc(segments, func(name string) bool { return !slices.Contains(d.Names(dir+"/objects/segments"), name) })
 		if turned {
 			turnedOver++
 		}

@@ -6,7 +6,7 @@
 //	go run . -from 17 -seeds 1 -full # with the log of all events
 //	go run . -schedule FILE          # one that was shrunk
 //
-// With GOFLAGS=-tags=planted and PLANTED=NAME it runs them with a fault of cmd/peer/FAULTS.md.
+// With GOFLAGS=-overlay=FILE and PLANTED=NAME it runs them with a fault: cmd/peer/FAULTS.md says how to get the file.
 //
 // -order is the seed of the Go runtime's random numbers: another one runs
 // the same schedule with another order of goroutines. This is a module of its own, so that
@@ -88,7 +88,8 @@ func (h *host) twice(ctx context.Context, order uint64, full bool, schedule []by
 		return failed
 	}
 	if second, _ := h.once(ctx, order, schedule, all); !bytes.Equal(first, second) {
-		return fmt.Errorf("%s: the logs of two runs differ from line %d of %d on", args[0], differs(first, second), bytes.Count(first, []byte("\n")))
+		return fmt.Errorf("%s: the logs of two runs differ from line %d of %d on", args[0], differs(first, second),
+			bytes.Count(first, []byte("\n")))
 	}
 	if failed != nil {
 		text, _ := h.once(ctx, order, schedule, args)
@@ -217,7 +218,8 @@ func (h *host) once(ctx context.Context, order uint64, schedule []byte, args []s
 	tick := func() int64 { clock += 1000; return clock }
 	config := wazero.NewModuleConfig().
 		WithArgs(append([]string{"simulation", "-test.run=Seeds", "-test.v", "-stuck=1000h"}, args...)...).
-		WithEnv("TMPDIR", "/tmp").WithEnv("PLANTED", os.Getenv("PLANTED")).WithFSConfig(wazero.NewFSConfig().WithDirMount(dir, "/tmp")).
+		WithEnv("TMPDIR", "/tmp").WithEnv("PLANTED",
+		os.Getenv("PLANTED")).WithFSConfig(wazero.NewFSConfig().WithDirMount(dir, "/tmp")).
 		WithRandSource(rand.NewChaCha8(seed)).
 		WithNanotime(tick, 1).
 		WithWalltime(func() (int64, int32) { t := tick(); return 946684800 + t/1e9, int32(t % 1e9) }, 1).

@@ -1,0 +1,94 @@
+package gossip
+
+import (
+	"fmt"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/summarycache/summarycache/gossip/memnet"
+)
+
+// TestHalfMembers: packets to or from one of three peers are lost, before it joins or afterwards, and streams are not. Within a minute it and
+// another one say so, and nobody does where all is well; when packets arrive again, nobody says so any more.
+func TestHalfMembers(t *testing.T) {
+	lost := memnet.Conditions{Loss: 1}
+	for name, tt := range map[string]struct {
+		in, out, late bool // which packets of c are lost, and whether only after it has joined
+	}{
+		"nothing lost":  {},
+		"to c":          {in: true},
+		"from c":        {out: true},
+		"both":          {in: true, out: true},
+		"to c, later":   {in: true, late: true},
+		"from c, later": {out: true, late: true},
+		"both, later":   {in: true, out: true, late: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCluster(t)
+				defer c.close()
+				logs := map[string]*lines{}
+				start := func(name, ip string, join ...string) {
+					cfg := c.config(name, ip)
+					cfg.detect, cfg.Join = detection{}, join
+					logs[name] = new(lines)
+					cfg.Logger = slog.New(slog.NewTextHandler(logs[name], nil))
+					c.start(cfg)
+				}
+				set := func(with memnet.Conditions) {
+					for _, ip := range []string{"10.0.0.1", "10.0.0.2"} {
+						if tt.in {
+							c.net.SetLink(ip, "10.0.0.3", with)
+						}
+						if tt.out {
+							c.net.SetLink("10.0.0.3", ip, with)
+						}
+					}
+				}
+				start("a", "10.0.0.1")
+				start("b", "10.0.0.2", "10.0.0.1:7946")
+				if !tt.late {
+					set(lost)
+				}
+				start("c", "10.0.0.3", "10.0.0.1:7946")
+				if tt.late {
+					time.Sleep(10 * time.Second)
+					set(lost)
+				}
+				time.Sleep(time.Minute)
+				half := tt.in || tt.out
+				check := func(half bool) error {
+					if got := c.nodes["c"].Inside().Half(); (len(got) > 0) != half {
+						return fmt.Errorf("c says %v of others, want something: %v", got, half)
+					}
+					others := 0
+					for _, name := range []string{"a", "b"} {
+						for _, h := range c.nodes[name].Inside().Half() {
+							others++
+							if h.Name != "c" || h.Addr != "10.0.0.3:7946" {
+								return fmt.Errorf("%s says %v, want something of c alone", name, h)
+							}
+						}
+					}
+					if (others > 0) != half {
+						return fmt.Errorf("a and b say %d things of c, want something: %v", others, half)
+					}
+					return nil
+				}
+				if err := check(half); err != nil {
+					t.Error(err)
+				}
+				if said := logs["c"].with("only by half"); (len(said) > 0) != half {
+					t.Errorf("c logs %q, want something: %v", said, half)
+				}
+				if !half {
+					return
+				}
+				set(memnet.Conditions{})
+				within(t, time.Minute, func() error { return check(false) })
+			})
+		})
+	}
+}
