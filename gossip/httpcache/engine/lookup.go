@@ -190,7 +190,7 @@ func (c *Cache) identities(r *request) []string {
 			ids = append(ids, r.identity(fields))
 		}
 	}
-	if r.slice > 0 {
+	if r.slice > 0 && !c.large.has(r.url, r.now) { // nobody keeps a large one whole: it would cost a false hit for each slice
 		ids = append(ids, c.identities(r.whole())...)
 	}
 	return ids

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
 // A range of what nobody has is one request for a slice. What is stored, here or at a sibling, is not
@@ -345,6 +347,21 @@ func TestSlicesVary(t *testing.T) {
 			rec, res := w.get(step.peer, "Range: bytes=1000000-1100000", "Accept-Encoding: "+step.coding)
 			w.wantPart(rec, res, 1000000, 1100001)
 			w.wantAsked(step.peer+" for "+step.coding, step.asked...)
+		}
+	})
+}
+
+// A digest that falsely lists an object costs a request to that sibling, and not one for each slice.
+func TestSlicesOfFalsePositive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newSliceWorld(t, 30*sliceLength, "a", "b")
+		defer w.close()
+		w.advertised["b"][rfc9111.Identity("http://origin.test/x", nil, nil)] = 1
+		if rec, res := w.get("a"); res.Err != nil || !bytes.Equal(rec.Body.Bytes(), w.body) {
+			t.Fatal(res.Err, rec.Body.Len())
+		}
+		if n := w.caches["a"].cfg.Siblings.Stats().FalseHits; n != 1 {
+			t.Errorf("%d false hits, want 1", n)
 		}
 	})
 }
