@@ -19,6 +19,7 @@ import (
 //
 // The locks of a store, each of which may be taken while those before it are held:
 //
+//	store.tidying    while files are removed from the disk, so that all that were queued are gone once tidy returns
 //	store.appending  by the one writer of the log, from the first byte of an object until the index has it
 //	hotSet.fitting   while the memory of hot objects grows or shrinks
 //	room.Mutex       what limits the store to less than its bound; then those of the index, which call dropped
@@ -346,6 +347,8 @@ func (s *store) trash(paths ...string) {
 // tidy removes files from the disk. What can't be removed is tried again by the next tidy, or is found by the next
 // start.
 func (s *store) tidy() {
+	s.tidying.Lock()
+	defer s.tidying.Unlock()
 	s.mu.Lock()
 	todo := s.segments.unlink
 	s.segments.unlink = nil

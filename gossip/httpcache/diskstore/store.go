@@ -60,6 +60,7 @@ type store struct {
 
 	appending sync.Mutex   // see segments
 	closed    bool         // guarded by appending
+	tidying   sync.Mutex   // see segments
 	mu        sync.RWMutex // see segments
 	lastID    atomic.Uint64
 
