@@ -85,7 +85,7 @@ func TestHistoryNumbers(t *testing.T) {
 		for _, number := range measured.FindAllString(codeSpan.ReplaceAllString(link.ReplaceAllString(text, ""), ""), -1) {
 			n++
 			if !known[number] {
-				t.Errorf("%s is not where it is said to come from: %q", number, text)
+				t.Errorf("%s is not where it is said to come from: %.200q", number, text)
 			}
 		}
 	}

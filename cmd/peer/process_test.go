@@ -4,9 +4,11 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -154,23 +156,24 @@ func freeAddr(t *testing.T) string {
 	return freeAddrs(t, 1)[0]
 }
 
-// freeAddrs returns different addresses on loopback at which nothing listens.
+// freeAddrs returns different addresses on loopback at which nothing listens, by TCP or UDP. They are drawn from the ports
+// that no system gives to those who ask for any, so that they stay free until somebody listens again.
 func freeAddrs(t *testing.T, n int) (addrs []string) {
 	t.Helper()
-	return freeAddrsAt(t, "127.0.0.1", n)
-}
-
-// freeAddrsAt is freeAddrs at another address of loopback than the other tests use: there, a port stays free until
-// somebody listens again.
-func freeAddrsAt(t *testing.T, ip string, n int) (addrs []string) {
-	t.Helper()
-	for range n {
-		l, err := net.Listen("tcp", net.JoinHostPort(ip, "0"))
-		if err != nil {
+	for tries := 0; len(addrs) < n; tries++ {
+		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(10_000+rand.IntN(22_000)))
+		l, err := net.Listen("tcp", addr)
+		if err == nil {
+			defer l.Close() // once there are all
+			var u net.PacketConn
+			if u, err = net.ListenPacket("udp", addr); err == nil {
+				defer u.Close()
+				addrs = append(addrs, addr)
+			}
+		}
+		if err != nil && tries > 100 {
 			t.Fatal(err)
 		}
-		defer l.Close() // once there are all
-		addrs = append(addrs, l.Addr().String())
 	}
 	return addrs
 }

@@ -37,7 +37,7 @@ func TestRollingRestarts(t *testing.T) {
 		io.WriteString(w, "body")
 	}))
 	defer origin.Close()
-	addrs := freeAddrsAt(t, "127.0.77.1", 12)
+	addrs := freeAddrs(t, 12)
 	listen, admins, gossip, fronts := addrs[:3], addrs[3:6], addrs[6:9], addrs[9:]
 	peers, args := make([]*process, 3), make([][]string, 3)
 	for i := range peers {

@@ -211,13 +211,17 @@ func serve(t *testing.T, addr string, cmd *exec.Cmd) {
 	t.Fatalf("%v does not listen:\n%s", cmd.Args, out.String())
 }
 
+// free returns an address on loopback at which nothing listens. Its port is none that systems give to those who ask for any.
 func free(t *testing.T) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for tries := 0; ; tries++ {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(22_000)))
+		if err == nil {
+			defer l.Close()
+			return l.Addr().String()
+		} else if tries > 100 {
+			t.Fatal(err)
+		}
 	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // The digest that follows a varnishd whose store is turned over many times has what it has.
