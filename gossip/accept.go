@@ -37,7 +37,6 @@ type acceptor struct {
 	mu      sync.Mutex
 	conns   map[*accepted]struct{}
 	perHost map[netip.Addr]int
-	wg      sync.WaitGroup
 
 	accepted, refused, strange atomic.Int64
 }
@@ -79,8 +78,8 @@ func (a *acceptor) loop() {
 			continue
 		}
 		delay = 5 * time.Millisecond
-		if conn := a.admit(c); conn != nil {
-			a.wg.Go(func() { a.sort(conn) })
+		if conn := a.admit(c); conn != nil && !a.g.work.Go(func() { a.sort(conn) }) {
+			conn.Close()
 		}
 	}
 }
@@ -145,12 +144,11 @@ func (a *acceptor) drop(c *accepted) {
 	}
 }
 
-// close stops accepting, closes all connections and waits for their handlers. The node's context
+// close stops accepting and closes all connections, which ends their handlers. The node's context
 // has ended before, so that admit registers no more.
 func (a *acceptor) close() {
 	a.listener.Close()
 	a.closeConns(func(*accepted) bool { return true })
-	a.wg.Wait()
 }
 
 // expel closes the connections that were authenticated by a secret that is no longer accepted.

@@ -48,9 +48,7 @@ func (n inside) SetJoin(entries []string) error {
 		return err
 	}
 	n.seeds.Store(n.seedsOf(entries))
-	if n.ctx.Err() == nil {
-		n.wg.Go(func() { n.rejoin() })
-	}
+	n.work.Go(func() { n.rejoin() })
 	return nil
 }
 

@@ -88,14 +88,14 @@ func newGroup(b *base, advertise netip.AddrPort) *group {
 }
 
 func (g *group) start() (err error) {
-	g.transport.wg.Go(g.transport.readPackets)
+	g.work.Go(g.transport.readPackets)
 	if g.memberlist, err = memberlist.Create(g.memberlistConfig()); err != nil {
 		g.transport.Shutdown()
 		return err
 	}
-	g.acceptor.wg.Go(g.acceptor.loop)
+	g.work.Go(g.acceptor.loop)
 	g.sumSelf()
-	g.wg.Go(g.listLoop)
+	g.work.Go(g.listLoop)
 	secret := g.ring.Load().Stream != nil
 	if bound := guard.AddrOf(g.transport.packets.LocalAddr()); !secret && !bound.IsLoopback() {
 		g.log.Warn("no secret is set: everybody who reaches this address can join and read everything", "addr", bound)

@@ -77,13 +77,13 @@ func newHost(g *group, gone *removals.Removals) *host {
 }
 
 func (h *host) start() {
-	h.wg.Go(h.loop)
-	h.wg.Go(h.callHooks)
+	h.work.Go(h.loop)
+	h.work.Go(h.callHooks)
 	if h.cfg.StateFile != "" {
-		h.wg.Go(h.saveLoop)
+		h.work.Go(h.saveLoop)
 	}
 	if h.cfg.Holdings != nil {
-		h.wg.Go(h.publishLoop)
+		h.work.Go(h.publishLoop)
 	}
 }
 

@@ -62,7 +62,7 @@ func (n *Node) catchUp(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, catchUpWait)
 	defer cancel()
 	done := make(chan struct{})
-	n.wg.Go(func() {
+	if !n.work.Go(func() {
 		defer close(done)
 		n.inLoop(n.takeMembers)
 		for name, m := range *n.members.Load() {
@@ -73,7 +73,9 @@ func (n *Node) catchUp(ctx context.Context) {
 				return
 			}
 		}
-	})
+	}) {
+		return
+	}
 	select {
 	case <-done:
 	case <-ctx.Done():

@@ -58,7 +58,7 @@ func (g *group) join(ctx context.Context) error {
 		g.log.Warn("could not join through a seed", "err", err)
 	}
 	if joined || waiting {
-		g.joined.Do(func() { g.wg.Go(g.rejoinLoop) })
+		g.joined.Do(func() { g.work.Go(g.rejoinLoop) })
 	}
 	if !joined {
 		return errors.Join(errs...)
@@ -211,7 +211,7 @@ func (g *group) meet(name string, incarnation uint64, addr string, from netip.Ad
 		return // a stranger must not choose the address to connect to
 	}
 	if !g.metLately(addr) {
-		g.wg.Go(func() {
+		g.work.Go(func() {
 			if g.sleep(meetRound*time.Duration(bits.Len(uint(len(*g.members.Load()))))) && g.known(name) != incarnation {
 				g.mergeWith(name, addr)
 			}
@@ -230,7 +230,7 @@ func (g *group) meetAgain(m *member) {
 // merge merges this peer's member list with that of the peer at addr, at most once per meetEvery.
 func (g *group) merge(name, addr string) {
 	if !g.metLately(addr) {
-		g.wg.Go(func() { g.mergeWith(name, addr) })
+		g.work.Go(func() { g.mergeWith(name, addr) })
 	}
 }
 

@@ -118,10 +118,10 @@ func (h *host) do(out exchange.Outputs) {
 	}
 	h.send(out.Datagrams)
 	for _, f := range out.Fetches {
-		h.wg.Go(func() { h.fetch(f) })
+		h.work.Go(func() { h.fetch(f) })
 	}
 	for _, s := range out.Syncs {
-		h.wg.Go(func() { h.sync(s) })
+		h.work.Go(func() { h.sync(s) })
 	}
 	for _, ev := range out.Events {
 		h.report(ev)
@@ -129,7 +129,7 @@ func (h *host) do(out exchange.Outputs) {
 	if out.Incarnation != 0 {
 		h.incarnation.Store(out.Incarnation)
 		h.sumSelf()
-		h.wg.Go(h.updateMetadata)
+		h.work.Go(h.updateMetadata)
 	}
 }
 

@@ -208,7 +208,7 @@ func (g *group) check(name string, incarnation uint64) {
 		return
 	}
 	m.checked.Store(now)
-	g.wg.Go(func() {
+	g.work.Go(func() {
 		defer checking.Add(-1)
 		_, err := g.memberlist.Ping(name, net.UDPAddrFromAddrPort(m.info.Load().addr))
 		if err != nil && g.ctx.Err() == nil {

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/summarycache/summarycache/gossip/internal/background"
 	"github.com/summarycache/summarycache/gossip/internal/guard"
 	"github.com/summarycache/summarycache/gossip/internal/removals"
 )
@@ -32,11 +33,10 @@ type Node struct {
 
 // base is what all parts of a node share.
 type base struct {
-	cfg    Config
-	log    *slog.Logger
-	ctx    context.Context // ends with the node
-	cancel context.CancelFunc
-	wg     sync.WaitGroup
+	cfg  Config
+	log  *slog.Logger
+	work *background.Group // for which Close waits
+	ctx  context.Context   // of work: it ends with the node
 }
 
 // sleep waits. It returns false if the node ends meanwhile.
@@ -73,6 +73,10 @@ func New(cfg Config) (*Node, error) {
 	if err != nil {
 		packets.Close()
 		listener.Close()
+		if n != nil {
+			n.work.Stop(err)
+			n.work.Wait()
+		}
 		return nil, fmt.Errorf("gossip: %w", err)
 	}
 	return n, nil
@@ -80,12 +84,12 @@ func New(cfg Config) (*Node, error) {
 
 // newNode puts the parts of a node together.
 func newNode(cfg Config, advertise netip.AddrPort) *Node {
-	b := &base{cfg: cfg, log: cfg.Logger}
-	b.ctx, b.cancel = context.WithCancel(context.Background())
+	b := &base{cfg: cfg, log: cfg.Logger, work: background.New()}
+	b.ctx = b.work.Context()
 	g := newGroup(b, advertise)
 	gone := removals.New(removals.Config{
-		Name: cfg.Name, Life: g.incarnation.Load(), Since: cfg.HeldSince, Log: b.log, Context: b.ctx, Closed: ErrClosed,
-		Go: b.wg.Go, Send: g.sendRemoval, Request: g.recall,
+		Name: cfg.Name, Life: g.incarnation.Load(), Since: cfg.HeldSince, Log: b.log, Closed: ErrClosed,
+		Work: b.work, Send: g.sendRemoval, Request: g.recall,
 	})
 	h := newHost(g, gone)
 	g.above = door{
@@ -185,10 +189,10 @@ func (n *Node) Close() error {
 	n.made()
 	var err error
 	n.closed.Do(func() {
-		n.cancel()
+		n.work.Stop(ErrClosed)
 		err = n.memberlist.Shutdown()
 		n.acceptor.close()
-		n.wg.Wait()
+		n.work.Wait()
 		n.unpublish()
 		n.pool.empty()
 		if n.cfg.StateFile != "" {

@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/netip"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -37,7 +36,6 @@ type transport struct {
 
 	packetCh chan *memberlist.Packet
 	streamCh chan net.Conn
-	wg       sync.WaitGroup
 
 	strange  atomic.Int64 // packets dropped
 	checking atomic.Int32 // checks under way
@@ -250,10 +248,8 @@ func (t *transport) handOver(c net.Conn) {
 	}
 }
 
-// Shutdown stops the packet loop. The listener is the node's to close.
+// Shutdown ends the packet loop, for which [Node.Close] waits. The listener is the node's to close.
 func (t *transport) Shutdown() error {
-	t.g.cancel()
-	t.packets.Close()
-	t.wg.Wait()
-	return nil
+	t.g.work.Stop(ErrClosed)
+	return t.packets.Close()
 }

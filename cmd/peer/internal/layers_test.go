@@ -36,6 +36,7 @@ var layers = []struct {
 	// The engine gets the time and messages from its caller.
 	{dir: "gossip/internal/wire", without: "os sync"},
 	{dir: "gossip/internal/backoff"},
+	{dir: "gossip/internal/background"},
 	{dir: "gossip/exchange", imports: "digest gossip/internal/backoff gossip/internal/wire", without: "os sync"},
 	{dir: "gossip/invalidation", imports: "digest gossip/internal/wire", without: "os sync"},
 	{dir: "gossip/memnet", imports: "net"},
@@ -43,10 +44,10 @@ var layers = []struct {
 	// What stands between the network and memberlist, which nothing else sees.
 	{dir: "gossip/internal/secrets", imports: "net digest gossip/exchange"},
 	{dir: "gossip/internal/guard", imports: "net gossip/exchange gossip/internal/wire github.com/hashicorp/memberlist"},
-	{dir: "gossip/internal/removals", imports: "gossip/exchange gossip/invalidation"},
+	{dir: "gossip/internal/removals", imports: "gossip/exchange gossip/internal/background gossip/invalidation"},
 	// What this module's programs see of a node beyond its promised names.
 	{dir: "gossip/insider", imports: "net digest gossip/exchange"},
-	{dir: "gossip", imports: "net digest digest/index gossip/exchange gossip/invalidation gossip/limitlog gossip/internal/guard gossip/internal/removals gossip/internal/secrets " +
+	{dir: "gossip", imports: "net digest digest/index gossip/exchange gossip/invalidation gossip/limitlog gossip/internal/background gossip/internal/guard gossip/internal/removals gossip/internal/secrets " +
 		"gossip/internal/wire digest/bloom gossip/insider github.com/hashicorp/memberlist"},
 
 	// The rules of caches: functions of requests, responses and times.
@@ -65,7 +66,7 @@ var layers = []struct {
 	{dir: "gossip/httpcache/diskstore/disktest", imports: "gossip/httpcache/diskstore"},
 	{dir: "gossip/httpcache/diskstore", imports: "gossip/httpcache/bodies gossip/httpcache/budget github.com/cespare/xxhash/v2 github.com/maypok86/otter/v2 golang.org/x/sys/unix"},
 	// The cache knows siblings and any store. Only a Member knows how siblings are found.
-	{dir: "gossip/httpcache/engine", imports: "net gossip/httpcache/bodies gossip/invalidation gossip/rfc9111 gossip/sibling gossip/peering github.com/dunglas/httpsfv golang.org/x/net/http/httpguts"},
+	{dir: "gossip/httpcache/engine", imports: "net gossip/httpcache/bodies gossip/internal/background gossip/invalidation gossip/rfc9111 gossip/sibling gossip/peering github.com/dunglas/httpsfv golang.org/x/net/http/httpguts"},
 	{dir: "gossip/httpcache", imports: "net digest gossip gossip/http1 gossip/httpcache/bodies gossip/httpcache/engine gossip/invalidation gossip/rfc9111 gossip/sibling gossip/peering"},
 
 	{dir: "cmd/peer/internal/health"},

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/gossip/httpcache/bodies"
+	"github.com/summarycache/summarycache/gossip/internal/background"
 	"github.com/summarycache/summarycache/gossip/invalidation"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 	"github.com/summarycache/summarycache/gossip/sibling"
@@ -139,7 +140,8 @@ type Cache struct {
 
 	fetchBecame func(from, to fetchState) // called at each transition if not nil; for the model test
 
-	background
+	work    *background.Group // for which Close waits
+	stopped context.Context   // of work: it ends with the cache
 }
 
 // New opens the store and returns a Cache over it.
@@ -173,7 +175,8 @@ func New(cfg Config) (*Cache, error) {
 		t.limit, t.tags.limit = maxTombstones, maxTombstones
 	}
 	c.hitForMiss.limit, c.liars.limit, c.tallies.limit = maxHitForMiss, maxLiars, maxLiars
-	c.stopped, c.stop = context.WithCancelCause(context.Background())
+	c.work = background.New()
+	c.stopped = c.work.Context()
 	if cfg.Advertise != nil {
 		c.cfg.Advertise, c.cfg.Withdraw = withAnyVariant(cfg.Advertise), withAnyVariant(cfg.Withdraw)
 	}
@@ -207,7 +210,8 @@ var errStopped = errors.New("cache: closed")
 
 // Close ends fetches under way and closes the store.
 func (c *Cache) Close() error {
-	c.made().endBackground()
+	c.made().work.Stop(errStopped)
+	c.work.Wait()
 	return c.store.Close()
 }
 

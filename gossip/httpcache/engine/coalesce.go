@@ -150,7 +150,7 @@ func (c *Cache) outdated(f *fetch, resp *rfc9111.Response) bool {
 
 // lead runs a fetch in the background of its leader's request.
 func (c *Cache) lead(f *fetch) {
-	if !c.inBackground(func() { c.run(f) }) {
+	if !c.work.Go(func() { c.run(f) }) {
 		c.fail(f, &result{}, errStopped)
 	}
 }
@@ -179,7 +179,7 @@ func (c *Cache) fetchUnasked(r *request, key string, stored *found) {
 		return
 	}
 	f.leave()
-	if !c.inBackground(func() {
+	if !c.work.Go(func() {
 		defer func() { <-c.unasked }()
 		c.run(f)
 	}) {

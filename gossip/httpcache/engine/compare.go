@@ -31,7 +31,7 @@ func (c *Cache) compareSome(f *fetch, obj bodies.Object, e *entry) {
 	default:
 		return
 	}
-	if !c.inBackground(func() {
+	if !c.work.Go(func() {
 		defer func() { <-c.comparing }()
 		ctx, cancel := context.WithTimeout(c.stopped, compareTime)
 		defer cancel()

@@ -198,7 +198,7 @@ func TestNothingBeginsAfterClose(t *testing.T) {
 	w := newCluster(t, func(w http.ResponseWriter, r *http.Request, n int) { w.Header().Set("Cache-Control", "max-age=60") }, "a")
 	c := w.peers["a"].Cache
 	w.close()
-	if c.inBackground(func() { t.Error("a goroutine of a closed cache runs") }) {
+	if c.work.Go(func() { t.Error("a goroutine of a closed cache runs") }) {
 		t.Error("a goroutine of a closed cache began")
 	}
 	rec := httptest.NewRecorder()

@@ -41,7 +41,7 @@ func (b *body) lookBeside() {
 	next.over.Store(b)
 	next.waiters.join(true) // for the clients of b
 	b.beside.f, b.beside.at = next, b.at
-	if !c.inBackground(func() {
+	if !c.work.Go(func() {
 		c.run(next)
 		b.ended(next)
 		c.leave(next, true)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/gossip/exchange"
+	"github.com/summarycache/summarycache/gossip/internal/background"
 	"github.com/summarycache/summarycache/gossip/invalidation"
 )
 
@@ -25,9 +26,8 @@ type Config struct {
 	Since time.Time // see invalidation.Config
 	Log   *slog.Logger
 
-	Context context.Context // ends with the node
-	Closed  error           // is returned after that
-	Go      func(func())    // starts a goroutine for which the node waits
+	Work   *background.Group // of the node, and ends with it
+	Closed error             // is returned after that
 
 	Send    func(to string, b []byte)                       // sends a datagram, which may be lost
 	Request func(name string, frame []byte) ([]byte, error) // sends a recall, and returns the logs in answer
@@ -65,8 +65,8 @@ func New(cfg Config) *Removals {
 
 // Start starts the goroutines.
 func (r *Removals) Start() {
-	r.cfg.Go(r.run)
-	r.cfg.Go(r.apply)
+	r.cfg.Work.Go(r.run)
+	r.cfg.Work.Go(r.apply)
 }
 
 // An UnreachedError names the live members that have not applied an invalidation.
@@ -83,7 +83,7 @@ func (e *UnreachedError) Unwrap() error { return e.Err }
 
 // Invalidate is Node.Invalidate, of package gossip.
 func (r *Removals) Invalidate(ctx context.Context, targets ...invalidation.Target) error {
-	if r.cfg.Context.Err() != nil {
+	if r.cfg.Work.Context().Err() != nil {
 		return r.cfg.Closed
 	}
 	for _, t := range targets {
@@ -146,7 +146,7 @@ func (r *Removals) await(ctx context.Context, done func(*invalidation.Engine) bo
 		}
 		select {
 		case <-progress:
-		case <-r.cfg.Context.Done():
+		case <-r.cfg.Work.Context().Done():
 			return r.cfg.Closed
 		case <-ctx.Done():
 			return context.Cause(ctx)
@@ -200,7 +200,7 @@ func (r *Removals) run() {
 	defer timer.Stop()
 	for {
 		select {
-		case <-r.cfg.Context.Done():
+		case <-r.cfg.Work.Context().Done():
 			return
 		case <-r.woken:
 		case <-timer.C:
@@ -220,7 +220,7 @@ func (r *Removals) run() {
 			r.cfg.Send(d.To, d.Data)
 		}
 		for _, name := range out.Recalls {
-			r.cfg.Go(func() { r.Recall(name) })
+			r.cfg.Work.Go(func() { r.Recall(name) })
 		}
 		if !next.IsZero() {
 			timer.Reset(max(0, time.Until(next)))
@@ -232,7 +232,7 @@ func (r *Removals) run() {
 func (r *Removals) apply() {
 	for {
 		select {
-		case <-r.cfg.Context.Done():
+		case <-r.cfg.Work.Context().Done():
 			return
 		case <-r.due:
 		}
@@ -297,7 +297,7 @@ func (r *Removals) Returned(name string, now time.Time) {
 	}
 	r.mu.Unlock()
 	if due {
-		r.cfg.Go(func() { r.Recall(name) })
+		r.cfg.Work.Go(func() { r.Recall(name) })
 	}
 }
 

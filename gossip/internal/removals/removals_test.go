@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/gossip/exchange"
+	"github.com/summarycache/summarycache/gossip/internal/background"
 	"github.com/summarycache/summarycache/gossip/invalidation"
 )
 
@@ -29,8 +30,8 @@ type cluster struct {
 type member struct {
 	*Removals
 	c       *cluster
-	close   context.CancelFunc
-	wg      sync.WaitGroup
+	close   func()
+	work    *background.Group
 	mu      sync.Mutex
 	lose    int // so many of the next datagrams
 	cut     bool
@@ -51,13 +52,12 @@ func newCluster(t *testing.T, size int) *cluster {
 }
 
 func (c *cluster) start() *member {
-	m := &member{c: c}
-	ctx, cancel := context.WithCancel(c.t.Context())
-	m.close = sync.OnceFunc(func() { cancel(); m.wg.Wait() })
+	m := &member{c: c, work: background.New()}
+	m.close = sync.OnceFunc(func() { m.work.Stop(errClosed); m.work.Wait() })
 	c.t.Cleanup(m.close)
 	m.Removals = New(Config{
 		Name: fmt.Sprint("m", len(c.members)), Life: 1, Log: slog.New(slog.DiscardHandler),
-		Context: ctx, Closed: errClosed, Go: m.wg.Go, Send: m.send, Request: m.request,
+		Work: m.work, Closed: errClosed, Send: m.send, Request: m.request,
 	})
 	m.OnInvalidation(func(t invalidation.Target) { m.told = append(m.told, t.String()) })
 	m.Start()
@@ -89,7 +89,7 @@ func (m *member) send(to string, b []byte) {
 	m.lose = max(0, m.lose-1)
 	m.mu.Unlock()
 	if o := m.c.named(to); o != nil && !lost && !o.isCut() {
-		m.wg.Go(func() { o.Datagram(b) })
+		m.work.Go(func() { o.Datagram(b) })
 	}
 }
 
