@@ -111,11 +111,6 @@ func newParser(g *grammar, stdout, stderr io.Writer) (*kong.Kong, *config.Flags,
 		kong.Vars{"version": thisBuild().String(), "formats": workload.Formats},
 		kong.Exit(func(code int) { panic(leave(code)) }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
-		kong.ExplicitGroups([]kong.Group{
-			{Key: "Cluster", Title: "The cluster"}, {Key: "Cache", Title: "The cache"},
-			{Key: "Digest", Title: "The digest that advertises this peer's contents"},
-			{Key: "Operation", Title: "Operation"},
-		}),
 		kong.Help(help),
 	)...)
 	return parser, flags, err

@@ -28,7 +28,7 @@ type reading struct {
 // NewFlags returns a decoder, and the options with which a parser uses it.
 func NewFlags() (*Flags, []kong.Option) {
 	f := &Flags{make(map[*kong.Value]reading), make(map[*kong.Value]reading)}
-	var options []kong.Option
+	options := []kong.Option{kong.PostBuild(describe)}
 	for kind := range kinds {
 		options = append(options, kong.NamedMapper(kind, kong.MapperFunc(f.decode)))
 	}

@@ -83,7 +83,7 @@ var platforms = regexp.MustCompile(`_SERVICE_HOST$|_SERVICE_PORT(_|$)|_PORT(_[0-
 func Strays(environ []string) (strays []error) {
 	var known []string
 	for field := range reflect.TypeFor[Config]().Fields() {
-		known = append(known, field.Tag.Get("env"))
+		known = append(known, variable(field.Tag.Get("name")))
 	}
 	for _, e := range environ {
 		name, _, _ := strings.Cut(e, "=")
