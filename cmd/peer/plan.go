@@ -151,7 +151,6 @@ func (c *planCommand) Run(e *environment) error {
 // goal returns the goal that the flags state.
 func (c *planCommand) goal() plan.Goal {
 	g := plan.Goal{
-		Hashes:  1, // as run has it
 		Objects: c.Objects, Peers: c.Peers, Churn: c.Churn, Interval: c.Interval,
 		BytesPerSecond: float64(c.Bandwidth), MemoryBytes: c.Memory,
 	}

@@ -1,5 +1,5 @@
 // Package plan chooses the geometry of a cluster's digests, and says what they cost: for peer plan and the admin pages.
-// [For] is where to start.
+// [For] is where to start. All digests have one hash, as those of peer run.
 package plan
 
 import (
@@ -19,10 +19,6 @@ type Goal struct {
 	Peers   int     // in the cluster, this one included; 2 if zero
 	Churn   float64 // objects that one peer replaces in a second
 
-	// Hashes is the number of hashes of every digest, at most 32. If it is not
-	// given, For picks the best.
-	Hashes int
-
 	// An update is due when Interval has passed and something changed. If it is not given, one is due when so many
 	// objects were replaced as the traffic budget allows, or 1 % if there is no such budget, at most once a second.
 	Interval time.Duration
@@ -30,7 +26,6 @@ type Goal struct {
 	FalseCandidates float64 // per lookup, of all peers together, at most
 	BytesPerSecond  float64 // of digests that one peer receives from all others, at most
 	MemoryBytes     int64   // for the replicas of all other peers, at most
-	SnapshotBytes   int64   // of a filter on the wire, at most, in 999 of 1,000 cases
 }
 
 // A Design is a plan for a [Goal], with what to expect of it.
@@ -62,22 +57,16 @@ func (e *GoalError) Error() string {
 	return fmt.Sprintf("no plan meets the goal: %s is %.4g and would have to be %.4g", e.Budget, e.Have, e.Need)
 }
 
-// For finds the cheapest geometry for a goal. If FalseCandidates is given, that is the
-// geometry of least traffic with at most so many of them; otherwise it is the geometry with the
-// fewest false positives that all budgets allow. For each number of hashes For computes the
-// best number of bits, and no integer neighbour is better. Expected sizes are those of an ideal
-// coder; ours takes at most a thousandth more. SnapshotBound adds what our coder takes above
+// For finds the cheapest geometry for a goal. If FalseCandidates is given, that is the fewest bits with at most so many
+// of them; otherwise it is the most bits that all budgets allow, which have the fewest false positives. Expected sizes
+// are those of an ideal coder; ours takes at most a thousandth more. SnapshotBound adds what our coder takes above
 // the ideal and the variation of the number of set positions: 2 % of the bytes at 1,000 keys,
-// 0.5 % at 10,000, 0.12 % at 100,000. For is a pure function and takes 0.05 to 1 ms. The
+// 0.5 % at 10,000, 0.12 % at 100,000. For is a pure function and takes less than 0.1 ms. The
 // error is a [*GoalError], or wraps [digest.ErrTooLarge] if receivers
 // with the default [digest.Limits] refuse the filter, as they do one of 48 million keys at a rate of one in a thousand.
 //
-// Where deltas are sent, one hash is the cheapest at every rate. Where everything is sent
-// as snapshots, since nothing changes, and more than about 7 % false positives
-// are allowed, a nearly full filter of many hashes is cheaper: sizes fall towards both
-// ends of k (Mitzenmacher, section II-B). It saves up to a seventh of the bytes and takes
-// several times the memory. To rule it out, give MemoryBytes or Hashes. With less than a
-// byte of memory a key, several hashes in a bitmap are best.
+// Where deltas are sent, one hash is the cheapest at every rate (Mitzenmacher, section II-B). With less than a
+// byte of memory a key, several hashes in a bitmap would have fewer false positives.
 func For(goal Goal) (Design, error) {
 	goal, err := goal.complete()
 	if err != nil {
@@ -87,7 +76,7 @@ func For(goal Goal) (Design, error) {
 	if err != nil {
 		return Design{}, err
 	}
-	fill, _ := bloom.Predict(plan.Geometry.Bits, plan.Geometry.Hashes, goal.Objects)
+	fill, _ := bloom.Predict(plan.Geometry.Bits, 1, goal.Objects)
 	if err := (digest.Limits{}).Accept(plan.Geometry, uint64(fill*float64(plan.Geometry.Bits))); err != nil {
 		return Design{}, fmt.Errorf("a plan that receivers refuse unless their limits are raised: %w", err)
 	}
@@ -112,33 +101,6 @@ func (goal Goal) plan() (Design, error) {
 // fewEnough is a false-positive rate below which none is worth a byte.
 const fewEnough = 1e-12
 
-// best tries every number of hashes that the goal allows.
-func (g Goal) best() (Design, error) {
-	var best Design
-	var refusal *GoalError
-	least, most := 1, bloom.MaxHashes
-	if g.Hashes != 0 {
-		least, most = g.Hashes, g.Hashes
-	}
-	for k := least; k <= most; k++ {
-		if best.Geometry.Bits != 0 && g.FalseCandidates == 0 && g.hopeless(k, best.FalsePositiveRate) {
-			continue
-		}
-		plan, err := g.withHashes(k)
-		if err != nil {
-			refusal = milder(refusal, err)
-			continue
-		}
-		if best.Geometry.Bits == 0 || g.better(plan, best) {
-			best = plan
-		}
-	}
-	if best.Geometry.Bits == 0 {
-		return Design{}, refusal
-	}
-	return best, nil
-}
-
 // complete checks a goal and fills in what was not given.
 func (g Goal) complete() (Goal, error) {
 	var errs []error
@@ -154,13 +116,11 @@ func (g Goal) complete() (Goal, error) {
 	need(g.Objects > 0 && g.Objects <= 1<<30, "Objects", g.Objects, "1 to 2^30")
 	need(g.Peers >= 2 && g.Peers <= 1<<24, "Peers", g.Peers, "2 to 2^24")
 	need(sound(g.Churn), "Churn", g.Churn, "0 or more objects a second")
-	need(g.Hashes >= 0 && g.Hashes <= bloom.MaxHashes, "Hashes", g.Hashes, fmt.Sprintf("0 to %d", bloom.MaxHashes))
 	need(g.Interval >= 0, "Interval", g.Interval, "0 or more")
 	need(sound(g.FalseCandidates), "FalseCandidates", g.FalseCandidates, "0 or more")
 	need(sound(g.BytesPerSecond), "BytesPerSecond", g.BytesPerSecond, "0 or more")
 	need(g.MemoryBytes >= 0, "MemoryBytes", g.MemoryBytes, "0 or more")
-	need(g.SnapshotBytes >= 0, "SnapshotBytes", g.SnapshotBytes, "0 or more")
-	if g.FalseCandidates == 0 && g.BytesPerSecond == 0 && g.MemoryBytes == 0 && g.SnapshotBytes == 0 {
+	if g.FalseCandidates == 0 && g.BytesPerSecond == 0 && g.MemoryBytes == 0 {
 		errs = append(errs, errors.New("goal: neither FalseCandidates nor a budget is given"))
 	}
 	return g, errors.Join(errs...)
@@ -175,36 +135,4 @@ func (g Goal) rate() float64 {
 		return 1
 	}
 	return min(g.FalseCandidates/g.others(), 1)
-}
-
-// better reports whether a is better than b: whether it has less traffic or fewer false
-// positives, depending on the goal. If these are equal, less memory is better.
-func (g Goal) better(a, b Design) bool {
-	x, y := a.FalsePositiveRate, b.FalsePositiveRate
-	if g.FalseCandidates > 0 {
-		x, y = a.cost(), b.cost()
-		if g.pacing() {
-			x, y = a.Threshold, b.Threshold
-		}
-	}
-	if math.Abs(x-y) > 1e-12*(x+y) {
-		return x < y
-	}
-	return a.MemoryBytes < b.MemoryBytes
-}
-
-// cost is the traffic, or the size of a snapshot where nothing changes.
-func (p Design) cost() float64 {
-	if p.BytesPerSecond > 0 {
-		return p.BytesPerSecond
-	}
-	return p.SnapshotBytes
-}
-
-// milder returns the refusal whose budget must grow less.
-func milder(a, b *GoalError) *GoalError {
-	if a == nil || b.Need/b.Have < a.Need/a.Have {
-		return b
-	}
-	return a
 }

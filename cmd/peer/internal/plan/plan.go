@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"errors"
 	"math"
 	"math/bits"
 	"time"
@@ -10,59 +11,49 @@ import (
 	"github.com/summarycache/summarycache/digest/bloom"
 )
 
-// withHashes returns the best plan with k hashes, or why there is none.
-func (g Goal) withHashes(k int) (Design, *GoalError) {
+// best returns the best plan, or why there is none.
+func (g Goal) best() (Design, error) {
 	if g.FalseCandidates > 0 {
-		m, ok := bloom.FewestBits(g.Objects, k, g.rate())
+		m, ok := bloom.FewestBits(g.Objects, 1, g.rate())
 		if !ok {
-			_, possible := bloom.Predict(bloom.MaxBits, k, g.Objects)
+			_, possible := bloom.Predict(bloom.MaxBits, 1, g.Objects)
 			return Design{}, &GoalError{"FalseCandidates", g.FalseCandidates, possible * g.others()}
 		}
-		plan := g.evaluate(m, k)
+		plan := g.evaluate(m)
 		plan.Binding = "FalseCandidates"
 		if g.pacing() && plan.Threshold > g.leastShare() {
 			plan.Binding = "BytesPerSecond"
 		}
 		return plan, g.exceeded(plan)
 	}
-	if err := g.exceeded(g.evaluate(1, k)); err != nil {
+	if err := g.exceeded(g.evaluate(1)); err != nil {
 		return Design{}, err
 	}
 	// The most bits that the budgets allow: everything grows with them, except
 	// that memory falls where a sorted set takes the place of a bitmap.
-	bitmap := g.lastBitmap(k)
+	bitmap := g.lastBitmap()
 	var m uint64
-	if bitmap < bloom.MaxBits && g.fits(bitmap+1, k) {
-		m = bloom.Search(bitmap+1, bloom.MaxBits, func(m uint64) bool { return g.fits(m, k) })
+	if bitmap < bloom.MaxBits && g.fits(bitmap+1) {
+		m = bloom.Search(bitmap+1, bloom.MaxBits, g.fits)
 	} else {
-		m = bloom.Search(1, bitmap, func(m uint64) bool { return g.fits(m, k) })
+		m = bloom.Search(1, bitmap, g.fits)
 	}
-	plan, next := g.evaluate(m, k), g.evaluate(min(m+1, bloom.MaxBits), k)
-	if worst, broken := g.worst(&next); broken {
-		plan.Binding = worst.Budget
+	plan := g.evaluate(m)
+	var next *GoalError
+	if errors.As(g.exceeded(g.evaluate(min(m+1, bloom.MaxBits))), &next) {
+		plan.Binding = next.Budget
 	}
 	return plan, nil
 }
 
-func (g Goal) fits(m uint64, k int) bool {
-	plan := g.evaluate(m, k)
-	_, broken := g.worst(&plan)
-	return !broken
-}
+func (g Goal) fits(m uint64) bool { return g.exceeded(g.evaluate(m)) == nil }
 
 // lastBitmap returns the largest number of bits at which a bitmap is the better form.
-func (g Goal) lastBitmap(k int) uint64 {
+func (g Goal) lastBitmap() uint64 {
 	return bloom.Search(1, bloom.MaxBits, func(m uint64) bool {
-		fill, _ := bloom.Predict(m, k, g.Objects)
+		fill, _ := bloom.Predict(m, 1, g.Objects)
 		return dense(m, uint64(math.Round(fill*float64(m))))
 	})
-}
-
-// hopeless reports whether no filter of k hashes within the budgets has a rate as low as
-// f, since the fewest bits for that rate already exceed them in either form.
-func (g Goal) hopeless(k int, f float64) bool {
-	m, ok := bloom.FewestBits(g.Objects, k, min(1, f*(1+1e-9)))
-	return !ok || !g.fits(m, k) && !g.fits(min(max(m, g.lastBitmap(k)+1), bloom.MaxBits), k)
 }
 
 // pacing reports whether the plan must find the threshold.
@@ -84,17 +75,17 @@ func (g Goal) leastShare() float64 {
 	return min(max(parts, 1), shareParts) / shareParts
 }
 
-// evaluate predicts everything for m bits and k hashes.
-func (g Goal) evaluate(m uint64, k int) Design {
-	p := Design{Geometry: digest.Geometry{Bits: m, Hashes: k}}
-	fill, f := bloom.Predict(m, k, g.Objects)
+// evaluate predicts everything for m bits.
+func (g Goal) evaluate(m uint64) Design {
+	p := Design{Geometry: digest.Geometry{Bits: m, Hashes: 1}}
+	fill, f := bloom.Predict(m, 1, g.Objects)
 	p.FalsePositiveRate, p.FalseCandidates = f, f*g.others()
 	ones := uint64(math.Round(fill * float64(m)))
 	p.Coding = arith.Choose(m, ones).String()
 	p.MemoryBytes = g.others() * replicaBytes(m, ones)
 	code := float64(m) * bloom.Entropy(fill) / 8
-	p.SnapshotBytes = code + headBytes(m, k, g.Objects)
-	p.SnapshotBound = boundedBytes(m, k, g.Objects, fill, boundOdds)
+	p.SnapshotBytes = code + headBytes(m, g.Objects)
+	p.SnapshotBound = boundedBytes(m, g.Objects, fill, boundOdds)
 	g.pace(&p, fill)
 	return p
 }
@@ -113,13 +104,12 @@ const (
 )
 
 // boundedBytes is the size that a filter's encoding exceeds with a probability of at most odds.
-// The number of ones after n·k draws is distributed as a sum of independent events (Vatutin and
+// The number of ones after n draws is distributed as a sum of independent events (Vatutin and
 // Mikhailov, 1982). So Bernstein's inequality holds with its own variance, m·p·(1-(1+a)·p) for
 // a load of a and p = e^-a. This is far less than what Azuma's inequality needs (Mitzenmacher,
-// appendix). The positions of one key are not independent of each other, but measurements on
-// many filters show no difference.
-func boundedBytes(m uint64, k int, n uint64, fill, odds float64) float64 {
-	size, draws := float64(m), float64(n)*float64(k)
+// appendix).
+func boundedBytes(m, n uint64, fill, odds float64) float64 {
+	size, draws := float64(m), float64(n)
 	load := draws / size
 	spread := load * load / 2 // for small loads, where the formula below loses all digits
 	if load > 1e-3 {
@@ -134,17 +124,17 @@ func boundedBytes(m uint64, k int, n uint64, fill, odds float64) float64 {
 	case least > size/2:
 		worst = bloom.Entropy(least / size)
 	}
-	return encodedAtMost(m, k, n, worst)
+	return encodedAtMost(m, n, worst)
 }
 
 // encodedAtMost is the most bytes that a filter's encoding takes, given the entropy of each
 // bit.
-func encodedAtMost(m uint64, k int, n uint64, entropy float64) float64 {
+func encodedAtMost(m, n uint64, entropy float64) float64 {
 	code := float64(m) * entropy / 8
 	if code < adaptiveOnly {
-		return code + adaptiveBytes + headBytes(m, k, n)
+		return code + adaptiveBytes + headBytes(m, n)
 	}
-	return code + coderBytes + code*coderShare + headBytes(m, k, n)
+	return code + coderBytes + code*coderShare + headBytes(m, n)
 }
 
 // A coder takes at most so many bytes above the entropy, and such a share of it. Codes of less than
@@ -159,8 +149,8 @@ const (
 
 // headBytes is the bytes of a filter's message besides the code of its positions (digest/FORMAT.md), for an epoch
 // in Unix time and up to 2^35 versions: 26 bytes of fixed length, 10 for epoch and version, and three numbers.
-func headBytes(m uint64, k int, n uint64) float64 {
-	return float64(36 + varintBytes(m) + varintBytes(n) + varintBytes(min(m, n*uint64(k))))
+func headBytes(m, n uint64) float64 {
+	return float64(36 + varintBytes(m) + varintBytes(n) + varintBytes(min(m, n)))
 }
 
 func varintBytes(x uint64) int { return (bits.Len64(x|1) + 6) / 7 }
@@ -245,38 +235,28 @@ func (g Goal) traffic(p *Design, fill, c float64) {
 
 // sets is about how many bytes an update's sets take if a share c was replaced.
 func (g Goal) sets(p *Design, fill, c float64) float64 {
-	return conditional(float64(p.Geometry.Bits), float64(p.Geometry.Hashes), float64(g.Objects), fill, c) / 8
+	return conditional(float64(p.Geometry.Bits), float64(g.Objects), fill, c) / 8
 }
 
 // conditional is the entropy in bits of a filter given the previous one, if a share c of n keys
 // was replaced. A clear position becomes set if one of c·n new keys falls on it, and as many
 // positions are cleared.
-func conditional(m, k, n, fill, c float64) float64 {
+func conditional(m, n, fill, c float64) float64 {
 	if fill <= 0 || fill >= 1 {
 		return 0
 	}
-	set := -math.Expm1(c * n * k * math.Log1p(-1/m))
+	set := -math.Expm1(c * n * math.Log1p(-1/m))
 	return m * ((1-fill)*bloom.Entropy(set) + fill*bloom.Entropy(min(1, set*(1-fill)/fill)))
 }
 
-// exceeded returns the budget that a plan exceeds the most, or nil.
-func (g Goal) exceeded(p Design) *GoalError {
-	worst, broken := g.worst(&p)
-	if !broken {
-		return nil
+// exceeded returns the budget that a plan exceeds the most, as a [*GoalError], or nil.
+func (g Goal) exceeded(p Design) error {
+	traffic, memory := p.BytesPerSecond/g.BytesPerSecond, p.MemoryBytes/float64(g.MemoryBytes) // by 0 if there is no budget
+	switch {
+	case g.BytesPerSecond > 0 && traffic > 1 && (g.MemoryBytes == 0 || traffic >= memory):
+		return &GoalError{"BytesPerSecond", g.BytesPerSecond, p.BytesPerSecond}
+	case g.MemoryBytes > 0 && memory > 1:
+		return &GoalError{"MemoryBytes", float64(g.MemoryBytes), p.MemoryBytes}
 	}
-	found := worst // a copy, so that only a budget that is exceeded is allocated
-	return &found
-}
-
-func (g Goal) worst(p *Design) (worst GoalError, broken bool) {
-	check := func(budget string, have, need float64) {
-		if have > 0 && need > have && (!broken || need/have > worst.Need/worst.Have) {
-			worst, broken = GoalError{budget, have, need}, true
-		}
-	}
-	check("BytesPerSecond", g.BytesPerSecond, p.BytesPerSecond)
-	check("MemoryBytes", float64(g.MemoryBytes), p.MemoryBytes)
-	check("SnapshotBytes", float64(g.SnapshotBytes), p.SnapshotBound)
-	return worst, broken
+	return nil
 }

@@ -13,8 +13,8 @@ import (
 
 var promised = flag.Int("filters", 500, "random filters of each geometry in TestSnapshotPromise")
 
-// TestSnapshotPromise plans for a size on the wire and draws many filters. No more of them
-// exceed it than the certainty allows, and they use most of it. CI runs it with -filters 5000,
+// TestSnapshotPromise draws many filters of what is planned. No more of them exceed the planned bound of their size
+// than the certainty allows, and they use most of it. CI runs it with -filters 5000,
 // a release with 10000.
 func TestSnapshotPromise(t *testing.T) {
 	if testing.Short() {
@@ -22,16 +22,14 @@ func TestSnapshotPromise(t *testing.T) {
 	}
 	for _, c := range []struct {
 		goal Goal
-		used float64 // of the budget, at least
+		used float64 // of the bound, at least
 	}{
-		{Goal{Objects: 100, SnapshotBytes: 156, Hashes: 1}, 0.86},
-		{Goal{Objects: 100, SnapshotBytes: 156, Hashes: 8}, 0.92},
-		{Goal{Objects: 1_000, SnapshotBytes: 1_056, Hashes: 1}, 0.97},
-		{Goal{Objects: 1_000, SnapshotBytes: 1_056, Hashes: 4}, 0.97},
-		{Goal{Objects: 2_000, SnapshotBytes: 1_500, Hashes: 11}, 0.96}, // more than half full
-		{Goal{Objects: 5_000, SnapshotBytes: 3_200, Hashes: 1}, 0.98},
-		{Goal{Objects: 10_000, SnapshotBytes: 10_056, Hashes: 1}, 0.993},
-		{Goal{Objects: 10_000, SnapshotBytes: 10_056, Hashes: 2}, 0.993},
+		{Goal{Objects: 100, FalseCandidates: 0.01}, 0.86},
+		{Goal{Objects: 1_000, FalseCandidates: 0.01}, 0.97},
+		{Goal{Objects: 1_000, FalseCandidates: 0.3}, 0.96},
+		{Goal{Objects: 5_000, FalseCandidates: 0.1}, 0.98},
+		{Goal{Objects: 5_000, FalseCandidates: 0.7}, 0.95}, // more than half full
+		{Goal{Objects: 10_000, FalseCandidates: 0.01}, 0.99},
 	} {
 		plan, err := For(c.goal)
 		if err != nil {
@@ -39,21 +37,21 @@ func TestSnapshotPromise(t *testing.T) {
 		}
 		t.Run(plan.Geometry.String(), func(t *testing.T) {
 			t.Parallel()
-			goal, _ := c.goal.complete()
-			drawPromised(t, plan, goal, c.used, *promised)
+			drawPromised(t, plan, c.goal, c.used, *promised)
 		})
 	}
-	plan, err := For(Goal{Objects: 100_000, SnapshotBytes: 100_056})
+	goal := Goal{Objects: 100_000, FalseCandidates: 0.003}
+	plan, err := For(goal)
 	if err != nil {
 		t.Fatal(err)
 	}
-	drawPromised(t, plan, Goal{Objects: 100_000, SnapshotBytes: 100_056}, 0.998, 20)
+	drawPromised(t, plan, goal, 0.998, 20)
 }
 
 // drawPromised draws filters. It counts the ones of all, and encodes the first ones.
 func drawPromised(t *testing.T, plan Design, goal Goal, used float64, filters int) {
 	t.Helper()
-	g, budget := plan.Geometry, float64(goal.SnapshotBytes)
+	g, bound := plan.Geometry, plan.SnapshotBound
 	r := rand.New(rand.NewPCG(g.Bits, 0x5ca1ab1e))
 	words := make([]uint64, (g.Bits+63)/64)
 	var positions []uint64
@@ -75,7 +73,7 @@ func drawPromised(t *testing.T, plan Design, goal Goal, used float64, filters in
 				*w |= 1 << (p & 63)
 			}
 		}
-		most := encodedAtMost(g.Bits, g.Hashes, goal.Objects, bloom.Entropy(float64(ones)/float64(g.Bits)))
+		most := encodedAtMost(g.Bits, goal.Objects, bloom.Entropy(float64(ones)/float64(g.Bits)))
 		if most > plan.SnapshotBound {
 			exceeded++
 		}
@@ -95,7 +93,7 @@ func drawPromised(t *testing.T, plan Design, goal Goal, used float64, filters in
 	if float64(exceeded) > odds+4*math.Sqrt(odds) {
 		t.Errorf("%d of %d filters may exceed %.0f bytes", exceeded, filters, plan.SnapshotBound)
 	}
-	if mean := sum / float64(encoded); mean < used*budget || plan.SnapshotBound > budget {
-		t.Errorf("filters of %.0f bytes use %.2f %% of %.0f; bound %.0f", mean, 100*mean/budget, budget, plan.SnapshotBound)
+	if mean := sum / float64(encoded); mean < used*bound {
+		t.Errorf("filters of %.0f bytes use %.2f %% of %.0f", mean, 100*mean/bound, bound)
 	}
 }
