@@ -41,7 +41,6 @@ func (c *reloadCommand) Run(e *environment) error {
 type reloader struct {
 	args     []string
 	level    *slog.LevelVar
-	asJSON   *atomic.Bool    // the log
 	started  context.Context // ends when the fields below are set
 	log      *slog.Logger
 	node     *node.Node
@@ -86,7 +85,6 @@ func (r *reloader) reread(dryRun bool) (report admin.ReloadReport, err error) {
 		return report, err
 	}
 	r.level.Set(cfg.LogLevel)
-	r.asJSON.Store(cfg.LogFormat == "json")
 	r.drain, r.delay = cfg.Drain, cfg.DrainDelay
 	r.settings = settings
 	r.log.Info("reloaded the configuration", "changed", cmp.Or(namesOf(report.Changed), "nothing"))

@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	stdlog "log"
 	"log/slog"
 	"os"
 	"os/signal"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -62,15 +60,16 @@ func (c *runCommand) Run(e *environment, ctx *kong.Context, flags *config.Flags)
 	}
 	level := new(slog.LevelVar)
 	level.Set(cfg.LogLevel)
-	asJSON := new(atomic.Bool)
-	log := newLogger(e.stderr, level, asJSON)
-	asJSON.Store(cfg.LogFormat == "json")
+	log := slog.New(slog.NewTextHandler(e.stderr, &slog.HandlerOptions{Level: level}))
+	if cfg.LogFormat == "json" {
+		log = slog.New(slog.NewJSONHandler(e.stderr, &slog.HandlerOptions{Level: level}))
+	}
 	// net/http's client logs errors that belong to no request with package log.
 	stdlog.SetFlags(0)
 	stdlog.SetOutput(slog.NewLogLogger(log.Handler(), slog.LevelDebug).Writer())
 	started, begin := context.WithCancel(context.Background())
 	defer begin()
-	r := &reloader{args: e.args, level: level, asJSON: asJSON, started: started, name: cfg.Name, drain: cfg.Drain, delay: cfg.DrainDelay, settings: settings, addresses: addresses}
+	r := &reloader{args: e.args, level: level, started: started, name: cfg.Name, drain: cfg.Drain, delay: cfg.DrainDelay, settings: settings, addresses: addresses}
 	var accepts func(context.Context) (string, error)
 	if replacing != nil {
 		accepts = r.accepts
@@ -165,35 +164,4 @@ func tell(log *slog.Logger, err error) {
 	if err != nil {
 		log.Warn("the service manager does not accept notifications", "err", err)
 	}
-}
-
-// newLogger returns a logger that writes JSON while asJSON is set, and text otherwise.
-func newLogger(w io.Writer, level slog.Leveler, asJSON *atomic.Bool) *slog.Logger {
-	options := &slog.HandlerOptions{Level: level}
-	return slog.New(&eitherFormat{slog.NewTextHandler(w, options), slog.NewJSONHandler(w, options), asJSON})
-}
-
-// eitherFormat is two handlers, of which one is used at a time.
-type eitherFormat struct {
-	slog.Handler // text
-	json         slog.Handler
-	asJSON       *atomic.Bool
-}
-
-// Handle implements [slog.Handler].
-func (h *eitherFormat) Handle(ctx context.Context, r slog.Record) error {
-	if h.asJSON.Load() {
-		return h.json.Handle(ctx, r)
-	}
-	return h.Handler.Handle(ctx, r)
-}
-
-// WithAttrs implements [slog.Handler].
-func (h *eitherFormat) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return &eitherFormat{h.Handler.WithAttrs(attrs), h.json.WithAttrs(attrs), h.asJSON}
-}
-
-// WithGroup implements [slog.Handler].
-func (h *eitherFormat) WithGroup(name string) slog.Handler {
-	return &eitherFormat{h.Handler.WithGroup(name), h.json.WithGroup(name), h.asJSON}
 }

@@ -67,7 +67,6 @@ func (c *checker) check(entries map[string]entry) {
 	c.readPeerTLS()
 	c.findCollector()
 	c.checkStore()
-	c.checkDigests()
 	c.checkAccessLog()
 	c.checkObjects()
 	var err error

@@ -55,7 +55,6 @@ type Config struct {
 	Store      string `name:"store"`
 	StoreSize  int64  `name:"store-size" default:"1GiB" type:"size" min:"1MiB"` // bytes
 	MemorySize int64  `name:"memory-size" default:"64MiB" type:"size"`          // bytes
-	Digests    string `name:"digests"`                                          // "" = no file
 
 	// Limits in time; 0 = the default.
 	ConnectTimeout      time.Duration `name:"connect-timeout" default:"60s" type:"time" min:"10ms" max:"24h"`
@@ -99,6 +98,7 @@ type Config struct {
 	PeerTLS      *peertls.Identity `kong:"-"` // of TLSCert, TLSKey and TLSCA; nil = HTTP between peers is plain
 	Certificates []tls.Certificate `kong:"-"` // of HTTPSCert and HTTPSKey
 	AdminToken   string            `kong:"-"` // "" = none
+	Digests      string            `kong:"-"` // the file in Store that keeps the peers' digests of each other; "" = none
 
 	Sites []proxy.Site `kong:"-"` // of the file; nil if Origin is set
 	Rules rules.Set    `kong:"-"` // of the file, followed by those of DefaultTTL and Compress

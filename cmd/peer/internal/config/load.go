@@ -58,7 +58,7 @@ func (f *Flags) Load(ctx *kong.Context, c *Config) ([]Effective, error) {
 	if len(k.errs) > 0 {
 		return nil, errors.Join(k.errs...)
 	}
-	computed := map[string]string{"name": c.Name, "advertise": c.Advertise, "store": c.Store, "digests": c.Digests,
+	computed := map[string]string{"name": c.Name, "advertise": c.Advertise, "store": c.Store,
 		"objects": fmt.Sprint(c.Objects)}
 	for i := range list {
 		if v := computed[list[i].Name]; v != "" {

@@ -147,7 +147,7 @@ func (n *Node) openGossip(stays bool) (err error) {
 		n.gossips.Store(n.gossip)
 	}
 	if errors.Is(err, gossip.ErrStateFile) {
-		return fmt.Errorf("--digests %s: %w", n.config().Digests, err)
+		return fmt.Errorf("--store: %w", err)
 	}
 	return inUse("--gossip", n.config().Gossip, err)
 }

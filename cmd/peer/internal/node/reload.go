@@ -29,9 +29,9 @@ const (
 var fixed = map[string]string{
 	"name": knownByIt, "cluster": knownByIt, "zone": knownByIt, "gossip": knownByIt, "advertise": knownByIt,
 	"keep-digests": knownByIt,
-	"listen":       openedByIt, "admin": openedByIt, "https": openedByIt, "store": openedByIt, "digests": openedByIt,
+	"listen":       openedByIt, "admin": openedByIt, "https": openedByIt, "store": openedByIt,
 	"memory-limit": dividedByIt, "memory-size": dividedByIt, "max-members": dividedByIt, "max-connections": dividedByIt,
-	"max-header-size": dividedByIt,
+	"max-header-size": dividedByIt, "log-format": "the log is written in it from the start on",
 }
 
 // config returns the configuration that is in effect. It must not be changed.

@@ -53,7 +53,7 @@ type absent struct {
 func before(c *config.Config) (a absent) {
 	a.store = c.Store
 	a.had, _ = os.ReadDir(c.Store)
-	for _, file := range []string{c.AccessLog, c.Digests, c.Store} {
+	for _, file := range []string{c.AccessLog, c.Store} {
 		for at := file; at != "" && at != "-"; at = filepath.Dir(at) { // until one is there: the root is
 			if _, err := os.Lstat(at); err == nil {
 				break
