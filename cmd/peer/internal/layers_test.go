@@ -77,7 +77,7 @@ var layers = []struct {
 		"go.opentelemetry.io/otel/propagation go.opentelemetry.io/otel/sdk/resource go.opentelemetry.io/otel/sdk/trace " +
 		"go.opentelemetry.io/otel/trace"},
 	// What a request means, for everything that sees it: pure functions.
-	{dir: "cmd/peer/internal/canonical", imports: "net gossip/rfc9111", without: "os context io net time"},
+	{dir: "cmd/peer/internal/canonical", imports: "net gossip/rfc9111 golang.org/x/net/http/httpguts", without: "os context io net time"},
 	// Those that may change something, at every port.
 	{dir: "cmd/peer/internal/authority", imports: "net cmd/peer/internal/canonical"},
 	// What an operator says of caching: functions of requests and responses.

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"golang.org/x/net/http/httpguts"
 )
 
 // URL returns u in normal form: path and query as by [Path] and [Query], scheme and host as by
@@ -32,10 +34,24 @@ func rawPath(u *url.URL) string {
 	return u.EscapedPath()
 }
 
-// Authority returns a host (see [ValidHost]) in normal form: in lower case, without a dot at its end, zeros before the
-// port or the default port of its scheme, and addresses of IPv6 as RFC 5952 writes them.
+// ASCII returns a host, or a pattern that begins with "*.", as requests have it: bücher.example as
+// xn--bcher-kva.example. A host that has no such form stays.
+func ASCII(host string) string {
+	name, wild := strings.CutPrefix(host, "*.")
+	ascii, err := httpguts.PunycodeHostPort(name) // an ASCII host as it is
+	switch {
+	case err != nil:
+		return host
+	case wild:
+		return "*." + ascii
+	}
+	return ascii
+}
+
+// Authority returns a host (see [ValidHost]) in normal form: by [ASCII], in lower case, without a dot at its end, zeros
+// before the port or the default port of its scheme, and addresses of IPv6 as RFC 5952 writes them.
 func Authority(scheme, host string) string {
-	host = strings.ToLower(host)
+	host = strings.ToLower(ASCII(host))
 	name, port := SplitHost(host)
 	name, port = strings.TrimSuffix(name, "."), strings.TrimLeft(port, "0")
 	if strings.HasPrefix(name, "[") {

@@ -26,6 +26,8 @@ func TestURL(t *testing.T) {
 		{"http://[2001:db8::0:1]:8080/a", "http://[2001:db8::1]:8080/a", false},
 		{"http://[::FFFF:192.0.2.1]:80/a", "http://[::ffff:192.0.2.1]/a", false},
 		{"http://u:p@example.test/a#f", "http://example.test/a", false},
+		{"http://B\u00fccher.example/a", "http://xn--bcher-kva.example/a", false},
+		{"http://b\u00fccher.example.:080/a", "http://xn--bcher-kva.example/a", false},
 		{"http://h/%7Euser/%61%2D%5f", "http://h/~user/a-_", false},
 		{"http://h/%c3%a9", "http://h/%C3%A9", false},
 		{"http://h/\u00e9", "http://h/%C3%A9", false},

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
-	"net/netip"
 	"net/url"
 	"reflect"
 	"slices"
@@ -81,8 +80,11 @@ func set(field reflect.Value, t tag, texts []string) (wrong []mistake) {
 		field.Set(reflect.MakeSlice(field.Type(), 0, len(texts)))
 	}
 	for _, text := range texts {
-		if t.Get("lower") != "" {
+		switch t.Get("lower") {
+		case "yes":
 			text = strings.ToLower(text)
+		case "host": // a request never has the letters of another alphabet
+			text = canonical.ASCII(strings.ToLower(text))
 		}
 		value, err := any(text), error(nil)
 		if read != nil {
@@ -224,10 +226,7 @@ func readStatus(s string, _ tag) (any, error) {
 // readNetwork reads a network, or an address as a network of one. Bits after the prefix are
 // cleared or, with `exact`, a mistake.
 func readNetwork(s string, t tag) (any, error) {
-	if ip, err := netip.ParseAddr(s); err == nil {
-		return netip.PrefixFrom(ip, ip.BitLen()), nil
-	}
-	p, err := netip.ParsePrefix(s)
+	p, err := rules.Network(s)
 	switch {
 	case err != nil:
 		err = errors.New("is not a network: want one such as 10.0.0.0/8 or 10.0.0.9")

@@ -18,7 +18,7 @@ import (
 // A site is a site in the file, from which a [proxy.Site] is made.
 type site struct {
 	Name       string        `name:"name" type:"host"`
-	Hosts      []string      `name:"hosts" type:"host" lower:"yes"`
+	Hosts      []string      `name:"hosts" type:"host" lower:"host"`
 	Path       string        `name:"path" type:"prefix"`
 	Origins    []*url.URL    `name:"origins" type:"origin"`
 	Balance    string        `name:"balance" type:"choice" oneof:"order,load"`

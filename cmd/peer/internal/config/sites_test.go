@@ -1,6 +1,7 @@
 package config
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -42,8 +43,13 @@ func TestSiteMistakes(t *testing.T) {
 		t.Errorf("a host twice in one site: %+v", c.Sites)
 	}
 	c, _, err = load(t, "--trusted-proxies", "10.0.0.9", "--config", write(t, "peer.yaml",
+		"sites:\n  - hosts: [B\u00fccher.example, \"*.b\u00fccher.example\"]\n    origins: http://x\nrules:\n  - site: b\u00fccher.example\n    bypass: true\n"))
+	if err != nil || !slices.Equal(c.Sites[0].Hosts, []string{"xn--bcher-kva.example", "*.xn--bcher-kva.example"}) || c.Rules[0].Sites[0] != "xn--bcher-kva.example" {
+		t.Errorf("hosts as no request has them: %+v, %+v, %v", c.Sites, c.Rules, err)
+	}
+	c, _, err = load(t, "--trusted-proxies", "10.0.0.9,::ffff:10.1.0.0/112", "--config", write(t, "peer.yaml",
 		"sites:\n  - hosts: A.test.\n    balance: load\n    connect-timeout: 1s\n    slice-from: 0B\n    origins: [http://x, http://y]\n  - path: /api\n    hosts: a.test\n    origins: http://z\n"))
-	if err != nil || len(c.Sites) != 2 || !c.Sites[0].Balance || c.Sites[0].Hosts[0] != "a.test" || c.Sites[0].ConnectTimeout != time.Second || c.Sites[0].SliceFrom >= 0 || c.Sites[1].SliceFrom != 0 || !c.Reverse() {
-		t.Errorf("%+v, %v", c.Sites, err)
+	if err != nil || len(c.Sites) != 2 || !c.Sites[0].Balance || c.Sites[0].Hosts[0] != "a.test" || c.Sites[0].ConnectTimeout != time.Second || c.Sites[0].SliceFrom >= 0 || c.Sites[1].SliceFrom != 0 || !c.Reverse() || !c.TrustedProxies[1].Addr().Is4() {
+		t.Errorf("%+v, %v, %v", c.Sites, c.TrustedProxies, err)
 	}
 }

@@ -13,6 +13,7 @@ package rules
 
 import (
 	"cmp"
+	"errors"
 	"iter"
 	"net/http"
 	"net/netip"
@@ -52,7 +53,7 @@ type Rule struct {
 	// cookies and header fields, of which the request must have one; nil or "" = no condition. A host
 	// stands for all its ports.
 	Scheme  string   `name:"scheme" type:"choice" oneof:"http,https"`
-	Sites   []string `name:"site" type:"pattern" lower:"yes"`
+	Sites   []string `name:"site" type:"pattern" lower:"host"`
 	Paths   []string `name:"path" type:"path"`
 	Cookies []string `name:"cookie" type:"pattern"`
 	Headers []string `name:"header" type:"pattern"`
@@ -118,7 +119,7 @@ type Rule struct {
 	Authorized string `name:"authorized" of:"answer" type:"choice" oneof:"refuse,shared"`
 	// Follow are patterns of hosts to which redirects of the origin are followed, so that their target is stored under
 	// the URL that was asked for. Empty = none.
-	Follow []string `name:"follow" of:"answer" type:"pattern" lower:"yes"`
+	Follow []string `name:"follow" of:"answer" type:"pattern" lower:"host"`
 	// MinUses is how often a peer must have fetched a URL before it stores the response; 0 and 1 = at once.
 	MinUses   *uint64 `name:"min-uses" of:"answer" type:"count" min:"1" max:"1000"`
 	ErrorPage *Page   `name:"error-page" of:"answer" type:"page"`
@@ -192,6 +193,21 @@ func (s Set) decide(f facts, setting func(*Rule) (has, restricts bool)) *Rule {
 		}
 	}
 	return nil
+}
+
+// Network reads a network, or an address as a network of one. One of IPv4 that is written as of IPv6, such as
+// ::ffff:10.0.0.0/104, is of IPv4, as the addresses are that are compared with it.
+func Network(s string) (netip.Prefix, error) {
+	p, err := netip.ParsePrefix(s)
+	if ip, fault := netip.ParseAddr(s); fault == nil {
+		p, err = netip.PrefixFrom(ip, ip.BitLen()), nil
+	}
+	if ip := p.Addr(); ip.Is4In6() {
+		if p = netip.PrefixFrom(ip.Unmap(), p.Bits()-96); !p.IsValid() { // it has more than IPv4
+			err = errors.New("rules: no network of IPv4")
+		}
+	}
+	return p, err
 }
 
 func inAny(all []netip.Prefix, ip netip.Addr) bool {

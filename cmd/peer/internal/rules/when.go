@@ -114,7 +114,7 @@ var shapes = map[string]struct {
 }{
 	"method": {regexp.MustCompile(`^[^a-z ]*$`), "a method in upper case"},
 	"scheme": {regexp.MustCompile(`^https?$`), "http or https"},
-	"host":   {regexp.MustCompile(`^(\[.*\]|[^A-Z/:]*)$`), "a host in lower case, without a port"},
+	"host":   {regexp.MustCompile(`^(\[.*\]|[!-.0-9;-@[-~]*)$`), "a host as requests have it: in lower case, in ASCII, without a port"},
 	"path":   {regexp.MustCompile(`^[/*][^?#]*$`), "a path, which begins with / and has no query: that is query[...]"},
 	"type":   {regexp.MustCompile(`^[^A-Z; ]*$`), "a media type in lower case, without parameters"},
 }
@@ -402,10 +402,7 @@ func (c *compiler) networks(n *ast.BinaryNode) func(facts) truth {
 			c.fail(node, "is no constant network, such as \"10.0.0.0/8\"")
 			continue
 		}
-		p, err := netip.ParsePrefix(text.Value)
-		if ip, fault := netip.ParseAddr(text.Value); fault == nil {
-			p, err = netip.PrefixFrom(ip, ip.BitLen()), nil
-		}
+		p, err := Network(text.Value)
 		if err != nil {
 			c.fail(node, "is no network or address")
 		}
