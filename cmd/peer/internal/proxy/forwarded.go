@@ -22,7 +22,7 @@ func (v *view) trusts(addr string) bool {
 }
 
 // client returns the address of r's client: that of the connection or, if that is a trusted
-// proxy's, the last one in X-Forwarded-For that is not.
+// proxy's, the last one in X-Forwarded-For, or Forwarded, that is not.
 func (v *view) client(r *http.Request) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
@@ -31,16 +31,51 @@ func (v *view) client(r *http.Request) string {
 	if !v.trusts(r.RemoteAddr) {
 		return host
 	}
-	for _, hop := range slices.Backward(slices.Collect(rfc9111.Members(r.Header["X-Forwarded-For"]))) {
-		ip, err := netip.ParseAddr(hop)
+	hops := slices.Collect(rfc9111.Members(r.Header["X-Forwarded-For"]))
+	if !byX(r.Header) {
+		hops = forwardedFor(r.Header)
+	}
+	for _, hop := range slices.Backward(hops) {
+		ip, err := hopAddr(hop)
 		if err != nil {
 			return host
 		}
-		if host = hop; !authority.Within(v.TrustedProxies, ip) {
+		if host = ip.String(); !authority.Within(v.TrustedProxies, ip) {
 			return host
 		}
 	}
 	return host
+}
+
+// hopAddr reads the address of a hop, of which some proxies write the port, too, or IPv6 in brackets.
+func hopAddr(s string) (netip.Addr, error) {
+	if at, err := netip.ParseAddrPort(s); err == nil {
+		return at.Addr().Unmap(), nil
+	}
+	if inner, ok := strings.CutPrefix(s, "["); ok {
+		s = strings.TrimSuffix(inner, "]")
+	}
+	ip, err := netip.ParseAddr(s)
+	return ip.Unmap(), err
+}
+
+// forwardedFor returns the hops that Forwarded names, the client's first.
+func forwardedFor(h http.Header) (hops []string) {
+	for member := range rfc9111.Members(h["Forwarded"]) {
+		for pair := range strings.SplitSeq(member, ";") {
+			name, value, _ := strings.Cut(strings.TrimSpace(pair), "=")
+			if strings.EqualFold(name, "for") && value != "" {
+				hops = append(hops, strings.Trim(value, `"`))
+			}
+		}
+	}
+	return hops
+}
+
+// byX reports whether it is X-Forwarded-* that a trusted proxy sets, and not Forwarded. If both are present, only
+// X-Forwarded-* is trusted: a proxy that sets one kind passes the other on as received.
+func byX(h http.Header) bool {
+	return h["X-Forwarded-For"] != nil || last(h["X-Forwarded-Proto"]) != "" || last(h["X-Forwarded-Host"]) != ""
 }
 
 // ruledClient returns the address of r's client if a rule depends on it, and otherwise none.
@@ -58,13 +93,10 @@ type forwarded struct {
 	redundant bool   // there are both X-Forwarded-* and Forwarded
 }
 
-// believe sets what the nearest proxy says. If X-Forwarded-* and Forwarded are both present, only
-// X-Forwarded-* is trusted: a proxy that sets one kind passes the other on as received.
+// believe sets what the nearest proxy says.
 func (a *forwarded) believe(h http.Header) {
 	proto, host := last(h["X-Forwarded-Proto"]), last(h["X-Forwarded-Host"])
-	if proto != "" || host != "" || h["X-Forwarded-For"] != nil {
-		a.redundant = true
-	} else {
+	if a.redundant = byX(h); !a.redundant {
 		for pair := range strings.SplitSeq(last(h["Forwarded"]), ";") {
 			name, value, _ := strings.Cut(strings.TrimSpace(pair), "=")
 			switch value = strings.Trim(value, `"`); strings.ToLower(name) {
