@@ -171,9 +171,13 @@ func appendCombined(b, stamp []byte, e *proxy.Event) []byte {
 	r := e.Request
 	b = orDash(b, e.Client)
 	b = append(append(append(b, " - - ["...), stamp...), "] \""...)
-	b = append(escape(b, r.Method, false), ' ')
-	b = append(escape(b, r.RequestURI, false), ' ')
-	b = append(append(b, r.Proto...), "\" "...)
+	if r.Proto == "" {
+		b = append(b, "-\" "...)
+	} else {
+		b = append(escape(b, r.Method, false), ' ')
+		b = append(escape(b, r.RequestURI, false), ' ')
+		b = append(append(b, r.Proto...), "\" "...)
+	}
 	b = append(strconv.AppendInt(b, int64(e.Status), 10), ' ')
 	b = append(strconv.AppendInt(b, e.Bytes, 10), " \""...)
 	b = append(orDash(b, r.Header.Get("Referer")), "\" \""...)

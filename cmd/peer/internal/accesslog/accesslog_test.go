@@ -50,9 +50,11 @@ func TestLines(t *testing.T) {
 	l := open(t, false, &b)
 	l.Observe(event())
 	l.Observe(proxy.Event{Request: &http.Request{Method: "POST", RequestURI: "/", Proto: "HTTP/1.0"}})
+	l.Observe(proxy.Event{Client: "192.0.2.7", Request: &http.Request{}, Result: engine.Result{Status: 400}})
 	l.Close()
 	want := regexp.MustCompile(`^192\.0\.2\.7 - - \[\d\d/\w{3}/\d{4}:\d\d:\d\d:\d\d [+-]\d{4}\] "GET /a\?b=\\"c\\" HTTP/1\.1" 200 5 "-" "ä\\x0ab\\xff" sibling-hit cache-2 0\.001500 4bf92f "fwd=uri-miss; detail=sibling"
 - - - \[.*\] "POST / HTTP/1\.0" 0 0 "-" "-" none - 0\.000000 - "-"
+192\.0\.2\.7 - - \[.*\] "-" 400 0 "-" "-" none - 0\.000000 - "-"
 $`)
 	if !want.MatchString(b.String()) {
 		t.Errorf("combined: %q", b.String())

@@ -179,6 +179,7 @@ func (c *Conn) Write(p []byte) (int, error) {
 		c.replace = false
 		return len(p), c.writeHead()
 	}
+	c.refusal(p)
 	return c.write(p)
 }
 

@@ -56,6 +56,7 @@ type Gate struct {
 	closing          atomic.Bool             // see CloseUnused
 	watched          []*Conn                 // whose clients may leave; guarded by mu
 	judges           bool                    // has a handler, which says what was served; see Requests
+	unread           func(string, int)       // see OnUnread
 	holds            []func(context.Context) // of its listeners
 }
 
@@ -95,6 +96,7 @@ type pass struct {
 	place [2]place // in the queues of the gate and of its host
 
 	served    atomic.Bool // a request was answered
+	handled   atomic.Bool // a handler has the request that the server has read last
 	lingering atomic.Bool // see lingers
 
 	unheard atomic.Bool  // what is read now is of a header
@@ -323,6 +325,7 @@ func Idle(c net.Conn, idle bool) {
 	case p.since.Load() == 0:
 		p.gate.release(own)
 		p.scan.next()
+		p.handled.Store(false)
 		p.unheard.Store(true)
 		p.since.Store(time.Now().UnixNano())
 		if !p.gate.judges {

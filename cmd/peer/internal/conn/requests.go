@@ -51,6 +51,9 @@ func (g *Gate) Requests(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var q *request
 		c := carrier(r.Context())
+		if c != nil {
+			c.pass.handled.Store(true)
+		}
 		if c != nil && !c.sealed.Load() && r.ProtoMajor == 1 && c.pass.gate == g {
 			q = &c.pass.request
 		} else {

@@ -204,6 +204,7 @@ func (n *Node) enter(state string) { n.state.Store(&state) }
 
 // serve begins to answer on both listeners.
 func (n *Node) serve() {
+	n.gates.clients.OnUnread(n.proxy.Unread)
 	answers := n.lastAnswers(n.control.Handler(n.handleCommand, n.onceJoined(n.proxy)))
 	n.serveOn(n.traffic, n.gates.clients.Requests(answers), func(s *http.Server) error {
 		if n.config().PeerTLS == nil {

@@ -20,7 +20,7 @@ type Event struct {
 	Refused  bool          // it named a sibling that did not send it
 	Closed   bool          // it came from a Squid and was answered by closing the connection
 	Duration time.Duration // from the request's arrival to the answer's end
-	Request  *http.Request // as received; it must not be kept or changed
+	Request  *http.Request // as received; it must not be kept or changed. Without Proto, nobody could read it
 	Client   string        // the address of the client; see [Handler.Client]
 	Trace    string        // the identifier of the request's trace, hexadecimal; "" = none
 }
