@@ -20,7 +20,7 @@ import (
 type CountingFilter struct {
 	counters atomic.Pointer[counters] // use now: it is nil in the zero CountingFilter
 	current  atomic.Pointer[Filter]
-	freezing sync.Mutex // Advance, and the last step of Set.Rebuild
+	freezing sync.Mutex // Advance, and the last step of a rebuild
 }
 
 // counters has everything that depends on the geometry.
@@ -141,12 +141,6 @@ func (c *CountingFilter) AdvanceDelta() (*Filter, *Delta) {
 	c.current.Store(next)
 	return next, d
 }
-
-// OnChange makes f be called when the contents begin to differ from the last frozen version, also
-// by a rebuild, and perhaps more often: at least once between a freeze and the time at which Changed
-// is no longer zero. So a publisher need not poll. f replaces the function of an earlier call. It
-// is called by the writer, in the middle of its operation: it must not block, nor use the filter. nil means that none is called.
-func (c *CountingFilter) OnChange(f func()) { c.now().onChange.Store(&f) }
 
 // differs calls the function of OnChange if a shard begins to differ from the frozen filter. before
 // and after are its differing positions.

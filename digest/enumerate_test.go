@@ -14,13 +14,13 @@ func enumerated(f *Filter, rng *rand.Rand) float64 {
 	const sub = 2
 	m, k := f.geometry.Bits, f.geometry.Hashes
 	set := make([]bool, m)
-	for p := range f.Positions() {
+	for p := range f.all() {
 		set[p] = true
 	}
 	field := math.Ldexp(1/float64(m*sub), 64)
 	in := func(n uint64) uint64 { return uint64((float64(n) + rng.Float64()) * field) }
 	have := 0
-	for p := range f.Positions() { // of the first position of the key
+	for p := range f.all() { // of the first position of the key
 		for h := p * sub; h < (p+1)*sub; h++ {
 			for d := range m * sub {
 				at, stride, i := in(h), in(d)|1, 1

@@ -17,9 +17,8 @@ func ExampleSet() {
 		held.Add(digest.KeyOfString(0, fmt.Sprint(i))) // is there already
 	}
 	held.Remove(digest.KeyOfString(0, "7"))
-	held.Settle() // wait for the goroutine that plans it anew
-	f := held.Filter().Advance()
-	fmt.Println(held.Len(), "keys, at most one false positive in 100:", f.FalsePositiveRate() <= 0.01)
+	f := held.Filter().Advance() // freezes what is held now
+	fmt.Println(held.Len(), "keys, of which the filter has", f.Keys())
 	// Output:
-	// 999 keys, at most one false positive in 100: true
+	// 999 keys, of which the filter has 999
 }

@@ -1,7 +1,6 @@
 package digest
 
 import (
-	"fmt"
 	"iter"
 	"unsafe"
 
@@ -62,8 +61,8 @@ func (f *Filter) made() *Filter {
 	return f
 }
 
-// Positions yields the set positions in ascending order.
-func (f *Filter) Positions() iter.Seq[uint64] {
+// all yields the set positions in ascending order.
+func (f *Filter) all() iter.Seq[uint64] {
 	f.made()
 	return func(yield func(uint64) bool) {
 		c := f.cursor()
@@ -97,18 +96,6 @@ func (f *Filter) AppendPositions(dst []uint64, from uint64, n int) []uint64 {
 func (f *Filter) FalsePositiveRate() float64 {
 	g := &f.made().geometry
 	return bloom.FalsePositives(g.Bits, g.Hashes, float64(f.ones)/float64(g.Bits))
-}
-
-// Crowded returns an error if far fewer positions are set than so many keys
-// set, and nil otherwise: then most keys share a few positions, and absent ones do, too. Such keys are
-// no uniform hashes: make them by [KeyOf] or [KeyOfUint64].
-func (f *Filter) Crowded() error {
-	const few = 16 // keys may share positions by chance
-	fill, _ := f.made().geometry.predict(f.keys)
-	if want := fill * float64(f.geometry.Bits); f.keys > few && float64(f.ones) < want/2 {
-		return fmt.Errorf("digest: %w: %d keys set %d positions, uniform ones set %.0f: see KeyOfUint64", errGeometry, f.keys, f.ones, want)
-	}
-	return nil
 }
 
 // MemoryBytes returns the memory that the filter occupies, including what it shares with

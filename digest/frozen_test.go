@@ -328,7 +328,7 @@ func (f frozen) compare(t *testing.T, got *digest.Filter) {
 	if got.Geometry() != f.geometry() {
 		t.Errorf("%s: geometry %v", f.Name, got.Geometry())
 	}
-	if anew.Version().State != v.State || anew.Ones() != got.Ones() || f.Last < 100_000 && !slices.Equal(slices.Collect(anew.Positions()), slices.Collect(got.Positions())) {
+	if anew.Version().State != v.State || anew.Ones() != got.Ones() || f.Last < 100_000 && !slices.Equal(anew.AppendPositions(nil, 0, int(anew.Ones())), got.AppendPositions(nil, 0, int(got.Ones()))) {
 		t.Errorf("%s: the positions differ from those of a new filter", f.Name)
 	}
 }

@@ -15,7 +15,7 @@ func TestOnChange(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := counting(t, g, key(0))
 			var called atomic.Int64
-			c.OnChange(func() { called.Add(1) })
+			within(c).OnChange(func() { called.Add(1) })
 			var held []Key
 			for i := range 2000 {
 				held = append(held, key(i))
@@ -64,7 +64,7 @@ func TestOnChange(t *testing.T) {
 func TestOnChangeWithManyWriters(t *testing.T) {
 	c := counting(t, Geometry{Bits: 1 << 20, Hashes: 1})
 	called := make(chan struct{}, 1)
-	c.OnChange(func() {
+	within(c).OnChange(func() {
 		select {
 		case called <- struct{}{}:
 		default:

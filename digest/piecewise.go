@@ -55,7 +55,7 @@ func (f *Filter) inSpans(span uint64) (bodies [][]byte, longest int) {
 		bodies, longest = append(bodies, body), max(longest, len(body))
 		from, held = from+size, held[:0]
 	}
-	for p := range f.Positions() {
+	for p := range f.all() {
 		for p-from >= span {
 			end()
 		}

@@ -139,7 +139,7 @@ func TestPiecewiseDamaged(t *testing.T) {
 			checkError(t, err)
 			return
 		}
-		for p := range f.Positions() {
+		for p := range f.all() {
 			if yes, err := at.contains(p); err != nil {
 				checkError(t, err)
 			} else if !yes {
@@ -165,7 +165,7 @@ func TestPiecewiseReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	file.Reset(v[1].AppendPieces(nil, 150))
-	for p := range v[0].Positions() {
+	for p := range v[0].all() {
 		if _, err := at.contains(p); !errors.Is(err, ErrCorrupt) {
 			t.Errorf("position %d of another file: %v", p, err)
 		}

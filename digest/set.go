@@ -45,7 +45,7 @@ const (
 	stripes    = 1 << stripeBits
 )
 
-// NewSet returns an empty set whose filter has geometry g until [Set.Rebuild] gives it another one.
+// NewSet returns an empty set whose filter keeps geometry g.
 // epoch is as in [NewCountingFilter].
 func NewSet(g Geometry, epoch uint64) (*Set, error) {
 	c, err := NewCountingFilter(g, epoch)

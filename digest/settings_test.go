@@ -54,8 +54,8 @@ func TestSettings(t *testing.T) {
 	if err != nil || c.Current().Version().Epoch != 1 {
 		t.Errorf("NewCountingFilter of epoch 0: %v, %v", c.Current().Version(), err)
 	}
-	c.OnChange(func() { t.Error("the former function is called") })
-	c.OnChange(nil)
+	within(c).OnChange(func() { t.Error("the former function is called") })
+	within(c).OnChange(nil)
 	c.Add(1)
 	for _, bytes := range []int{-1, 0} {
 		h := NewHistory(bytes)

@@ -57,7 +57,7 @@ func BenchmarkWriterStall(b *testing.B) {
 		works := map[string]func(*Set){
 			"Advance": func(c *Set) { c.Filter().Advance() },
 			"Rebuild": func(c *Set) {
-				if err := c.Rebuild(g); err != nil {
+				if err := c.Inside().Rebuild(g); err != nil {
 					b.Fatal(err)
 				}
 			},

@@ -21,14 +21,6 @@ func (c *CountingFilter) Changed() (n int) {
 	return n
 }
 
-// Saturated returns how many counters are stuck at 15 until the next [Set.Rebuild].
-func (c *CountingFilter) Saturated() (n int) {
-	for s := range c.now().locked {
-		n += int(s.saturated)
-	}
-	return n
-}
-
 // locked yields each shard in turn, locked.
 func (c *counters) locked(yield func(*shard) bool) {
 	for i := range c.shards {

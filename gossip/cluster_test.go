@@ -123,7 +123,7 @@ func (c *cluster) inStep() error {
 			if name == n.cfg.Name {
 				continue
 			}
-			if f := origin.cfg.Holdings.Filter(); f.Changed() != 0 || f.Current().Keys() != uint64(f.Len()) {
+			if f := origin.cfg.Holdings.Keys().Filter(); f.Changed() != 0 || f.Current().Keys() != uint64(f.Len()) {
 				return fmt.Errorf("%s has changes to publish", name)
 			}
 			n.mu.Lock()
@@ -132,7 +132,7 @@ func (c *cluster) inStep() error {
 			if !ok || !r.Usable {
 				return fmt.Errorf("%s does not know %s", n.cfg.Name, name)
 			}
-			want := origin.cfg.Holdings.Filter().Current().Version()
+			want := origin.cfg.Holdings.Keys().Filter().Current().Version()
 			if r.Filter == nil || r.Filter.Version() != want {
 				return fmt.Errorf("%s holds %v of %s, want %v", n.cfg.Name, r.Head, name, want)
 			}

@@ -260,7 +260,7 @@ func (c *Config) hold() error {
 // acceptable returns an error if peers with the limits of this one would refuse the digest of as many objects as are
 // planned.
 func (c *Config) acceptable() error {
-	g, planned := c.Holdings.set.Geometry(), c.Holdings.set.Planned()
+	g, planned := c.Holdings.set.Geometry(), c.Holdings.set.Inside().Planned()
 	bits := float64(g.Bits)
 	ones := -bits * math.Expm1(-float64(planned)*float64(g.Hashes)/bits)
 	if err := c.digestLimits().Accept(g, uint64(ones)); err != nil {

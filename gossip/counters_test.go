@@ -157,7 +157,7 @@ func TestFailedSendsAreNotCounted(t *testing.T) {
 			within(t, settling, c.inStep)
 			before = n.Stats()
 			for i := range 20 {
-				n.Holdings().Filter().Add(key("p3", first+i))
+				n.Holdings().Keys().Filter().Add(key("p3", first+i))
 			}
 			time.Sleep(100 * time.Millisecond)
 			after = n.Stats()

@@ -40,7 +40,7 @@ func (h *host) holders(q exchange.Question, asker *member) exchange.Reply {
 	zone, table, now := asker.info.Load().meta.Zone, *h.members.Load(), time.Now()
 	var own *digest.Filter
 	if h.cfg.Service != "" && h.cfg.Holdings != nil {
-		own = h.cfg.Holdings.Filter().Current()
+		own = h.cfg.Holdings.Keys().Filter().Current()
 	}
 	var buf [maxMatches]index.Match
 	r := q.Reply(asker.id, h.asking.complete.Load(), func(dst []exchange.Named, k digest.Key) []exchange.Named {

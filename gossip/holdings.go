@@ -14,7 +14,7 @@ import (
 // identities, so that the seed can change while objects come and go, and are otherwise a
 // [digest.Set]: exactly what is held. [Node.Holdings] returns those that New created for
 // Config.Objects. Holdings are safe for concurrent use. Nil Holdings, as of a node that only listens, are
-// no place for objects: their methods panic, except Keys and Filter.
+// no place for objects: their methods panic, except Keys.
 type Holdings struct {
 	set *digest.Set
 	*seeding
@@ -73,14 +73,6 @@ func (h *Holdings) Keys() *digest.Set {
 		return nil
 	}
 	return h.set
-}
-
-// Filter returns the filter with the keys of the identities; nil for nil Holdings.
-func (h *Holdings) Filter() *digest.CountingFilter {
-	if h.Keys() == nil {
-		return nil
-	}
-	return h.set.Filter()
 }
 
 // Part returns other Holdings, empty at first, for a tier or a shard of the cache. Peers find an object
@@ -165,7 +157,7 @@ func (h *Holdings) Reseed(seed uint64, held iter.Seq[string]) error {
 	defer h.setNext(nil)
 	was := g.Seed
 	g.Seed = seed
-	return h.set.Rekey(g, func(yield func(digest.Key, digest.Key) bool) {
+	return h.set.Inside().Rekey(g, func(yield func(digest.Key, digest.Key) bool) {
 		for identity := range held {
 			if !yield(digest.KeyOfString(was, identity), digest.KeyOfString(seed, identity)) {
 				return

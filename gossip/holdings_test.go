@@ -32,7 +32,7 @@ func TestHoldingsOfParts(t *testing.T) {
 	if err := h.Reseed(fresh, slices.Values([]string{"a", "b", "c", "copies", "b"})); err != nil {
 		t.Fatal(err)
 	}
-	if h.Filter().Geometry().Seed != fresh || h.finds("a") || !h.finds("b") || !disk.Has("c") || h.Has("c") {
+	if h.Keys().Filter().Geometry().Seed != fresh || h.finds("a") || !h.finds("b") || !disk.Has("c") || h.Has("c") {
 		t.Error("under the new seed other objects are held")
 	}
 	if !h.Release("copies") || !h.finds("copies") || !h.Release("copies") || h.finds("copies") || h.Release("copies") {
@@ -41,14 +41,14 @@ func TestHoldingsOfParts(t *testing.T) {
 	for i := range 5000 { // beyond the plan
 		disk.Add(fmt.Sprint(i))
 	}
-	h.Keys().Settle()
-	if h.Keys().Outgrown() || h.Keys().Len() != 5002 || h.Filter().Geometry().Seed != fresh || !h.finds("4999") {
-		t.Errorf("%d objects are held, planned are %d", h.Keys().Len(), h.Keys().Planned())
+	h.Keys().Inside().Settle()
+	if h.Keys().Inside().Outgrown() || h.Keys().Len() != 5002 || h.Keys().Filter().Geometry().Seed != fresh || !h.finds("4999") {
+		t.Errorf("%d objects are held, planned are %d", h.Keys().Len(), h.Keys().Inside().Planned())
 	}
 }
 
 // finds reports whether a peer that has the digest finds an object here.
 func (h *Holdings) finds(identity string) bool {
-	f := h.Filter().Advance()
+	f := h.Keys().Filter().Advance()
 	return f.MayContain(digest.KeyOfString(f.Geometry().Seed, identity))
 }

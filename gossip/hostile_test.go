@@ -62,7 +62,7 @@ func (l liarListener) Accept() (net.Conn, error) {
 // The others' replicas stay right, none uses its answers, and their logs name it.
 func TestLiarsAreNamedAndHarmless(t *testing.T) {
 	var liar *Node
-	filter := func() *digest.Filter { return liar.cfg.Holdings.Filter().Current() }
+	filter := func() *digest.Filter { return liar.cfg.Holdings.Keys().Filter().Current() }
 	head := func(h exchange.Head) []byte {
 		return exchange.Advert{Kind: exchange.Announce, Head: h}.AppendTo(nil)[1:] // an advert is a byte and a head
 	}

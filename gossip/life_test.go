@@ -167,9 +167,9 @@ func TestGeometryChangesOnline(t *testing.T) {
 		}()
 		epoch := published(p1).Epoch
 		for _, factor := range []uint64{4, 2, 8} {
-			g := p1.cfg.Holdings.Filter().Geometry()
+			g := p1.cfg.Holdings.Keys().Filter().Geometry()
 			g.Bits = factor * 1 << 16
-			if err := p1.cfg.Holdings.Keys().Rebuild(g); err != nil {
+			if err := p1.cfg.Holdings.Keys().Inside().Rebuild(g); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(3 * time.Second)

@@ -21,11 +21,11 @@ func TestObjects(t *testing.T) {
 			cfg := c.config("p1", "10.0.0.1")
 			cfg.Holdings, cfg.Objects = nil, 1000
 			n := c.start(cfg)
-			g := n.Holdings().Filter().Geometry()
+			g := n.Holdings().Keys().Filter().Geometry()
 			if want, _ := digest.GeometryFor(1000, 0.001); g.Bits != want.Bits || g.Seed != digest.SeedFrom(testSecret) {
 				t.Errorf("%d objects under %x have the geometry %+v", cfg.Objects, digest.SeedFrom(testSecret), g)
 			}
-			epochs = append(epochs, n.Holdings().Filter().Current().Version().Epoch)
+			epochs = append(epochs, n.Holdings().Keys().Filter().Current().Version().Epoch)
 			if len(epochs) == 1 {
 				time.Sleep(time.Second)
 				c.kill("p1")

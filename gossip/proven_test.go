@@ -119,7 +119,7 @@ func TestLifeIsProvenByAnswers(t *testing.T) {
 // change makes a peer advertise something at each interval, until it ends.
 func (n *Node) change(every time.Duration) {
 	for i := 0; n.sleep(every); i++ {
-		n.cfg.Holdings.Filter().Add(key(n.cfg.Name, i))
+		n.cfg.Holdings.Keys().Filter().Add(key(n.cfg.Name, i))
 	}
 }
 

@@ -12,13 +12,13 @@ import (
 // publishFirst publishes the present contents of the filter. If the digest of a former life was
 // saved, they become its next version, so that no peer has to fetch a snapshot.
 func (h *host) publishFirst() {
-	filter, former := h.cfg.Holdings.Filter(), h.former
+	held, former := h.cfg.Holdings.set.Inside(), h.former
 	h.former = nil
-	h.cfg.Holdings.set.Settle()
-	h.replans = h.cfg.Holdings.set.Replans()
+	held.Settle()
+	h.replans = held.Replans()
 	now := time.Now()
 	if former != nil {
-		f, d, err := filter.Follow(former)
+		f, d, err := held.Follow(former)
 		if err == nil {
 			h.log.Info("continuing the digest from before the restart", "version", f.Version(), "changed", d.Len())
 			h.engine.Continue(now, former, f, d)
@@ -26,7 +26,7 @@ func (h *host) publishFirst() {
 		}
 		h.log.Debug("beginning a new digest", "err", err)
 	}
-	f, d := filter.AdvanceDelta()
+	f, d := held.Filter().AdvanceDelta()
 	h.warnOfRefusal(f)
 	h.engine.Publish(now, f, d)
 }
@@ -34,10 +34,10 @@ func (h *host) publishFirst() {
 // publishLoop publishes changes of the filter when the engine decides so. While nothing changes, it
 // sleeps.
 func (h *host) publishLoop() {
-	filter := h.cfg.Holdings.Filter()
+	held := h.cfg.Holdings.set.Inside()
 	changed := make(chan struct{}, 1)
 	var more atomic.Int64 // changes until the loop is told
-	filter.OnChange(func() {
+	held.OnChange(func() {
 		if more.Add(-1) == 0 {
 			select {
 			case changed <- struct{}{}:
@@ -75,7 +75,7 @@ func (h *host) publishLoop() {
 		case <-changed: // is among what is looked at now: it must not begin a wait without a change
 		default:
 		}
-		many, wait := h.publish(filter, since)
+		many, wait := h.publish(held.Filter(), since)
 		if waiting = wait > 0; waiting {
 			more.Store(int64(many)) // with twice as many it may be worth a message
 			timer.Reset(wait)
@@ -137,10 +137,10 @@ func (h *host) warnOfRefusal(f *digest.Filter) {
 	if err := h.digestLimits.Accept(f.Geometry(), f.Ones()); err != nil {
 		h.log.Warn("the digest is too large: peers with the same limits refuse it", "err", err)
 	}
-	if err := f.Crowded(); err != nil {
+	held := h.cfg.Holdings.set.Inside()
+	if err := held.Crowded(); err != nil {
 		h.log.Warn("the digest claims objects that this peer does not hold: its keys are not uniform", "err", err)
 	}
-	held := h.cfg.Holdings.set
 	if is := held.Replans(); is != h.replans {
 		h.replans = is
 		h.log.Info("planned a larger digest: the peer holds more objects than planned", "objects", held.Len(),

@@ -102,7 +102,7 @@ func TestRebuiltFilterIsPublished(t *testing.T) {
 		time.Sleep(time.Minute)
 		before := published(n)
 		held := n.Holdings().Keys()
-		if err := held.Rebuild(held.Geometry()); err != nil {
+		if err := held.Inside().Rebuild(held.Geometry()); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)

@@ -130,7 +130,7 @@ func TestDamagedStateIsLeftOut(t *testing.T) {
 				reader.mu.Lock()
 				r, ok := reader.engine.Replica(p)
 				reader.mu.Unlock()
-				if ok && r.Filter.Version() != c.nodes[p].cfg.Holdings.Filter().Current().Version() {
+				if ok && r.Filter.Version() != c.nodes[p].cfg.Holdings.Keys().Filter().Current().Version() {
 					t.Errorf("with bit %d flipped it gives %v of %s", bit, r.Filter.Version(), p)
 				}
 			}

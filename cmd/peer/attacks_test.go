@@ -141,7 +141,7 @@ func memberOf(t *testing.T, p *process, name string, keys uint64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	filter := holdings.Filter()
+	filter := holdings.Keys().Filter()
 	for i := range keys {
 		filter.Add(digest.Key(xxhash.Sum64String(fmt.Sprint(name, i))))
 	}

@@ -181,7 +181,7 @@ func TestBus(t *testing.T) {
 				}
 				w.begin(1000)
 				settle("at first")
-				if err := w.held.Rebuild(w.held.Geometry()); err != nil {
+				if err := w.held.Inside().Rebuild(w.held.Geometry()); err != nil {
 					t.Fatal(err)
 				}
 				settle("after a rebuild")

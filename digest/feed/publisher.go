@@ -23,7 +23,7 @@ type Publisher struct {
 // smaller epoch, but only after some messages. [digest.Limits.Accept] says beforehand whether
 // replicas will take so large a filter. For more than 47 million keys their limits must be raised.
 func NewPublisher(held *digest.Set, logBytes int) *Publisher {
-	held.Settle()
+	held.Inside().Settle()
 	p := &Publisher{held: held, history: digest.NewHistory(logBytes)}
 	p.history.Advance(held.Filter().Advance())
 	return p

@@ -171,7 +171,7 @@ func TestFloodIsThrottledAndNamed(t *testing.T) {
 	liar, a, honest := w.peers[0], w.peers[1], w.peers[2]
 	before := a.engine.Stats()
 	for i := range 10_000 { // ten seconds
-		liar.filter.Rebuild(digest.Geometry{Bits: 1<<14 + uint64(i), Hashes: 1})
+		liar.filter.Inside().Rebuild(digest.Geometry{Bits: 1<<14 + uint64(i), Hashes: 1})
 		liar.publish()
 		if i%1000 == 0 {
 			honest.change(3)

@@ -139,7 +139,7 @@ func (w *world) fault() {
 		if a.engine == nil {
 			return
 		}
-		if err := a.filter.Rebuild(w.geometry()); err != nil {
+		if err := a.filter.Inside().Rebuild(w.geometry()); err != nil {
 			w.fail("Rebuild: %v", err)
 		}
 		a.publish()

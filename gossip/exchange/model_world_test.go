@@ -161,7 +161,7 @@ func (p *simPeer) probe() {
 
 // goOn begins a life that continues the digest of the former one, with the keys in the store.
 func (p *simPeer) goOn() {
-	f, d, err := p.filter.Filter().Follow(p.saved)
+	f, d, err := p.filter.Inside().Follow(p.saved)
 	if err != nil {
 		return // of another geometry
 	}
@@ -183,7 +183,7 @@ func (p *simPeer) publish() {
 func hashOf(f *digest.Filter) uint64 {
 	h := fnv.New64a()
 	var b [8]byte
-	for p := range f.Positions() {
+	for _, p := range f.AppendPositions(nil, 0, int(f.Ones())) {
 		binary.LittleEndian.PutUint64(b[:], p)
 		h.Write(b[:])
 	}

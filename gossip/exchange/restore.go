@@ -38,7 +38,7 @@ func (e *Engine) adopt(p *peer, r Result) bool {
 }
 
 // Continue publishes f as the successor of former, the filter that this peer published in a former
-// life. [digest.CountingFilter.Follow] returns f and d. Peers that hold former fetch only the
+// life. Inside().Follow of a [digest.Set] returns f and d. Peers that hold former fetch only the
 // change. It must be the first publication.
 func (e *Engine) Continue(now time.Time, former, f *digest.Filter, d *digest.Delta) {
 	e.history.Advance(former)

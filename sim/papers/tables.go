@@ -340,7 +340,7 @@ func (kind filterKind) measure(rng rand.Source, filters, probes int) (measuremen
 		if err != nil {
 			return m, err
 		}
-		positions := slices.Collect(filter.Positions())
+		positions := filter.AppendPositions(nil, 0, int(filter.Ones()))
 		if kind.c > 0 {
 			lab.ReplaceKeys(held, rng, keys[:int(math.Round(kind.c*measuredKeys))])
 			var d *digest.Delta

@@ -130,10 +130,10 @@ func change(job *lab.Job, row, trial uint64, replaced int) ([]float64, error) {
 // probability one, after about 1.35 symbols for each of them.
 func reconcile(base, target *digest.Filter) (symbols, differing int) {
 	sender, receiver, d := newCoder(), newCoder(), newDecoder()
-	for p := range target.Positions() {
+	for _, p := range target.AppendPositions(nil, 0, int(target.Ones())) {
 		sender.add(newItem(p))
 	}
-	for p := range base.Positions() {
+	for _, p := range base.AppendPositions(nil, 0, int(base.Ones())) {
 		receiver.add(newItem(p))
 	}
 	for known := false; !known; symbols++ {

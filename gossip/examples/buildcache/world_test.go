@@ -89,7 +89,7 @@ func told(t *testing.T, at, of *Machine) {
 	t.Helper()
 	for range 1000 {
 		for _, m := range at.Node.Members() {
-			if m.Name == of.Node.Name() && m.Keys == uint64(of.Node.Holdings().Filter().Len()) {
+			if m.Name == of.Node.Name() && m.Keys == uint64(of.Node.Holdings().Keys().Len()) {
 				return
 			}
 		}

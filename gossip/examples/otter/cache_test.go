@@ -110,7 +110,7 @@ func TestFilterFollowsCache(t *testing.T) {
 			t.Errorf("%s is cached, and the filter denies it", key)
 		}
 	}
-	if n == 0 || held.Filter().Len() != n {
-		t.Errorf("%d keys cached, %d in the filter", n, held.Filter().Len())
+	if n == 0 || held.Keys().Len() != n {
+		t.Errorf("%d keys cached, %d in the filter", n, held.Keys().Len())
 	}
 }

@@ -252,7 +252,7 @@ func (n *Node) living() (list []sibling.Peer) {
 
 // coalescingKey returns the key under which peers coalesce their fetches of an object.
 func (n *Node) coalescingKey(identity string) uint64 {
-	return uint64(digest.KeyOfString(n.holdings.Filter().Geometry().Seed, identity))
+	return uint64(digest.KeyOfString(n.holdings.Keys().Filter().Geometry().Seed, identity))
 }
 
 // service returns the address to which other peers send requests.

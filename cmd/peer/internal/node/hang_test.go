@@ -53,10 +53,10 @@ func TestHangs(t *testing.T) {
 		says  string   // the part that is missing in the status; "" = none
 	}{
 		"a shard of the digest": {held(func(t *testing.T, n *Node) sync.Locker {
-			return mutex(t, n.holdings.Filter(), "counters", "Load", "shards", "0", "mu")
+			return mutex(t, n.holdings.Keys().Filter(), "counters", "Load", "shards", "0", "mu")
 		}), []string{"digest", "publishing"}, "digest"},
 		"publishing": {held(func(t *testing.T, n *Node) sync.Locker {
-			return mutex(t, n.holdings.Filter(), "freezing")
+			return mutex(t, n.holdings.Keys().Filter(), "freezing")
 		}), []string{"publishing"}, ""},
 		"the exchange": {held(func(t *testing.T, n *Node) sync.Locker {
 			return mutex(t, n.gossip, "mu")

@@ -24,8 +24,8 @@ const (
 func (n *Node) watchParts() {
 	n.watchdog.Probe("exchange", n.gossip.Inside().ProbeExchange)
 	n.watchdog.Probe("publishing", n.gossip.Inside().ProbePublishing)
-	n.watchdog.Probe("digest", func() { n.holdings.Filter().Len() }) // takes the lock of each shard
-	n.watchdog.Probe("store", n.troubles.sampler(n))                 // takes the store's locks
+	n.watchdog.Probe("digest", func() { n.holdings.Keys().Filter().Len() }) // takes the lock of each shard
+	n.watchdog.Probe("store", n.troubles.sampler(n))                        // takes the store's locks
 }
 
 // hangReporter returns a function that logs when a part begins to hang, once a minute while it

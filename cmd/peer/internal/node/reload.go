@@ -219,7 +219,7 @@ func (n *Node) applyToGossip(next *config.Config, replan bool) error {
 		}
 	}
 	if replan {
-		if err := n.holdings.Keys().Replan(next.Objects, next.FalsePositives); err != nil {
+		if err := n.holdings.Keys().Inside().Replan(next.Objects, next.FalsePositives); err != nil {
 			return fmt.Errorf("--objects: %w", err)
 		}
 	}

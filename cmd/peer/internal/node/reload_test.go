@@ -68,8 +68,8 @@ func TestApply(t *testing.T) {
 		if _, err := n.Apply(c, nil, false); err != nil {
 			t.Fatal(err)
 		}
-		if want, _ := digest.GeometryFor(c.Objects, c.FalsePositives); n.holdings.Keys().Planned() != c.Objects || n.holdings.Filter().Geometry().Bits != want.Bits {
-			t.Errorf("planned for %d objects by %v", n.holdings.Keys().Planned(), n.holdings.Filter().Geometry())
+		if want, _ := digest.GeometryFor(c.Objects, c.FalsePositives); n.holdings.Keys().Inside().Planned() != c.Objects || n.holdings.Keys().Filter().Geometry().Bits != want.Bits {
+			t.Errorf("planned for %d objects by %v", n.holdings.Keys().Inside().Planned(), n.holdings.Keys().Filter().Geometry())
 		}
 		if got := n.squidMembers(); len(got) != len(c.SquidPeers) || len(got) > 0 && got[1].Service != c.SquidPeers[1] {
 			t.Errorf("Squids: %+v", got)

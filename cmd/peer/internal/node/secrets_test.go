@@ -50,7 +50,7 @@ func TestChangeOfSecrets(t *testing.T) {
 		if err := reload(v.nodes[0], fresh); err == nil || !strings.HasPrefix(err.Error(), "--secret-file: a step is left out") {
 			t.Errorf("a change without the steps between: %v", err)
 		}
-		seed := v.nodes[0].holdings.Filter().Geometry().Seed
+		seed := v.nodes[0].holdings.Keys().Filter().Geometry().Seed
 		for _, step := range []struct {
 			name   string
 			use    []byte
@@ -67,7 +67,7 @@ func TestChangeOfSecrets(t *testing.T) {
 			pause(time.Minute)
 			check(step.name)
 		}
-		if v.nodes[0].holdings.Filter().Geometry().Seed == seed {
+		if v.nodes[0].holdings.Keys().Filter().Geometry().Seed == seed {
 			t.Error("the keys are made under the old seed still")
 		}
 		if err := v.get(1, target(0)); err != nil {

@@ -75,14 +75,14 @@ func (n *Node) allMembers() (list []admin.Member) {
 }
 
 func (n *Node) digest() admin.Digest {
-	filter := n.holdings.Filter()
+	filter := n.holdings.Keys().Filter()
 	f := filter.Current()
 	g := f.Geometry()
 	v := f.Version()
 	return admin.Digest{
-		Keys: filter.Len(), Published: f.Keys(), Planned: n.holdings.Keys().Planned(), Replans: n.holdings.Keys().Replans(), Bits: g.Bits, Hashes: g.Hashes,
+		Keys: filter.Len(), Published: f.Keys(), Planned: n.holdings.Keys().Inside().Planned(), Replans: n.holdings.Keys().Inside().Replans(), Bits: g.Bits, Hashes: g.Hashes,
 		FalsePositiveRate: f.FalsePositiveRate(), Epoch: v.Epoch, Sequence: v.Sequence,
-		MemoryBytes: f.MemoryBytes(), Saturated: filter.Saturated(),
+		MemoryBytes: f.MemoryBytes(), Saturated: n.holdings.Keys().Inside().Saturated(),
 	}
 }
 

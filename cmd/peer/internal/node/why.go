@@ -103,7 +103,7 @@ func sentence(e engine.Explanation, asked []string) string {
 // Digest returns a digest's encoding; see [admin.Source].
 func (n *Node) Digest(peer string) ([]byte, error) {
 	if peer == "" || peer == n.config().Name {
-		return n.holdings.Filter().Current().AppendTo(nil), nil
+		return n.holdings.Keys().Filter().Current().AppendTo(nil), nil
 	}
 	f, ok := n.gossip.Inside().Digest(peer)
 	if !ok {
