@@ -18,7 +18,6 @@ func (h *host) learn(updates []exchange.Update) {
 		}
 		changes = changes[:0]
 	}
-	expected := false
 	for _, u := range updates {
 		m, f := table[u.Peer], u.Filter
 		if m == nil {
@@ -29,10 +28,6 @@ func (h *host) learn(updates []exchange.Update) {
 			f = nil
 		}
 		if f != nil {
-			if m.inUse.Load() == nil && !expected {
-				h.index.Expect(h.publishers())
-				expected = true
-			}
 			changes = append(changes, index.Change{Peer: m.name, Delta: u.Delta, Next: f})
 			continue
 		}
@@ -41,16 +36,6 @@ func (h *host) learn(updates []exchange.Update) {
 		m.inUse.Store(nil)
 	}
 	flush()
-}
-
-// publishers returns how many live members answer siblings, and so have digests.
-func (h *host) publishers() (peers int) {
-	for _, m := range *h.members.Load() {
-		if m.up.Load() && m.info.Load().meta.Service != "" {
-			peers++
-		}
-	}
-	return peers
 }
 
 // reindex changes the seeds in use: lookups no longer use digests under others, and use again those

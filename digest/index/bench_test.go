@@ -292,8 +292,8 @@ func BenchmarkPrefixes(b *testing.B) {
 	}
 }
 
-// BenchmarkJoin fills an empty index with all peers, as a peer does that starts: with their number known, or not;
-// one after the other, or as many together as there are.
+// BenchmarkJoin fills an empty index with all peers, as a peer does that starts: one after the other, or as many
+// together as there are.
 func BenchmarkJoin(b *testing.B) {
 	for _, c := range append([]benchCluster{{1, 10_000}, {1, 100_000}, {1, 1_000_000}, {1, 10_000_000}, {1000, 100_000}}, benchClusters...) {
 		b.Run(fmt.Sprintf("peers=%d/n=%d", c.peers, c.n), func(b *testing.B) {
@@ -302,20 +302,17 @@ func BenchmarkJoin(b *testing.B) {
 			for i := range filters {
 				filters[i] = filterOf(b, g, digest.Version{Epoch: 1}, randomKeys(random(uint64(i)), c.n))
 			}
-			for _, how := range []string{"singly", "singly, expected", "together, expected"} {
+			for _, how := range []string{"singly", "together"} {
 				b.Run(how, func(b *testing.B) {
 					begin := cputime.Used()
 					var x *Index
 					for b.Loop() {
 						x = New()
-						if how != "singly" {
-							x.Expect(c.peers)
-						}
 						var all []Change
 						for i, f := range filters {
 							all = append(all, Change{Peer: fmt.Sprint("peer", i), Next: f})
 						}
-						if how == "together, expected" {
+						if how == "together" {
 							if err := x.Apply(all...); err != nil {
 								b.Fatal(err)
 							}

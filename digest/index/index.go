@@ -69,15 +69,6 @@ func (x *Index) SetMemoryLimit(bytes int) {
 // [digest.ErrTooLarge]; there is no other error.
 func (x *Index) Set(peer string, f *digest.Filter) error { return x.Apply(Change{Peer: peer, Next: f}) }
 
-// Expect says that the index will have this many peers. A table that grows then has room for those that are
-// missing, as large as those that it has on average, but for three times what it has at most. So a peer
-// that starts moves most codes once and not several times. Zero, the default, means that nothing is known.
-func (x *Index) Expect(peers int) {
-	x.begun().write.Lock()
-	defer x.write.Unlock()
-	x.table.expect = max(0, peers)
-}
-
 // begun returns x, unless it is the zero Index, which has no view.
 func (x *Index) begun() *Index {
 	x.now()

@@ -131,17 +131,6 @@ const loadedTo = 0.8
 // otherwise a new segment takes less time. With 1 or 4 nothing was faster.
 const insertFrom = 2
 
-// ahead returns how many more codes are expected, as a multiple of those of the peers that are there or being
-// loaded.
-func (t *table) ahead() float64 {
-	const most = 3 // times what there is: what is expected may not come, and its room is memory
-	now := len(t.present())
-	if now < 1 || t.expect <= now {
-		return 0
-	}
-	return float64(min(most*now, t.expect)-now) / float64(now)
-}
-
 // The writer rests after so much work: a thousand codes, or moved ones, which take less time each.
 const (
 	restAfter  = 8192
@@ -166,7 +155,7 @@ func (t *table) addTo(s *segment, a addition, n int, follow uint64) error {
 	lines := t.linesFor(s, more)
 	if lines > uint64(s.lines) {
 		more += follow
-		lines = t.linesFor(s, more+uint64(float64(uint64(s.codes)+more)*t.ahead()))
+		lines = t.linesFor(s, more)
 	}
 	near := max(1, a.bits/max(1, lines<<s.depth)) // positions in a line
 	for i := range max(0, n-maxPerLine) {

@@ -67,7 +67,6 @@ func TestSettings(t *testing.T) {
 			t.Errorf("%s: panics with %q, want %q", name, got, tc.want)
 		}
 	}
-	x.Expect(-1)
 	x.SetMemoryLimit(-1) // no bound
 	x.Delete("nobody")
 	if err := errors.Join(x.Apply(), x.Set("a", f)); err != nil || len(x.Lookup(nil, digest.KeyOfUint64(0, 7))) != 1 {

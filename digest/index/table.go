@@ -26,7 +26,6 @@ type table struct {
 	words    int // in all segments
 	segments int
 	planned  int    // codes when the shape was last planned
-	expect   int    // peers; 0 = unknown
 	work     int    // ever done to add peers
 	rested   int    // work at the last rest, less other work since
 	pause    func() // lets others use the index; nil = not now
@@ -96,20 +95,11 @@ func (t *table) admit(place uint32, m, ones uint64) {
 		return
 	}
 	t.planned = codes
-	fields := max(t.fields()+ones, uint64(float64(codes)*(1+t.ahead())/fillLines))
-	p := planFor(t.expected(m), fields, t.shape.width)
+	fields := max(t.fields()+ones, uint64(float64(codes)/fillLines))
+	p := planFor(t.present(), fields, t.shape.width)
 	if !admitted || p.width != t.shape.width {
 		t.reshape(p)
 	}
-}
-
-// expected returns the peers, with the ones that are expected, as if those had m bits.
-func (t *table) expected(m uint64) []owner {
-	all := t.present()
-	for len(all) < t.expect {
-		all = append(all, owner{uint32(len(t.owners)), m})
-	}
-	return all
 }
 
 // fields returns the number of fields in all lines.
