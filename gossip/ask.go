@@ -18,17 +18,6 @@ import (
 	"github.com/summarycache/summarycache/gossip/insider"
 )
 
-// Digests says whether a node keeps the digests of others: PROTOCOL.md, section 16.
-type Digests uint8
-
-const (
-	Keep Digests = iota // of all peers: lookups ask nobody. The node answers those that keep none.
-	Ask                 // of none: lookups ask a peer that keeps them, so that others should do so
-)
-
-// keepsNone reports whether this peer keeps no digests of others.
-func (b *base) keepsNone() bool { return b.cfg.Digests == Ask }
-
 // asking is the part of a host for the questions of light peers: asked here, and answered.
 type asking struct {
 	members  atomic.Pointer[directory]
@@ -59,7 +48,7 @@ func (h *host) directory() *directory {
 	d.once.Do(func() {
 		live := h.liveMembers()
 		light := func(m *member) bool { return m.info.Load().meta.Light }
-		if h.keepsNone() || slices.ContainsFunc(live, light) {
+		if h.cfg.Light || slices.ContainsFunc(live, light) {
 			d.byID, d.at = make(map[exchange.ID]*member, len(live)), make(map[netip.AddrPort]*member, len(live))
 			for _, m := range live {
 				d.byID[m.id], d.at[m.info.Load().addr] = m, m
@@ -72,20 +61,20 @@ func (h *host) directory() *directory {
 	return d
 }
 
-// Keepers returns the peers of which one has to be asked who has an object ([Node.Ask]), since this peer keeps no
+// Keepers returns the peers of which one has to be asked who has an object (Ask), since this peer keeps no
 // digests, or has only just begun to; in no particular order. asks is false if [Node.Candidates] knows. The result must
 // not be changed.
 func (n inside) Keepers() (keepers []insider.Keeper, asks bool) {
-	if n.made(); !n.keepsNone() && n.asking.complete.Load() {
+	if n.made(); !n.cfg.Light && n.asking.complete.Load() {
 		return nil, false
 	}
 	keepers = n.directory().keepers
-	return keepers, n.keepsNone() || len(keepers) > 0
+	return keepers, n.cfg.Light || len(keepers) > 0
 }
 
 // Ask asks a peer that keeps digests who has some objects, in one datagram, and returns for each identity, of sixteen
 // at most, what [Node.Candidates] returns there. It waits for the reply until ctx ends.
-func (n *Node) Ask(ctx context.Context, keeper string, identities []string) ([][]Candidate, error) {
+func (n inside) Ask(ctx context.Context, keeper string, identities []string) ([][]Candidate, error) {
 	k := n.made().live(keeper)
 	if k == nil {
 		return nil, ErrUnreachable

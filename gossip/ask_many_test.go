@@ -96,7 +96,7 @@ func BenchmarkAsk(b *testing.B) {
 	nodes := []*Node{realNode(b, "full", 1000)}
 	for i := range 2 {
 		cfg := Config{Name: fmt.Sprint("light", i), Bind: "127.0.0.1:0", Secret: testSecret, Service: "127.0.0.1:1", Join: []string{nodes[0].Addr()},
-			Objects: 1000, Advanced: Advanced{Digests: Ask}, Logger: testLog()}
+			Objects: 1000, Advanced: Advanced{Light: true}, Logger: testLog()}
 		n, err := New(cfg)
 		if err != nil {
 			b.Fatal(err)

@@ -24,7 +24,7 @@ func lightCluster(t *testing.T, n, full, objects int, more func(i int, c *Config
 		cfg.Holdings = nil
 		cfg.Objects = objects
 		if i >= full {
-			cfg.Digests = Ask
+			cfg.Light = true
 		}
 		if i > 0 {
 			cfg.Join = []string{nodes[0].Addr()}
@@ -50,7 +50,7 @@ func ask(from *Node, identities ...string) [][]Candidate {
 	for _, i := range rand.Perm(len(keepers)) {
 		k := keepers[i]
 		ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
-		all, err := from.Ask(ctx, k.Name, identities)
+		all, err := inside{from}.Ask(ctx, k.Name, identities)
 		cancel()
 		if err == nil {
 			return all
@@ -137,13 +137,13 @@ func TestNobodyAnswers(t *testing.T) {
 		c.net.Partition([]string{"10.1.0.1"}, []string{"10.1.0.2", "10.1.0.3"})
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
-		if _, err := nodes[2].Ask(ctx, nodes[0].Name(), []string{"x"}); !errors.Is(err, context.DeadlineExceeded) || nodes[2].Stats().Questions.Unanswered != 1 {
+		if _, err := (inside{nodes[2]}).Ask(ctx, nodes[0].Name(), []string{"x"}); !errors.Is(err, context.DeadlineExceeded) || nodes[2].Stats().Questions.Unanswered != 1 {
 			t.Errorf("cut off: %v, %+v", err, nodes[2].Stats().Questions)
 		}
-		if _, err := nodes[2].Ask(t.Context(), "stranger", []string{"x"}); !errors.Is(err, ErrUnreachable) {
+		if _, err := (inside{nodes[2]}).Ask(t.Context(), "stranger", []string{"x"}); !errors.Is(err, ErrUnreachable) {
 			t.Errorf("a stranger: %v", err)
 		}
-		if many, err := nodes[2].Ask(t.Context(), nodes[1].Name(), make([]string, 100)); err != nil || len(many) != 100 {
+		if many, err := (inside{nodes[2]}).Ask(t.Context(), nodes[1].Name(), make([]string, 100)); err != nil || len(many) != 100 {
 			t.Errorf("a hundred identities: %d, %v", len(many), err)
 		}
 	})
@@ -215,7 +215,7 @@ func TestLightPeersMissAMember(t *testing.T) {
 			}
 			hear(memnet.Conditions{Loss: 1})
 			cfg := c.config(fmt.Sprint("late", round), fmt.Sprintf("10.1.9.%d", 1+round))
-			cfg.Digests = Ask
+			cfg.Light = true
 			cfg.Join = []string{nodes[0].Addr()}
 			c.start(cfg)
 			c.net.SetLink(c.ips[cfg.Name], c.ips[deaf.Name()], memnet.Conditions{Loss: 1})

@@ -20,8 +20,7 @@ type Candidate struct {
 	Age               time.Duration // since its digest was last known to be current
 	FalsePositiveRate float64       // probability that its digest claims an object that it does not hold, 0 to 1
 	Incarnation       uint64        // of its present life
-	// the peer that named it in answer to [Node.Ask]; empty if this peer's own digests do
-	Via string
+	Via               string        // the peer that named it to a light one; empty if this peer's own digests do
 
 	rank uint64 // differs from object to object
 }

@@ -40,7 +40,7 @@ type Config struct {
 	//
 	// Names are looked up every minute, and whenever an entry leads to no other peer. The node
 	// tries the addresses that are not members. So peers that start together behind one name
-	// find each other, and so do the parts of a cluster that was split. See [Node.Alone].
+	// find each other, and so do the parts of a cluster that was split.
 	Join []string
 
 	// Cluster is the name of the cluster, the same at all of its peers: up to 63 letters, digits and "._-:". Peers of
@@ -106,8 +106,9 @@ type Advanced struct {
 	// Zone names where this peer runs, such as a data centre: 1 to 14 letters, digits and "._-:". A peer
 	// asks siblings of its own zone first, see package sibling. Empty means that it asks by round trips alone.
 	Zone string
-	// Digests says whether this peer keeps the digests of others, as it does by default, or asks a peer that does.
-	Digests Digests
+	// Light says that this peer keeps no digests of others: [Node.Candidates] finds nothing, and package sibling asks a peer
+	// that keeps them (PROTOCOL.md, section 16), so that others should do so.
+	Light bool
 	// Settings are sums of what should be alike at all members that have it, by name: such as, for each host that a
 	// cache serves, a hash of where it comes from and of the rules for it. Of these the lower two bytes travel, of up
 	// to 16 names. Where a member has another sum under a name that this peer has too, the log says so. nil means that
@@ -202,9 +203,6 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Zone != "" && !exchange.ValidZone(c.Zone) {
 		bad("zone %q: want 1 to %d letters, digits and \"._-:\"", c.Zone, exchange.MaxZone)
-	}
-	if c.Digests > Ask {
-		bad("digests %d: want Keep or Ask", c.Digests)
 	}
 	if l := c.Limits; min(l.DigestBytes, l.Conns, l.ConnsPerHost, l.Members) < 0 {
 		bad("limits %+v: want none below 0", l)

@@ -34,7 +34,7 @@ func (d delegate) NodeMeta(limit int) []byte {
 		Service:     d.g.cfg.Service,
 		Secrets:     d.g.ring.Load().IDs(),
 		Zone:        d.g.cfg.Zone,
-		Light:       d.g.keepsNone(),
+		Light:       d.g.cfg.Light,
 		Settings:    d.g.settings.Load().sent,
 		Farewell:    farewellOf(d.g.farewell[:]),
 	}

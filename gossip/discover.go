@@ -228,7 +228,7 @@ func (g *group) targets(found []netip.AddrPort) (targets []string, known bool) {
 
 // Alone returns nil if another peer is alive, or if Config.Join is empty. Otherwise it returns one
 // [*JoinError] for each entry, joined: why the last attempt failed. It does not wait.
-func (n *Node) Alone() error { return n.made().alone() }
+func (n inside) Alone() error { return n.made().alone() }
 
 func (g *group) alone() error {
 	if len(g.liveMembers()) > 0 {

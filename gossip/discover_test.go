@@ -260,24 +260,24 @@ func TestAloneIsSaid(t *testing.T) {
 				t.Errorf("%s: %v, want %q", when, err, want)
 			}
 		}
-		says("before it joins", n.Alone(), "no answer yet")
+		says("before it joins", n.alone(), "no answer yet")
 		says("without names", n.Join(t.Context()), "no such host")
-		says("without names", n.Alone(), "no such host")
+		says("without names", n.alone(), "no such host")
 		s.change(func(s *names) { s.down = false })
 		s.set("cache", "10.0.0.1")
 		time.Sleep(2 * time.Second)
-		says("with a name for itself", n.Alone(), "no address but this peer's own")
+		says("with a name for itself", n.alone(), "no address but this peer's own")
 		says("with a name for itself", n.Join(t.Context()), "no address but this peer's own")
 		if !log.has("alone: no other peer is found") {
 			t.Errorf("no log record that the peer is alone:\n%s", log.b.String())
 		}
 		s.set("cache", "10.0.0.1", "10.0.0.2")
 		time.Sleep(2 * time.Second)
-		says("while the other is not there yet", n.Alone(), "10.0.0.2:7946: ")
+		says("while the other is not there yet", n.alone(), "10.0.0.2:7946: ")
 		c.joining(s, "cache:7946", "10.0.0.2")
 		within(t, 2*time.Second, c.whole)
 		time.Sleep(2 * time.Second)
-		if err := n.Alone(); err != nil || !log.has("found other peers") {
+		if err := n.alone(); err != nil || !log.has("found other peers") {
 			t.Errorf("Alone of one of two = %v, and the log is\n%s", err, log.b.String())
 		}
 		if err := n.Join(t.Context()); err != nil {
@@ -286,7 +286,7 @@ func TestAloneIsSaid(t *testing.T) {
 		s.change(func(s *names) { s.down = true })
 		c.kill("p2")
 		time.Sleep(time.Minute)
-		says("after the other died", n.Alone(), "10.0.0.2:7946: ") // what the name stood for is remembered
+		says("after the other died", n.alone(), "10.0.0.2:7946: ") // what the name stood for is remembered
 		c.joining(s, "cache:7946", "10.0.0.2")
 		within(t, 15*time.Second, c.whole)
 	})

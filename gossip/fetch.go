@@ -45,7 +45,7 @@ func (h *host) sync(s exchange.Sync) {
 		return
 	}
 	h.removals.Recall(s.Peer)
-	if m := h.live(s.Peer); m != nil && (h.keepsNone() || m.info.Load().meta.Light) {
+	if m := h.live(s.Peer); m != nil && (h.cfg.Light || m.info.Load().meta.Light) {
 		// the vector lists one digest alone, and the sums differ in something else
 		h.merge(m.name, m.info.Load().addr.String())
 	}

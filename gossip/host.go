@@ -68,7 +68,7 @@ func newHost(g *group, gone *removals.Removals) *host {
 			Seed:        rand.Uint64(),
 			Publish:     cfg.Publish,
 			DigestBytes: cfg.Limits.DigestBytes,
-			Light:       g.keepsNone(),
+			Light:       g.cfg.Light,
 		}, time.Now()),
 	}
 	h.asking.waiting = make(map[uint32]asked)

@@ -144,24 +144,6 @@ func (n *Node) Name() string { return n.made().cfg.Name }
 // created for Config.Objects; nil if this peer only listens.
 func (n *Node) Holdings() *Holdings { return n.made().cfg.Holdings }
 
-// Claim calls open, which opens the one cache that answers siblings at Config.Service. If the node has none of these or
-// is closed, or has such a cache already, open is not called: siblings would find nothing that the cache advertises. An
-// error of open is returned as it is, and leaves the node unclaimed.
-func (n *Node) Claim(open func() error) error {
-	switch {
-	case n.made().ctx.Err() != nil:
-		return ErrClosed
-	case n.cfg.Service == "":
-		return errors.New("gossip: the node has no address at which siblings find what it advertises: set Service " +
-			"in Config")
-	case !n.claimed.CompareAndSwap(false, true):
-		return errors.New("gossip: the node has a cache already: want a node for each")
-	}
-	err := open()
-	n.claimed.Store(err == nil)
-	return err
-}
-
 // Leave announces to the others that this peer leaves, so that they need not detect it, and closes
 // the node as [Node.Close] does. It waits for the message to spread as long as ctx allows, at most five seconds. A
 // program that ends calls Leave; Close is for one that fails or never joined, and for tests.

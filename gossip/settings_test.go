@@ -65,7 +65,6 @@ func TestSettings(t *testing.T) {
 		"a state file in no directory": {func(c *Config) { c.StateFile = filepath.Join(t.TempDir(), "no", "state") }, "no such file or directory"},
 		"a state file, a directory":    {func(c *Config) { c.StateFile = t.TempDir() }, "not a regular file"},
 		"a zone with a blank":          {func(c *Config) { c.Zone = "my zone" }, "want 1 to 14"},
-		"unknown digests":              {func(c *Config) { c.Digests = Ask + 1 }, "want Keep or Ask"},
 		"publish below 0":              {func(c *Config) { c.Publish.Interval = -1 }, "no interval below 0"},
 		"publish at once":              {func(c *Config) { c.Publish.MinInterval, c.Publish.Interval = 1, 1 }, ""},
 		"digests of some bytes":        {func(c *Config) { c.Limits.DigestBytes = 64 }, "DigestBytes is 64: want at least 1024"},
@@ -157,7 +156,7 @@ func TestClaim(t *testing.T) {
 			{node, nil, ""},
 			{node, broken, "want a node for each"},
 		} {
-			err := tc.node.Claim(func() error { return tc.opens })
+			err := tc.node.Inside().Claim(func() error { return tc.opens })
 			if (tc.want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("Claim %d = %v, want %q", i, err, tc.want)
 			}

@@ -46,7 +46,7 @@ func (n *Node) Stats() Stats {
 		IndexBytes:     int64(n.index.MemoryBytes()),
 		Invalidations:  n.removals.Stats(),
 	}
-	s.Light = n.keepsNone()
+	s.Light = n.cfg.Light
 	n.asking.with(func() { s.Questions = n.asking.count })
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -33,7 +33,7 @@ func TestThousandNodes(t *testing.T) {
 			cfg := Config{Name: fmt.Sprintf("node-%04d", i), Bind: ip + ":7946", Service: ip + ":8080",
 				Advanced: Advanced{Network: c.net.Host(ip), Hooks: Hooks{PeerDown: func(Member) { down.Add(1) }}}, Logger: testLog()}
 			if *fullNodes > 0 && i >= *fullNodes {
-				cfg.Advanced.Digests = Ask
+				cfg.Light = true
 			}
 			for range min(i, 3) {
 				at := rand.N(min(i, 10)) // ten seeds, as behind a name

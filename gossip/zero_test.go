@@ -92,7 +92,7 @@ func TestNilArguments(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
-		if got := n.CandidatesByKey(nil, digest.Key(0)); len(got) != 0 || errors.Is(n.Alone(), ErrClosed) {
+		if got := n.CandidatesByKey(nil, digest.Key(0)); len(got) != 0 || errors.Is(n.alone(), ErrClosed) {
 			t.Errorf("after all that: %v", got)
 		}
 		if none.Keys() != nil {

@@ -109,7 +109,7 @@ func NewMember(cfg MemberConfig) (*Member, error) {
 		Advertised: func(identity string) bool { return len(node.Candidates(nil, identity)) > 0 },
 	}, health)
 	held, m := node.Holdings(), (*Member)(nil)
-	if err := node.Claim(func() (err error) {
+	if err := node.Inside().Claim(func() (err error) {
 		m, err = newMember(cfg, engine.Config{Name: node.Name(), Siblings: client, Coalescer: coalescer, Cluster: node, Others: others,
 			Advertise: held.Retain, Withdraw: func(identity string) { held.Release(identity) }})
 		return err

@@ -12,12 +12,14 @@ import (
 
 // A Node is what Node.Inside of package gossip returns.
 type Node interface {
-	// Keepers returns the peers of which one has to be asked who has an object (Node.Ask), since this peer keeps no
+	// Keepers returns the peers of which one has to be asked who has an object, since this peer keeps no
 	// digests, or has only just begun to; in no particular order. asks is false if Node.Candidates knows.
 	Keepers() (keepers []Keeper, asks bool)
 	// Judge counts what an answer of a keeper was worth. mistrusted means that it is now asked after all others.
 	Judge(keeper string, w Worth, mistrusted bool)
 
+	Claim(open func() error) error                  // opens the one cache that answers at Config.Service
+	Alone() error                                   // why no other peer was found; nil if one is alive or none is to be
 	Half() []Half                                   // members only by half, by name
 	Unlike() []Unlike                               // live members whose settings differ from this one's, by name
 	Digest(peer string) (f *digest.Filter, ok bool) // the replica of a peer's digest

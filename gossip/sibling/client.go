@@ -43,7 +43,7 @@ type Client struct {
 	cfg  Config
 	most int // siblings asked for one object
 
-	zoneCost atomic.Int64 // see SetZoneCost
+	zoneCost atomic.Int64 // see inside.SetZoneCost
 
 	toOrigins *http1.Transport // of a [Transport] without one
 
@@ -84,12 +84,9 @@ func New(c Config) (*Client, error) {
 	c.Health = cmp.Or(c.Health, &Health{})
 	c.Timeout = cmp.Or(c.Timeout, defaultTimeout)
 	client := &Client{cfg: c, most: mostAsked, hedge: budget{share: hedgeShare, saved: 1}, underway: make(map[*transfer]struct{}), toOrigins: http1.ToOrigins()}
-	client.SetZoneCost(c.ZoneCost)
+	client.zoneCost.Store(int64(c.ZoneCost))
 	return client, nil
 }
-
-// SetZoneCost replaces Config.ZoneCost, for a Client in use; below 0 = 0.
-func (c *Client) SetZoneCost(d time.Duration) { c.zoneCost.Store(int64(max(0, d))) }
 
 // CloseIdleConnections closes the connections of Config.HTTP that are not in use.
 func (c *Client) CloseIdleConnections() {

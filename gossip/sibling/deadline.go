@@ -98,17 +98,3 @@ func (c *Client) late() time.Duration {
 	}
 	return max(0, c.cfg.Late())
 }
-
-// Load describes how well siblings answer now.
-type Load struct {
-	Deadline time.Duration // of the next request
-	Lost     float64       // share of the requests of the last half minute that got no answer in time
-}
-
-// Load returns how well siblings answer now. The zero Client has no deadline.
-func (c *Client) Load() Load {
-	if c.cfg.Health == nil {
-		return Load{}
-	}
-	return Load{Deadline: c.deadline(), Lost: c.cfg.Health.recently().lost}
-}

@@ -116,8 +116,8 @@ func TestDeadlineFollows(t *testing.T) {
 			}
 			w.learn(1)
 		}
-		if l := w.client.Load(); l.Deadline != floor || l.Lost > 0.1 {
-			t.Errorf("beside one that hangs: %+v", l)
+		if deadline, lost := w.client.Inside().Load(); deadline != floor || lost > 0.1 {
+			t.Errorf("beside one that hangs: %v, %v lost", deadline, lost)
 		}
 		time.Sleep(recentFor)
 		d.set(700 * time.Millisecond)
@@ -127,12 +127,12 @@ func TestDeadlineFollows(t *testing.T) {
 			w.learn(1)
 		}
 		after := w.client.Stats()
-		if l := w.client.Load(); l.Deadline < 900*time.Millisecond || after.Hits-before.Hits < 20 {
-			t.Errorf("with all slow: %+v, %d hits of 40", l, after.Hits-before.Hits)
+		if deadline, lost := w.client.Inside().Load(); deadline < 900*time.Millisecond || after.Hits-before.Hits < 20 {
+			t.Errorf("with all slow: %v, %v lost, %d hits of 40", deadline, lost, after.Hits-before.Hits)
 		}
 		time.Sleep(recentFor + time.Second)
-		if l := w.client.Load(); l.Deadline != floor || l.Lost != 0 {
-			t.Errorf("half a minute later: %+v", l)
+		if deadline, lost := w.client.Inside().Load(); deadline != floor || lost != 0 {
+			t.Errorf("half a minute later: %v, %v lost", deadline, lost)
 		}
 		d.set(time.Hour)
 		for i := range 60 {
@@ -140,8 +140,8 @@ func TestDeadlineFollows(t *testing.T) {
 			w.learn(1)
 		}
 		end := w.client.Stats()
-		if l := w.client.Load(); l.Deadline > deadlineMost*floor {
-			t.Errorf("with all hung: %+v", l)
+		if deadline, lost := w.client.Inside().Load(); deadline > deadlineMost*floor {
+			t.Errorf("with all hung: %v, %v lost", deadline, lost)
 		}
 		if asked := end.Asked - after.Asked; asked > 40 || asked < 5 || end.Spared == 0 {
 			t.Errorf("with all hung %d of 60 are asked, %d spared", asked, end.Spared)
@@ -166,8 +166,8 @@ func TestDeadlineUnderLoss(t *testing.T) {
 				recent.add(peer, 50*time.Millisecond, false, now)
 			}
 		}
-		if l := w.client.Load(); l.Deadline != w.client.cfg.Timeout || l.Lost < 0.15 || l.Lost > 0.25 {
-			t.Errorf("with every fifth lost and every fifth late: %+v", l)
+		if deadline, lost := w.client.Inside().Load(); deadline != w.client.cfg.Timeout || lost < 0.15 || lost > 0.25 {
+			t.Errorf("with every fifth lost and every fifth late: %v, %v lost", deadline, lost)
 		}
 	})
 }

@@ -95,17 +95,6 @@ func (h *Health) others(r *record) average {
 	return h.all
 }
 
-// ZoneBytes returns the bytes of bodies that the siblings of each zone sent. Of those without a zone it has none.
-func (h *Health) ZoneBytes() map[string]int64 {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	bytes := make(map[string]int64, len(h.zones))
-	for name, z := range h.zones {
-		bytes[name] = z.bytes
-	}
-	return bytes
-}
-
 // look returns a copy of the record of a name, the zero record if there is none, and the average
 // round trip of the others of its zone.
 func (h *Health) look(name string) (r record, others average) {

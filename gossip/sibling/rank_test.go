@@ -199,7 +199,7 @@ func TestZoneCost(t *testing.T) {
 		cost time.Duration
 		want bool
 	}{{"z", false, time.Second, true}, {"z", true, time.Second, false}, {"", false, time.Second, false}, {"z", false, 0, false}, {"z", false, time.Second, true}} {
-		c.SetZoneCost(step.cost)
+		c.Inside().SetZoneCost(step.cost)
 		s := Ranked{Candidate: Candidate{Peer: "b", Zone: step.zone, Near: step.near}, Cost: 10 * time.Millisecond}
 		if got := c.originIsFaster("origin.test", s); got != step.want {
 			t.Errorf("%+v: the origin goes first: %v", step, got)

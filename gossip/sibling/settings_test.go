@@ -38,7 +38,7 @@ func TestSettings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.SetZoneCost(-1); c.zoneCost.Load() != 0 {
+	if c.Inside().SetZoneCost(-1); c.zoneCost.Load() != 0 {
 		t.Errorf("SetZoneCost(-1) sets %d", c.zoneCost.Load())
 	}
 	whole := peering.CoalescerConfig{Name: "a", Others: func() []Peer { return nil }, Key: func(string) uint64 { return 0 }, HTTP: http.DefaultTransport,

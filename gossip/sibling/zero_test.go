@@ -51,7 +51,6 @@ func TestZeroValues(t *testing.T) {
 	c, h, co := new(Client), new(Health), new(coalescer)
 	c.Gone("x")
 	c.CloseIdleConnections()
-	c.Load()
 	c.originRoundTrip("x")
 	co.Joined()
 	co.Served("x", nil)

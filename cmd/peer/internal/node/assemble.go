@@ -221,7 +221,7 @@ func (n *Node) gossipConfig() gossip.Config {
 		Name: n.config().Name, Cluster: n.config().Cluster, Bind: n.config().Gossip, Advertise: n.config().Advertise, Join: n.config().Join,
 		Secret: n.config().Secret, Service: n.service(), Holdings: n.holdings, StateFile: stateFile, Logger: n.log,
 		Advanced: gossip.Advanced{
-			Settings: n.settings(n.config()).Sums(), AcceptSecrets: n.config().AcceptSecrets, Zone: n.config().Zone, Digests: digestsOf(n.config()), Publish: exchange.Publishing{Interval: n.config().Publish}, HeldSince: heldSince,
+			Settings: n.settings(n.config()).Sums(), AcceptSecrets: n.config().AcceptSecrets, Zone: n.config().Zone, Light: n.config().KeepDigests == "none", Publish: exchange.Publishing{Interval: n.config().Publish}, HeldSince: heldSince,
 			Limits: gossip.Limits{Members: max(0, n.config().MaxMembers-1), Conns: share.Conns, ConnsPerHost: share.PerHost,
 				DigestMemory: n.budget.Open("digests", n.budget.Total()/5, 0),
 				StreamMemory: n.budget.Open("gossip", max(n.budget.Total()/64, leastForGossip), 0)},
@@ -233,11 +233,6 @@ func (n *Node) gossipConfig() gossip.Config {
 			}},
 		},
 	}
-}
-
-// digestsOf returns whose digests a peer keeps.
-func digestsOf(c *config.Config) gossip.Digests {
-	return map[string]gossip.Digests{"none": gossip.Ask}[c.KeepDigests]
 }
 
 // living returns the peers to which requests can be sent.

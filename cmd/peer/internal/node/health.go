@@ -119,13 +119,13 @@ func (t *troubles) of(n *Node) []admin.Trouble {
 			list.add("origin", false, "%s has not answered since %s: %s", f.Host, stamp(f.Since), f.Reason)
 		}
 	}
-	if load := n.proxy.SiblingLoad(); load.Lost > bearable {
-		list.add("siblings", load.Lost > 0.5,
+	if deadline, lost, _ := n.proxy.SiblingLoad(); lost > bearable {
+		list.add("siblings", lost > 0.5,
 			"%.0f %% of the requests of the last half minute got no answer in time: fewer are sent, and each may "+
 				"take %v",
-			100*load.Lost, load.Deadline.Round(time.Millisecond))
+			100*lost, deadline.Round(time.Millisecond))
 	}
-	if err := n.gossip.Alone(); err != nil {
+	if err := n.gossip.Inside().Alone(); err != nil {
 		list.add("cluster", true, "alone: no other peer is found: %v", explain(err, n.config().Name))
 	}
 	half := n.gossip.Inside().Half()

@@ -20,8 +20,8 @@ func (n *Node) Status() admin.Status {
 	}
 	s.Clients.Open, s.Clients.Dropped, s.Clients.Refused = n.gates.clients.Stats()
 	s.Memory = n.memory()
-	load := n.proxy.SiblingLoad()
-	s.Siblings = admin.Siblings{Deadline: load.Deadline.Seconds(), Lost: load.Lost, ZoneBytes: n.health.ZoneBytes()}
+	deadline, lost, zones := n.proxy.SiblingLoad()
+	s.Siblings = admin.Siblings{Deadline: deadline.Seconds(), Lost: lost, ZoneBytes: zones}
 	s.Late = n.lateness.Now().Seconds()
 	s.Ready = s.State == serving || s.State == starting && n.o.Continues
 	switch {

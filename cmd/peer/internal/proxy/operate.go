@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/canonical"
 	"github.com/summarycache/summarycache/cmd/peer/internal/rules"
@@ -186,12 +187,15 @@ func (h *Handler) Candidates(q sibling.LookupRequest) []sibling.Ranked {
 	return h.siblings.Plan(q)
 }
 
-// SiblingLoad returns how siblings answer at the moment.
-func (h *Handler) SiblingLoad() sibling.Load {
+// SiblingLoad returns how siblings answer at the moment: the deadline of the next request, the share of the requests of
+// the last half minute that got no answer in time, and the bytes of bodies from each zone.
+func (h *Handler) SiblingLoad() (deadline time.Duration, lost float64, zoneBytes map[string]int64) {
 	if h.siblings == nil {
-		return sibling.Load{}
+		return 0, 0, nil
 	}
-	return h.siblings.Load()
+	of := h.siblings.Inside()
+	deadline, lost = of.Load()
+	return deadline, lost, of.ZoneBytes()
 }
 
 // parse returns the URL under which the cache stores the response for an operator's URL.

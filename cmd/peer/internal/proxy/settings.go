@@ -77,7 +77,7 @@ func (h *Handler) Configure(s Settings) {
 	v := &view{Settings: s, fields: canonical.NewFields(s.PassFields), bySchemes: s.TrustedProxies != nil || h.cfg.ClientTLS, delivers: s.Rules.Delivers()}
 	h.connectOrigins(v, old)
 	if h.siblings != nil {
-		h.siblings.SetZoneCost(s.ZoneCost)
+		h.siblings.Inside().SetZoneCost(s.ZoneCost)
 	}
 	h.failing.only(v)
 	h.former.Store(old)
