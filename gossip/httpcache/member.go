@@ -90,7 +90,7 @@ func NewMember(cfg MemberConfig) (*Member, error) {
 	if transport == nil {
 		transport = http1.ToSiblings(nil)
 	}
-	health := &sibling.Health{OnFailure: node.Doubt}
+	health := new(sibling.Health)
 	client, err := sibling.New(sibling.Config{Name: node.Name(), Locator: node, HTTP: transport, Health: health})
 	if err != nil {
 		return nil, err

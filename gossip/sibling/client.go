@@ -82,6 +82,11 @@ func New(c Config) (*Client, error) {
 		c.HTTP = http1.ToSiblings(nil)
 	}
 	c.Health = cmp.Or(c.Health, &Health{})
+	if l, ok := c.Locator.(doubter); ok {
+		c.Health.mu.Lock()
+		c.Health.doubt = l.Doubt
+		c.Health.mu.Unlock()
+	}
 	c.Timeout = cmp.Or(c.Timeout, defaultTimeout)
 	client := &Client{cfg: c, most: mostAsked, hedge: budget{share: hedgeShare, saved: 1}, underway: make(map[*transfer]struct{}), toOrigins: http1.ToOrigins()}
 	client.zoneCost.Store(int64(c.ZoneCost))

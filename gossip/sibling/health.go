@@ -15,11 +15,8 @@ import (
 // It remembers at most 16,384 names. Then each new name replaces an old one: of eight
 // picked at random, the one that answered longest ago. Looking up a name does not add it.
 type Health struct {
-	// OnFailure, if not nil, is called for each request that a sibling did not answer, such as
-	// gossip.Node.Doubt. It must not block. Set it before the first use.
-	OnFailure func(peer string)
-
 	mu      sync.Mutex
+	doubt   func(peer string) // see doubter; may be nil
 	byName  map[string]*record
 	all     average // round trips of all, in seconds
 	zones   map[string]zone

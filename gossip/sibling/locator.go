@@ -49,6 +49,10 @@ func (c *Client) asker() (a asker, ok bool) {
 	return a, ok
 }
 
+// A doubter is a [Locator] that is told of each request that a sibling did not answer, so that membership finds out
+// sooner whether it lives. A [gossip.Node] is one. Doubt must not block.
+type doubter interface{ Doubt(peer string) }
+
 // An outsideLocator is a [Locator] that also knows caches outside the cluster, such as Squids,
 // which do not use the cluster's identities. Config.Locator may be one.
 type outsideLocator interface {

@@ -127,9 +127,10 @@ func (h *Health) record(o outcome) (counts result, wrong bool) {
 	case e.credit < 0:
 		wrong = h.pay(r, now)
 	}
+	doubt := h.doubt
 	h.mu.Unlock()
-	if (e.failure > 0 || o.result == silent) && h.OnFailure != nil {
-		h.OnFailure(o.peer)
+	if (e.failure > 0 || o.result == silent) && doubt != nil {
+		doubt(o.peer)
 	}
 	return o.result, wrong
 }

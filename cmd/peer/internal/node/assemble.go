@@ -59,8 +59,7 @@ func (n *Node) acquire() error {
 	if err := errors.Join(err, n.openGossip(err == nil)); err != nil {
 		return err
 	}
-	n.siblings.Node, n.health.OnFailure = n.gossip, n.gossip.Doubt
-	n.invalidator.Node = n.gossip
+	n.siblings.Node, n.invalidator.Node = n.gossip, n.gossip
 	n.gossip.OnInvalidation(n.applied)
 	n.squids = n.neighbours()
 	n.siblings.Neighbours = n.squids
