@@ -11,7 +11,7 @@ import (
 
 // plan returns the siblings that a client would ask for an object.
 func (w *world) plan() (names []string) {
-	for _, s := range w.client.Plan(LookupRequest{Identities: []string{"x"}}) {
+	for _, s := range w.client.Inside().Plan(LookupRequest{Identities: []string{"x"}}) {
 		names = append(names, s.Peer)
 	}
 	return names

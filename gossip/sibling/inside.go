@@ -8,6 +8,12 @@ func (c *Client) Inside() inside { return inside{c} }
 // inside is a [Client] with these methods.
 type inside struct{ *Client }
 
+// Plan returns the candidates that [Client.Lookup] would ask, in order. It asks none of them.
+func (c inside) Plan(r LookupRequest) []Ranked {
+	first, later := c.plan(&r)
+	return append(first, later...)
+}
+
 // SetZoneCost replaces Config.ZoneCost, for a Client in use; below 0 = 0.
 func (c inside) SetZoneCost(d time.Duration) { c.zoneCost.Store(int64(max(0, d))) }
 

@@ -58,12 +58,6 @@ func ownZoneFirst(found []Ranked) {
 	}
 }
 
-// Plan returns the candidates that [Client.Lookup] would ask, in order. It asks none of them.
-func (c *Client) Plan(r LookupRequest) []Ranked {
-	first, later := c.plan(&r)
-	return append(first, later...)
-}
-
 // plan returns the candidates to ask first, and those to ask after the origin, if there is one,
 // since it is far faster.
 func (c *Client) plan(r *LookupRequest) (first, later []Ranked) {

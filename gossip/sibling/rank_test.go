@@ -42,11 +42,11 @@ func TestRank(t *testing.T) {
 				}
 			}
 			got := ""
-			for _, s := range c.Plan(LookupRequest{Identities: []string{"x"}}) {
+			for _, s := range c.Inside().Plan(LookupRequest{Identities: []string{"x"}}) {
 				got += " " + s.Peer
 			}
 			if got != " "+tt.want {
-				t.Errorf("%s: asked%s, want %s: %+v", name, got, tt.want, c.Plan(LookupRequest{Identities: []string{"x"}}))
+				t.Errorf("%s: asked%s, want %s: %+v", name, got, tt.want, c.Inside().Plan(LookupRequest{Identities: []string{"x"}}))
 			}
 		})
 	}
@@ -104,7 +104,7 @@ func TestZones(t *testing.T) {
 					possible, first := 0, 0
 					for range 2000 {
 						near := z.draw()
-						asked := c.Plan(LookupRequest{Identities: []string{"x"}})[0]
+						asked := c.Inside().Plan(LookupRequest{Identities: []string{"x"}})[0]
 						if near > 0 {
 							possible++
 							if asked.Zone == "a" {
@@ -150,7 +150,7 @@ func TestOwnZoneFirst(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			c.Plan(LookupRequest{Identities: []string{"x"}}) // its zones are known from here on
+			c.Inside().Plan(LookupRequest{Identities: []string{"x"}}) // its zones are known from here on
 			for i := range 40 {
 				for peer, trip := range tt.trips {
 					c.cfg.Health.record(outcome{peer: peer, kind: other, result: map[bool]result{true: hit, false: tooOld}[peer != "near" || i >= tt.bad], took: trip})
@@ -158,7 +158,7 @@ func TestOwnZoneFirst(t *testing.T) {
 			}
 			w.known = tt.known
 			got := ""
-			for _, s := range c.Plan(LookupRequest{Identities: []string{"x"}}) {
+			for _, s := range c.Inside().Plan(LookupRequest{Identities: []string{"x"}}) {
 				got += " " + s.Peer
 			}
 			if got != " "+tt.want {

@@ -184,7 +184,7 @@ func (h *Handler) Candidates(q sibling.LookupRequest) []sibling.Ranked {
 	if h.siblings == nil {
 		return nil
 	}
-	return h.siblings.Plan(q)
+	return h.siblings.Inside().Plan(q)
 }
 
 // SiblingLoad returns how siblings answer at the moment: the deadline of the next request, the share of the requests of
