@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"log/slog"
 	"net/http"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
 
+	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
 	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
@@ -34,33 +34,16 @@ func (o loggingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	case err == nil && resp.StatusCode == http.StatusForbidden &&
 		strings.Contains(resp.Header.Get("Cache-Status"), "not-a-sibling"):
 		o.log.Warn("a sibling refuses this peer's requests: its log says why", "member", name, "addr", r.URL.Host)
-	case err == nil:
+	case err == nil && resp.Header["Age"] != nil: // of its store
 		// One answer a second is enough, and dates are slow to parse.
 		now := time.Now()
 		if o.looked.Swap(now.Unix()) == now.Unix() {
 			break
 		}
-		if by := aheadBy(resp.Header, now); by >= aheadAtLeast {
+		if by := proxy.AheadBy(resp.Header, now); by >= proxy.AheadAtLeast {
 			o.log.Warn("this machine's clock is ahead of a sibling's: objects go stale too early here", "member",
 				name, "by", by)
 		}
 	}
 	return resp, err
-}
-
-const aheadAtLeast = 10 * time.Second // is logged; more than an answer takes on its way
-
-// aheadBy returns by how much, at least, this clock is ahead of the clock of the cache
-// that answered from its store; 0 if the answer doesn't show it. By that cache's clock,
-// the answer's Age is at least the time since its Date (RFC 9111 section 4.2.3).
-func aheadBy(h http.Header, now time.Time) time.Duration {
-	date, err := http.ParseTime(h.Get("Date"))
-	if err != nil {
-		return 0
-	}
-	age, err := strconv.ParseUint(h.Get("Age"), 10, 31)
-	if err != nil {
-		return 0
-	}
-	return max(0, now.Sub(date)-time.Duration(age)*time.Second).Truncate(time.Second)
 }

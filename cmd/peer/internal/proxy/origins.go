@@ -38,7 +38,8 @@ const (
 type origins struct {
 	http.RoundTripper
 	*failings
-	own *http1.Transport // below it, unless [Config.OriginTransport] is
+	clocks *clocks          // nil = they are not compared
+	own    *http1.Transport // below it, unless [Config.OriginTransport] is
 }
 
 // failings are the origins that fail. The operator sees them in the status and in the log, where
@@ -58,6 +59,7 @@ func (o *origins) CloseIdleConnections() { o.own.CloseIdleConnections() }
 
 // RoundTrip implements [http.RoundTripper].
 func (o *origins) RoundTrip(r *http.Request) (*http.Response, error) {
+	sent := time.Now()
 	resp, err := o.RoundTripper.RoundTrip(r)
 	if err != nil {
 		err = engine.Blame(r, err)
@@ -67,6 +69,7 @@ func (o *origins) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	if err == nil {
 		o.answered(r.URL.Host)
+		o.clocks.look(r.URL.Host, resp.Header, sent)
 	} else if cause := fault(r, err); cause != nil {
 		o.failed(r.URL.Host, cause)
 	}

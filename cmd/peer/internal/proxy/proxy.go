@@ -32,6 +32,7 @@ type Handler struct {
 	store    diskstore.Store
 	siblings *sibling.Client // nil = none
 	failing  failings
+	clocks   clocks
 	counters counters
 	idle     []interface{ CloseIdleConnections() }
 	coder    coding.Compressor
@@ -50,7 +51,7 @@ type Handler struct {
 // New opens the store and returns a Handler.
 func New(c Config) (_ *Handler, err error) {
 	c.setDefaults()
-	h := &Handler{cfg: c, failing: failings{log: c.Logger}}
+	h := &Handler{cfg: c, failing: failings{log: c.Logger}, clocks: clocks{log: c.Logger}}
 	h.sendTimeout.Store(int64(c.SendTimeout))
 	h.closed, h.stop = context.WithCancel(context.Background())
 	if c.Locator != nil {

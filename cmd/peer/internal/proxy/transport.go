@@ -11,7 +11,7 @@ import (
 
 // account returns a transport that keeps track of origins that fail.
 func (h *Handler) account(t *http1.Transport) *origins {
-	o := &origins{own: t, failings: &h.failing}
+	o := &origins{own: t, failings: &h.failing, clocks: &h.clocks}
 	o.RoundTripper = h.cfg.Tracing.Transport("fetch from origin", cmp.Or[http.RoundTripper](h.cfg.OriginTransport, t))
 	return o
 }
