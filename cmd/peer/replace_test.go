@@ -97,3 +97,27 @@ func TestReplaceRefusesNobody(t *testing.T) {
 		return err == nil && strings.Count(table.String(), p.status().Started.Local().Format(time.DateTime)) == 1
 	})
 }
+
+// A peer that is stopped with --drain-delay says so at /readyz, and serves new connections as before, each with its last
+// answer, until a balancer has had the time to look. A second signal ends it at once.
+func TestDrainingIsSeen(t *testing.T) {
+	origin := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "body") }))
+	defer origin.Close()
+	p := spawn(t, local(t, "a", "--origin", origin.URL, "--drain-delay", "1h")...)
+	if resp, _ := ask(t, p.admin, "/readyz", ""); resp.StatusCode != http.StatusOK {
+		t.Fatal(resp.Status)
+	}
+	p.cmd.Process.Signal(syscall.SIGTERM)
+	eventually(t, time.Minute, "/readyz says 503", func() bool {
+		resp, text := ask(t, p.admin, "/readyz", "")
+		return resp.StatusCode == http.StatusServiceUnavailable && strings.Contains(text, "draining")
+	})
+	for range 3 {
+		if resp, body := ask(t, p.listen, "/", ""); resp.StatusCode != http.StatusOK || body != "body" || !resp.Close {
+			t.Errorf("while it drains: %s, %q, closes %v", resp.Status, body, resp.Close)
+		}
+	}
+	if p.stop() == 0 {
+		t.Error("the second signal ended nothing")
+	}
+}
