@@ -68,7 +68,10 @@ type Past struct {
 
 // Observe remembers a request if it is a client's that wants an object, and no whole hit. A hit costs no memory here.
 func (p *Past) Observe(e proxy.Event) {
-	if !e.Sibling && !e.Refused && e.Request.Method != "PURGE" && e.Request.Proto != "" && e.Status != http.StatusMisdirectedRequest &&
+	if e.Request.Method == "PURGE" || e.Request.Proto == "" { // the latter nobody could read
+		return
+	}
+	if !e.Sibling && !e.Refused && e.Status != http.StatusMisdirectedRequest &&
 		(e.Outcome != engine.LocalHit || e.Broken) {
 		p.remember(e)
 	}

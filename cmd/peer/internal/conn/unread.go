@@ -5,9 +5,9 @@ import (
 	"strconv"
 )
 
-// OnUnread has f called for each request by HTTP/1 that the server refuses because it cannot read it: no handler gets such a
-// one. from is the client's address, with its port. It is called before connections are accepted, by a gate with a handler (see
-// [Gate.Requests]), and must not block. What TLS encrypts is not seen.
+// OnUnread has f called for each request by HTTP/1 that the server refuses because it cannot read it: no handler gets
+// such a one. from is the client's address, with its port. It is called before connections are accepted, for a gate
+// with a handler (see [Gate.Requests]); f must not block. What TLS encrypts is not seen.
 func (g *Gate) OnUnread(f func(from string, status int)) { g.unread = f }
 
 // refusal looks whether p, which the server writes, refuses a request that has come to no handler.

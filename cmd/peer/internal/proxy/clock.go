@@ -12,9 +12,9 @@ import (
 // its way.
 const AheadAtLeast = 10 * time.Second
 
-// AheadBy returns by how much, at least, this clock is ahead of that of the server whose answer to a request of the time
-// sent has this header; 0 if the answer doesn't show it. By that server's clock, the answer's Age is at least the time
-// since its Date (RFC 9111 section 4.2.3); without one it is new.
+// AheadBy returns by how much, at least, this clock is ahead of that of the server whose answer to a request of the
+// time sent has this header; 0 if the answer doesn't show it. By that server's clock, the answer's Age is at least the
+// time since its Date (RFC 9111 section 4.2.3); without one it is new.
 func AheadBy(h http.Header, sent time.Time) time.Duration {
 	date, err := http.ParseTime(h.Get("Date"))
 	if err != nil {
@@ -36,8 +36,8 @@ type clocks struct {
 	looked, told atomic.Int64 // Unix seconds of the last look at an answer, and of the last line
 }
 
-// look compares it with an answer to a request that was sent at a time. One answer a second is enough, and dates are slow
-// to parse; a line an hour is enough, and clients of a forward proxy choose the origins.
+// look compares it with an answer to a request that was sent at a time. One answer a second is enough, and dates are
+// slow to parse; a line an hour is enough, and clients of a forward proxy choose the origins.
 func (c *clocks) look(origin string, h http.Header, sent time.Time) {
 	now := sent.Unix()
 	if c == nil || now-c.told.Load() < int64(time.Hour/time.Second) || c.looked.Swap(now) == now {
@@ -45,6 +45,7 @@ func (c *clocks) look(origin string, h http.Header, sent time.Time) {
 	}
 	if by := AheadBy(h, sent); by >= AheadAtLeast {
 		c.told.Store(now)
-		c.log.Warn("this machine's clock is ahead of an origin's: objects go stale too early here", "origin", origin, "by", by)
+		c.log.Warn("this machine's clock is ahead of an origin's: objects go stale too early here", "origin", origin,
+			"by", by)
 	}
 }

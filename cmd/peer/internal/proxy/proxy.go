@@ -160,8 +160,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // Unread counts a request that the server could not read, and refused with a status. from is the client's address, with
 // its port.
 func (h *Handler) Unread(from string, status int) {
-	e := Event{Request: &http.Request{RemoteAddr: from}, Result: engine.Result{Outcome: engine.ClientError, Status: status}}
-	e.Said.Detail = "unreadable"
+	e := Event{Request: &http.Request{RemoteAddr: from}}
+	e.Outcome, e.Status, e.Said.Detail = engine.ClientError, status, "unreadable"
 	h.counters.count(&e)
 	if h.cfg.Observe != nil {
 		e.Client = h.view.Load().client(e.Request)

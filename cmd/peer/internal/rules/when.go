@@ -114,9 +114,10 @@ var shapes = map[string]struct {
 }{
 	"method": {regexp.MustCompile(`^[^a-z ]*$`), "a method in upper case"},
 	"scheme": {regexp.MustCompile(`^https?$`), "http or https"},
-	"host":   {regexp.MustCompile(`^(\[.*\]|[!-.0-9;-@[-~]*)$`), "a host as requests have it: in lower case, in ASCII, without a port"},
-	"path":   {regexp.MustCompile(`^[/*][^?#]*$`), "a path, which begins with / and has no query: that is query[...]"},
-	"type":   {regexp.MustCompile(`^[^A-Z; ]*$`), "a media type in lower case, without parameters"},
+	"host": {regexp.MustCompile(`^(\[.*\]|[!-.0-9;-@[-~]*)$`),
+		"a host as requests have it: in lower case, in ASCII, without a port"},
+	"path": {regexp.MustCompile(`^[/*][^?#]*$`), "a path, which begins with / and has no query: that is query[...]"},
+	"type": {regexp.MustCompile(`^[^A-Z; ]*$`), "a media type in lower case, without parameters"},
 }
 
 // find returns the first value of the parameters, cookies or fields of a name, which may be a pattern, and the number
