@@ -39,6 +39,11 @@ var kinds = map[string]func(text string, t tag) (any, error){
 	"status":         readStatus,
 	"coding":         text(func(s string) error { return oneOf(s, coding.Codings()) }),
 	"pattern":        text(checkPattern),
+	"hosts":          text(without("/@", "a host, such as shop.example or *.example.com")),
+	"cookie":         text(without("=;", "the name of a cookie, without its value")),
+	"parameter":      text(without("=&%", "the name of a parameter, decoded and without its value")),
+	"media":          text(checkMedia),
+	"header":         text(checkHeader),
 	"path":           text(checkPath),
 	"prefix":         text(checkPrefix),
 	"host":           text(checkHost),
@@ -264,6 +269,32 @@ func checkPattern(s string) error {
 	return nil
 }
 
+// without returns a check of patterns that would match nothing if they had one of these characters.
+func without(chars, want string) func(string) error {
+	return func(s string) error {
+		if err := checkPattern(s); err != nil || !strings.ContainsAny(s, chars) {
+			return err
+		}
+		return errors.New("matches nothing: want " + want)
+	}
+}
+
+// checkMedia checks a pattern of media types.
+func checkMedia(s string) error {
+	if err := checkPattern(s); err != nil || strings.ContainsAny(s, "/*") {
+		return err
+	}
+	return errors.New("matches nothing: want a media type, such as text/html or image/*")
+}
+
+// checkHeader checks a pattern of names of header fields.
+func checkHeader(s string) error {
+	if name := strings.ReplaceAll(s, "*", "x"); !httpguts.ValidHeaderFieldName(name) {
+		return errors.New("is not a name or pattern")
+	}
+	return nil
+}
+
 // checkPath checks a pattern of paths.
 func checkPath(s string) error {
 	if err := checkPattern(s); err != nil {
@@ -275,6 +306,14 @@ func checkPath(s string) error {
 	if i := strings.IndexAny(s, "?#"); i >= 0 {
 		return fmt.Errorf("has a %c: paths are compared without the query. query-keep and query-drop say which "+
 			"parameters count", s[i])
+	}
+	if plain, err := url.PathUnescape(s); err == nil && plain != s {
+		return fmt.Errorf("matches nothing, since paths are compared decoded: want %q", strings.ReplaceAll(plain, " ", "*"))
+	}
+	if path := strings.ReplaceAll(s, "*", "x"); canonical.Ambiguous(&url.URL{Path: path}) ||
+		strings.Contains(path+"/", "/../") || strings.Contains(path+"/", "/./") {
+		return errors.New("matches nothing: paths have no dot segments, and those that servers take for others are " +
+			"ambiguous, which no pattern matches")
 	}
 	return nil
 }

@@ -126,6 +126,8 @@ func readRate(s string, _ tag) (any, error) {
 func readKey(s string, _ tag) (any, error) {
 	in, name, _ := strings.Cut(s, ".")
 	switch {
+	case strings.Contains(name, "*"):
+		return nil, errors.New("names one field or cookie: * stands for nothing here")
 	case in == "cookie" && httpguts.ValidHeaderFieldName(name):
 		return s, nil
 	case in != "header" || !httpguts.ValidHeaderFieldName(name):

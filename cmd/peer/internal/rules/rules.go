@@ -53,10 +53,10 @@ type Rule struct {
 	// cookies and header fields, of which the request must have one; nil or "" = no condition. A host
 	// stands for all its ports.
 	Scheme  string   `name:"scheme" type:"choice" oneof:"http,https"`
-	Sites   []string `name:"site" type:"pattern" lower:"host"`
+	Sites   []string `name:"site" type:"hosts" lower:"host"`
 	Paths   []string `name:"path" type:"path"`
-	Cookies []string `name:"cookie" type:"pattern"`
-	Headers []string `name:"header" type:"pattern"`
+	Cookies []string `name:"cookie" type:"cookie"`
+	Headers []string `name:"header" type:"header"`
 	// Clients are networks of the client, for Deny, Rate and MaxBody only: all clients share what is stored.
 	Clients []netip.Prefix `name:"client" type:"network"`
 
@@ -64,7 +64,7 @@ type Rule struct {
 	// parameters; nil = no condition. Without Statuses, TTL applies to statuses below 500 that are
 	// cacheable by default.
 	Statuses []Range  `name:"status" type:"status"`
-	Types    []string `name:"type" type:"pattern" lower:"yes"`
+	Types    []string `name:"type" type:"media" lower:"yes"`
 
 	// The settings; nil or "" = the rule does not have this setting.
 
@@ -83,8 +83,8 @@ type Rule struct {
 	Bypass *bool `name:"bypass" type:"boolean"`
 	// ignore a client's directives for a newer response than the stored one
 	IgnoreNoCache *bool    `name:"ignore-no-cache" type:"boolean"`
-	QueryKeep     []string `name:"query-keep" type:"pattern"`
-	QueryDrop     []string `name:"query-drop" type:"pattern"`
+	QueryKeep     []string `name:"query-keep" type:"parameter"`
+	QueryDrop     []string `name:"query-drop" type:"parameter"`
 	QuerySort     *bool    `name:"query-sort" type:"boolean"`
 	// Encodings are the content codings that the origin can produce, best first. The origin is
 	// asked for the first one that the client accepts.
@@ -93,7 +93,7 @@ type Rule struct {
 	// of the origin. Encodings take precedence. Empty = do not compress.
 	Compress []string `name:"compress" type:"coding" lower:"yes"`
 	// other cookies are not sent to the origin
-	CookiesKeep []string `name:"cookies-keep" type:"pattern"`
+	CookiesKeep []string `name:"cookies-keep" type:"cookie"`
 	// one of the constants above
 	SetCookie string `name:"set-cookie" of:"answer" type:"choice" oneof:"refuse,store,drop"`
 
@@ -119,7 +119,7 @@ type Rule struct {
 	Authorized string `name:"authorized" of:"answer" type:"choice" oneof:"refuse,shared"`
 	// Follow are patterns of hosts to which redirects of the origin are followed, so that their target is stored under
 	// the URL that was asked for. Empty = none.
-	Follow []string `name:"follow" of:"answer" type:"pattern" lower:"host"`
+	Follow []string `name:"follow" of:"answer" type:"hosts" lower:"host"`
 	// MinUses is how often a peer must have fetched a URL before it stores the response; 0 and 1 = at once.
 	MinUses   *uint64 `name:"min-uses" of:"answer" type:"count" min:"1" max:"1000"`
 	ErrorPage *Page   `name:"error-page" of:"answer" type:"page"`

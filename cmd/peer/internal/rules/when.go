@@ -116,7 +116,8 @@ var shapes = map[string]struct {
 	"scheme": {regexp.MustCompile(`^https?$`), "http or https"},
 	"host": {regexp.MustCompile(`^(\[.*\]|[!-.0-9;-@[-~]*)$`),
 		"a host as requests have it: in lower case, in ASCII, without a port"},
-	"path": {regexp.MustCompile(`^[/*][^?#]*$`), "a path, which begins with / and has no query: that is query[...]"},
+	"path": {regexp.MustCompile(`^[/*][^?#%]*$`),
+		"a path, which begins with /, is decoded, and has no query: that is query[...]"},
 	"type": {regexp.MustCompile(`^[^A-Z; ]*$`), "a media type in lower case, without parameters"},
 }
 
