@@ -49,17 +49,23 @@ var errHTTP1 = errors.New("http1: the server speaks HTTP/1 only")
 // multiplex sends a request by HTTP/2.
 func (t *Transport) multiplex(h *host, r *http.Request) (*http.Response, error) {
 	resp, err := limited(t.over2(h), r)
-	if err != nil && (errors.Is(err, errHTTP1) || brokeOff(err)) {
+	if err != nil && (errors.Is(err, errHTTP1) || brokeOff(err) || notBegun(err)) {
 		err = fmt.Errorf("%w: %w", errUnanswered, err)
 	}
 	return resp, err
 }
 
-// brokeOff reports whether the connection ended before the answer, or because the server goes away, which net/http says
-// in words only.
+// brokeOff reports whether the connection ended before the answer.
 func brokeOff(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) ||
-		errors.Is(err, syscall.EPIPE) || strings.Contains(err.Error(), "graceful shutdown GOAWAY")
+		errors.Is(err, syscall.EPIPE)
+}
+
+// notBegun reports whether the server has not begun a request, since it goes away or refuses it (RFC 9113 section 8.7).
+// net/http says so in words only.
+func notBegun(err error) bool {
+	return err != nil && (strings.Contains(err.Error(), "graceful shutdown GOAWAY") ||
+		strings.Contains(err.Error(), "REFUSED_STREAM; received from peer"))
 }
 
 // over2 returns the client of HTTP/2 of a host.

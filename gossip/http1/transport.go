@@ -77,7 +77,7 @@ var errInvalid = errors.New("http1: invalid request")
 
 // RoundTrip implements [http.RoundTripper]. It sends a request once more, on a new connection, if the first one ended
 // before the first byte of its answer, its method is idempotent, and its body can be had again
-// ([http.Request.GetBody]). It calls Got1xxResponse of an [httptrace.ClientTrace] in the request's context. If ctx of
+// ([http.Request.GetBody]). The method does not matter if the server says that it has not begun the request. It calls Got1xxResponse of an [httptrace.ClientTrace] in the request's context. If ctx of
 // the request ends, the error is its cause. The body of a 101 is an [io.ReadWriteCloser].
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	h, err := t.hostOf(r)
@@ -92,13 +92,17 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	defer t.done(h)
 	for round, most := 1, 2; ; round++ { // the third is for a server that no longer speaks HTTP/2, which got nothing
 		resp, err := t.once(h, r, round == 1)
-		if errors.Is(err, errHTTP1) {
+		fresh := hasBody(r) && notBegun(err) // net/http sends others again
+		if fresh || errors.Is(err, errHTTP1) {
 			most = 3
 		}
 		if round >= most || !errors.Is(err, errUnanswered) {
 			return resp, err
 		}
 		again, ok := Again(r)
+		if fresh {
+			again, ok = rewound(r)
+		}
 		if !ok {
 			return nil, err
 		}
@@ -230,11 +234,21 @@ func (t *Transport) encrypt(ctx context.Context, h *host, c *conn, only1 bool) e
 // Again returns a request to be sent a second time. It isn't ok if nobody waits for the answer any more, if the method
 // is not idempotent (RFC 9110 section 9.2.2), or if the body is gone.
 func Again(r *http.Request) (_ *http.Request, ok bool) {
-	if r.Context().Err() != nil || r.Method != "" && !rfc9111.IsSafe(r.Method) && r.Method != http.MethodPut &&
-		r.Method != http.MethodDelete {
+	if r.Method != "" && !rfc9111.IsSafe(r.Method) && r.Method != http.MethodPut && r.Method != http.MethodDelete {
 		return nil, false
 	}
-	if r.Body == nil || r.Body == http.NoBody {
+	return rewound(r)
+}
+
+func hasBody(r *http.Request) bool { return r.Body != nil && r.Body != http.NoBody }
+
+// rewound returns a request with its body from the beginning. It isn't ok if nobody waits for the answer any more, or
+// if the body is gone.
+func rewound(r *http.Request) (_ *http.Request, ok bool) {
+	if r.Context().Err() != nil {
+		return nil, false
+	}
+	if !hasBody(r) {
 		return r, true
 	}
 	if r.GetBody == nil {
