@@ -1,9 +1,12 @@
 package http1
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -134,5 +137,42 @@ func TestRequestsThatWereNotBegun(t *testing.T) {
 				t.Errorf("%d connections, want at most %d", n, c.connections)
 			}
 		})
+	}
+}
+
+// An origin that goes away all the time by HTTP/2 is asked by HTTP/1 at last, unless the request has no meaning there.
+func TestGoesAwayAlways(t *testing.T) {
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(w, r.Body)
+		io.WriteString(w, r.Proto)
+	}))
+	s.TLS = &tls.Config{NextProtos: []string{"h2", "http/1.1"}}
+	s.Config.TLSNextProto = map[string]func(*http.Server, *tls.Conn, http.Handler){"h2": func(_ *http.Server, c *tls.Conn, _ http.Handler) {
+		leaving(c, 0, func(f *http2.Framer, _ uint32) { f.WriteGoAway(0, http2.ErrCodeNo, nil) })
+	}}
+	s.StartTLS()
+	defer s.Close()
+	roots := x509.NewCertPool()
+	roots.AddCert(s.Certificate())
+	client := &Transport{HTTP2: true, TLS: &tls.Config{RootCAs: roots}}
+	defer client.CloseIdleConnections()
+	for _, c := range []struct{ method, body, kind, want string }{
+		{"GET", "", "", "HTTP/1.1"},
+		{"POST", "body ", "", "body HTTP/1.1"},
+		{"POST", "body ", "application/grpc", ""},
+	} {
+		r, _ := http.NewRequest(c.method, s.URL, strings.NewReader(c.body))
+		r.Header.Set("Content-Type", c.kind)
+		resp, err := client.RoundTrip(r)
+		if (err == nil) != (c.want != "") {
+			t.Errorf("%+v: %v", c, err)
+		}
+		if err != nil {
+			continue
+		}
+		if got, _ := io.ReadAll(resp.Body); string(got) != c.want {
+			t.Errorf("%+v: %q", c, got)
+		}
+		resp.Body.Close()
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -61,11 +62,11 @@ func brokeOff(err error) bool {
 		errors.Is(err, syscall.EPIPE)
 }
 
-// notBegun reports whether the server has not begun a request, since it goes away or refuses it (RFC 9113 section 8.7).
-// net/http says so in words only.
+// notBegun reports whether the server has not begun a request, since it goes away or refuses it (RFC 9113 section 8.7),
+// or its connection was lost before anything was written. net/http says so in words only.
 func notBegun(err error) bool {
-	return err != nil && (strings.Contains(err.Error(), "graceful shutdown GOAWAY") ||
-		strings.Contains(err.Error(), "REFUSED_STREAM; received from peer"))
+	return err != nil && slices.ContainsFunc([]string{"graceful shutdown GOAWAY", "REFUSED_STREAM; received from peer",
+		"cannot rewind body after connection loss"}, func(s string) bool { return strings.Contains(err.Error(), s) })
 }
 
 // over2 returns the client of HTTP/2 of a host.

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"strings"
 	"sync"
 	"time"
 
@@ -77,8 +78,9 @@ var errInvalid = errors.New("http1: invalid request")
 
 // RoundTrip implements [http.RoundTripper]. It sends a request once more, on a new connection, if the first one ended
 // before the first byte of its answer, its method is idempotent, and its body can be had again
-// ([http.Request.GetBody]). The method does not matter if the server says that it has not begun the request. It calls Got1xxResponse of an [httptrace.ClientTrace] in the request's context. If ctx of
-// the request ends, the error is its cause. The body of a 101 is an [io.ReadWriteCloser].
+// ([http.Request.GetBody]). The method does not matter if a server of HTTP/2 says that it has not begun the request; it
+// is then sent by HTTP/1 at last. It calls Got1xxResponse of an [httptrace.ClientTrace] in the request's context. If ctx
+// of the request ends, the error is its cause. The body of a 101 is an [io.ReadWriteCloser].
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	h, err := t.hostOf(r)
 	if err == nil && r.Context().Err() != nil {
@@ -90,18 +92,20 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	defer t.done(h)
-	for round, most := 1, 2; ; round++ { // the third is for a server that no longer speaks HTTP/2, which got nothing
-		resp, err := t.once(h, r, round == 1)
-		fresh := hasBody(r) && notBegun(err) // net/http sends others again
-		if fresh || errors.Is(err, errHTTP1) {
+	only1 := r.Header["Upgrade"] != nil  // HTTP/2 has no upgrades
+	for round, most := 1, 2; ; round++ { // the third is for a server of HTTP/2 that got nothing, or speaks it no longer
+		resp, err := t.once(h, r, round == 1, only1)
+		fresh := notBegun(err)
+		if fresh && hasBody(r) || errors.Is(err, errHTTP1) {
 			most = 3
 		}
 		if round >= most || !errors.Is(err, errUnanswered) {
 			return resp, err
 		}
 		again, ok := Again(r)
-		if fresh {
+		if fresh { // net/http has tried several connections if there is no body
 			again, ok = rewound(r)
+			only1 = only1 || !t.Clear && (round > 1 || !hasBody(r)) && !needs2(r)
 		}
 		if !ok {
 			return nil, err
@@ -111,8 +115,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // once sends a request once, on a kept connection if it may and there is one.
-func (t *Transport) once(h *host, r *http.Request, kept bool) (*http.Response, error) {
-	only1 := r.Header["Upgrade"] != nil // HTTP/2 has no upgrades
+func (t *Transport) once(h *host, r *http.Request, kept, only1 bool) (*http.Response, error) {
 	if t.Clear && !only1 || !only1 && h.multiplexes(t.MaxAge) {
 		return t.multiplex(h, r)
 	}
@@ -238,6 +241,11 @@ func Again(r *http.Request) (_ *http.Request, ok bool) {
 		return nil, false
 	}
 	return rewound(r)
+}
+
+// needs2 reports whether a request has no meaning by HTTP/1.
+func needs2(r *http.Request) bool {
+	return strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc")
 }
 
 func hasBody(r *http.Request) bool { return r.Body != nil && r.Body != http.NoBody }
