@@ -144,6 +144,8 @@ var moreReports = []report{
 
 	{"Origins, TLS, HTTP/2", "openshift/release 378", "HAProxy's 408 on an idle connection answers the next request", nil,
 		"`TestSurplusOnAKeptConnection` (http1): held"},
+	{"Origins, TLS, HTTP/2", "cloudflare/cloudflared 1273, caddyserver/caddy 3428", "GOAWAY costs a POST its answer", nil,
+		"`TestRequestsThatWereNotBegun` (http1): " + failed},
 	{"Origins, TLS, HTTP/2", "tempesta-tech/tempesta 1706", "dates of the past make all stale, and nobody knows", nil,
 		"`TestClocksOfOrigins` (proxy): " + failed},
 

@@ -315,7 +315,7 @@ var firstReports = []report{
 			s.Errorf("the origin got %q", got)
 		}
 	}, held},
-	{"Origins, TLS, HTTP/2", "CVE-2022-45060, varnishcache/varnish-cache", "pseudo-fields of HTTP/2 with blanks and line ends become another request", func(s *scene) {
+	{"Origins, TLS, HTTP/2", "CVE-2022-45060, varnishcache/varnish-cache", "pseudo-fields of HTTP/2 with line ends become another request", func(s *scene) {
 		s.answers("200||x")
 		for _, method := range []string{"GET /evil HTTP/1.1\r\nX: y", "GET /evil", "GET\r\n", ""} {
 			r := &wireRequest{Request: mutation.Request{Method: method, Path: "/" + s.path, H2: true, Fields: [][2]string{{"Host", "x"}}}}
@@ -346,7 +346,7 @@ var firstReports = []report{
 			}
 		}
 	}, held},
-	{"Origins, TLS, HTTP/2", "CVE-2025-32094 (OPTIONS, a folded Expect, a body)", "what one hop takes for the body is the next hop's next request", func(s *scene) {
+	{"Origins, TLS, HTTP/2", "CVE-2025-32094 (OPTIONS, a folded Expect, a body)", "one hop's body is the next hop's next request", func(s *scene) {
 		s.answers("200||x")
 		for _, expect := range []string{"Expect:\r\n 100-continue", "Expect: y 100-continue", "Expect: 100-continue\r\nExpect: y", "Expect: 100-CONTINUE"} {
 			for _, method := range []string{"OPTIONS", "GET", "POST", "HEAD"} {
