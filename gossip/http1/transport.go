@@ -78,9 +78,9 @@ var errInvalid = errors.New("http1: invalid request")
 
 // RoundTrip implements [http.RoundTripper]. It sends a request once more, on a new connection, if the first one ended
 // before the first byte of its answer, its method is idempotent, and its body can be had again
-// ([http.Request.GetBody]). The method does not matter if a server of HTTP/2 says that it has not begun the request; it
-// is then sent by HTTP/1 at last. It calls Got1xxResponse of an [httptrace.ClientTrace] in the request's context. If ctx
-// of the request ends, the error is its cause. The body of a 101 is an [io.ReadWriteCloser].
+// ([http.Request.GetBody]). The method does not matter if a server of HTTP/2 says that it has not begun the request;
+// it is then sent by HTTP/1 at last. It calls Got1xxResponse of an [httptrace.ClientTrace] in the request's context. If
+// ctx of the request ends, the error is its cause. The body of a 101 is an [io.ReadWriteCloser].
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	h, err := t.hostOf(r)
 	if err == nil && r.Context().Err() != nil {

@@ -308,7 +308,8 @@ func checkPath(s string) error {
 			"parameters count", s[i])
 	}
 	if plain, err := url.PathUnescape(s); err == nil && plain != s {
-		return fmt.Errorf("matches nothing, since paths are compared decoded: want %q", strings.ReplaceAll(plain, " ", "*"))
+		plain = strings.ReplaceAll(plain, " ", "*")
+		return fmt.Errorf("matches nothing, since paths are compared decoded: want %q", plain)
 	}
 	if path := strings.ReplaceAll(s, "*", "x"); canonical.Ambiguous(&url.URL{Path: path}) ||
 		strings.Contains(path+"/", "/../") || strings.Contains(path+"/", "/./") {
