@@ -8,10 +8,9 @@ const perObject = 240
 
 func (o *object) memory() int64 { return perObject + int64(len(o.key)) }
 
-// charge counts the memory of an object that enters the index. If there is none left, the store makes room: the
-// object itself is in use already.
-func (s *store) charge(o *object) {
-	n := o.memory()
+// charge counts the memory of objects that enter the index. If there is none left, the store makes room: the
+// objects themselves are in use already.
+func (s *store) charge(n int64) {
 	if now := s.indexed.Add(n); s.hot != nil && now/s.hot.step() != (now-n)/s.hot.step() {
 		s.hot.fit(0)
 	}

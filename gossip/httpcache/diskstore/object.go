@@ -156,15 +156,20 @@ func (s *store) enter(o *object, labels []uint64) {
 	s.listLocked(o, labels)
 }
 
-// announce calls the hooks for o, and counts it.
-func (s *store) announce(o *object) {
-	s.charge(o)
-	s.opt.Hooks.Stored(o.key)
-	if o.due > 0 {
-		s.opt.Hooks.Listed(o.key)
-		s.listed.Add(1)
-		o.set(objListed)
+// announce calls the hooks for objects, and counts them.
+func (s *store) announce(all ...*object) {
+	var memory, listed int64
+	for _, o := range all {
+		memory += o.memory()
+		s.opt.Hooks.Stored(o.key)
+		if o.due > 0 {
+			s.opt.Hooks.Listed(o.key)
+			o.set(objListed)
+			listed++
+		}
 	}
+	s.listed.Add(listed)
+	s.charge(memory)
 }
 
 // listLocked adds o to the lists. store.mu is held.

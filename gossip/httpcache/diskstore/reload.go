@@ -53,14 +53,23 @@ func (g *segments) load() (all []found, err error) {
 	return all, err
 }
 
-// reload fills the index with what load found, several segments at a time. Of several objects with one key, it keeps
+// reload fills the index with what load found, several parts at a time. Of several objects with one key, it keeps
 // the one that was stored last, by its number: a clock may have been set back. Of an object that was being moved, it
 // keeps the later place, so that no segment gets an object again after its removal. Then it removes the files of
 // bodies that no object has, since a killed process was writing or removing them.
 func (g *segments) reload(all []found) error {
 	g.files = map[uint64]*file{}
-	each(len(all), func(k int, _ []byte) error {
-		g.restore(all[k])
+	var parts []found // a store may have one segment, or have most of its objects in one
+	for _, f := range all {
+		if f.segment != nil {
+			g.admit(f.segment)
+		}
+		for part := range slices.Chunk(f.objects, restored) {
+			parts = append(parts, found{f.segment, part, f.labels})
+		}
+	}
+	each(len(parts), func(k int, _ []byte) error {
+		g.restore(parts[k])
 		return nil
 	})
 	held := g.files
@@ -118,21 +127,22 @@ func (g *segments) loadSegment(n uint32, buf []byte) (f found, err error) {
 	return found{}, err
 }
 
-// restore adds a segment and its objects.
+const (
+	restored   = 256 // objects that are restored at a time
+	maintained = 64  // objects after which the index does what it would do after each: its buffer holds 128 for each thread
+)
+
+// restore adds objects of a segment.
 func (g *segments) restore(f found) {
 	s := g.store
-	if f.segment == nil {
-		return
-	}
-	g.admit(f.segment)
 	all := slices.DeleteFunc(f.objects, func(o *object) bool {
 		if n := len(f.labels[o]); n > 0 && !s.takeLabels(n) {
 			s.giveUp(removal{o.seg, o.seq, o.file})
 			return true
 		}
-		s.announce(o)
 		return false
 	})
+	s.announce(all...)
 	s.mu.Lock()
 	for _, o := range all {
 		if o.file != nil { // objects may share it, if a killed process was describing the body anew
@@ -144,16 +154,21 @@ func (g *segments) restore(f found) {
 		s.listLocked(o, f.labels[o])
 	}
 	s.mu.Unlock()
-	for _, o := range all {
+	fresh := 0
+	for i, o := range all {
 		s.insert(o, func(cur *object) bool {
 			if cur == nil {
-				s.reloaded.Add(1)
+				fresh++
 				return true
 			}
-			s.removed.Add(1)
 			return cur.seq < o.seq || cur.seq == o.seq && cur.seg < o.seg
 		})
+		if i%maintained == maintained-1 || i == len(all)-1 {
+			s.index.CleanUp()
+		}
 	}
+	s.reloaded.Add(uint64(fresh))
+	s.removed.Add(uint64(len(all) - fresh))
 }
 
 // entries reads the index of a segment, and returns the objects that it holds. It adds their labels to a map.

@@ -53,6 +53,7 @@ type store struct {
 	most     atomic.Int64 // grains that objects may take: the index's maximum
 	segments *segments
 	exp      *expiries // guarded by mu, as copies and labels are
+	loading  bool      // Open fills the index
 
 	buffers sync.Pool // *[blockSize]byte
 	records sync.Pool // *[]byte, for small objects being written
@@ -110,7 +111,9 @@ func openStore(o Options) (*store, error) {
 		n += len(f.objects)
 	}
 	s.newIndex(n)
+		s.loading = true
 	if err == nil {
+		s.loading = false
 		err = s.segments.reload(found)
 	}
 	if err != nil {
@@ -132,8 +135,12 @@ func (s *store) newIndex(n int) {
 		InitialCapacity:  n,
 		Weigher:          func(_ uint64, o *object) uint32 { return o.grains },
 		OnAtomicDeletion: s.dropped,
-		Executor:         func(f func()) { f() }, // it is short, and a goroutine of its own wakes another thread
-		Logger:           &otter.NoopLogger{},
+		Executor: func(maintain func()) { // it is short, and a goroutine of its own would wake another thread
+			if !s.loading { // see restore
+				maintain()
+			}
+		},
+		Logger: &otter.NoopLogger{},
 	})
 	s.index.SetMaximum(uint64(s.most.Load()))
 }
