@@ -5,6 +5,7 @@
 package bodies
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"time"
@@ -63,8 +64,8 @@ type Hooks struct {
 	Stored, Evicted  func(key string)
 	Listed, Unlisted func(key string)
 	// Decode turns an object's Meta.Data into the value that [Described.Value] returns. Its result is
-	// kept while the object stays hot; it is shared and must not be changed. An error means that
-	// the object is corrupt. nil = the data itself.
+	// kept while the object stays hot; it is shared and must not be changed. It must not keep data,
+	// whose memory is used again. An error means that the object is corrupt. nil = a copy of the data.
 	Decode func(key string, data []byte) (any, error)
 	// Labels returns the labels by which an object is found, from its Meta.Data. Opening a store
 	// also calls it, for all objects. It is called from many goroutines at once and must not keep
@@ -84,7 +85,7 @@ func (h *Hooks) SetDefaults() {
 		}
 	}
 	if h.Decode == nil {
-		h.Decode = func(_ string, data []byte) (any, error) { return data, nil }
+		h.Decode = func(_ string, data []byte) (any, error) { return bytes.Clone(data), nil }
 	}
 	if h.Labels == nil {
 		h.Labels = func([]byte) []string { return nil }

@@ -33,8 +33,10 @@ type hotSet struct {
 	once []atomic.Uint64 // numbers of objects that were loaded once; each slot has the last one
 }
 
-// A hotObject is what is in memory of an object. It is immutable.
+// A hotObject is what is in memory of an object. It is immutable, but that it is taken.
 type hotObject struct {
+	lent    *[]byte     // memory of body, which the view that takes it gives back; nil = the set may keep body
+	taken   atomic.Bool // a view has lent
 	value   any
 	body    []byte
 	hasBody bool
@@ -45,6 +47,9 @@ type hotObject struct {
 
 // Value returns the decoded description. It is shared and must not be changed.
 func (h *hotObject) Value() any { return h.value }
+
+// take reports whether a view may use the body: if its memory is lent, only one may.
+func (h *hotObject) take() bool { return h.lent == nil || !h.taken.Swap(true) }
 
 // weight is what the object takes in memory.
 func (h *hotObject) weight() int { return h.size + hotOverhead }
@@ -142,13 +147,13 @@ func (h *hotSet) get(o *object) (*hotObject, bool) {
 	return h.cache.GetIfPresent(o.seq)
 }
 
+// wants reports whether the set keeps an object that is being loaded.
+func (h *hotSet) wants(o *object) bool {
+	return h != nil && (!h.full.Load() || h.once[o.seq%uint64(len(h.once))].Swap(o.seq) == o.seq)
+}
+
+// put keeps an object that it wants.
 func (h *hotSet) put(o *object, v *hotObject) {
-	if h == nil {
-		return
-	}
-	if h.full.Load() && h.once[o.seq%uint64(len(h.once))].Swap(o.seq) != o.seq {
-		return
-	}
 	w := v.weight()
 	h.fit(w)
 	h.held.Add(int64(w))

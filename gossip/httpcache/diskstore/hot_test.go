@@ -79,3 +79,38 @@ func TestViewAgain(t *testing.T) {
 		}
 	}
 }
+
+// TestLentMemory: a description that was opened once does not show what its memory has been lent to since.
+func TestLentMemory(t *testing.T) {
+	s := open(t, Options{})
+	const n = 1000
+	for i := range uint64(2) {
+		put(t, s, fmt.Sprint(i), body(i, n), bodies.Meta{Data: []byte("about")})
+	}
+	o, _ := s.peek("0")
+	about, err := s.Describe(o)
+	check(t, err)
+	first, err := s.Open(o, about)
+	check(t, err)
+	second, err := s.Open(o, about)
+	check(t, err)
+	check(t, first.Close())
+	for range 100 { // one of them gets that memory
+		other, _ := s.peek("1")
+		v, err := s.Open(other, nil)
+		check(t, err)
+		defer v.Close()
+	}
+	third, err := s.Open(o, about)
+	check(t, err)
+	for _, v := range []bodies.View{second, third} {
+		var got bytes.Buffer
+		if _, err := writeRange(v, &got, 0, n); err != nil || !bytes.Equal(got.Bytes(), body(0, n)) {
+			t.Errorf("the body of another object, or %v", err)
+		}
+		check(t, v.Close())
+	}
+	if about.Value() == nil || string(about.Value().([]byte)) != "about" {
+		t.Errorf("described as %q", about.Value())
+	}
+}

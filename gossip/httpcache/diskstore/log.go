@@ -192,10 +192,9 @@ func (s *store) commit(key string, f *file, content []byte, sum uint64, size int
 	if f != nil {
 		e.file = f.id
 	}
-	buf := s.records.Get().(*[]byte)
-	defer s.records.Put(buf)
+	buf := s.records.get(whole)
+	defer s.records.put(buf)
 	b := appendEntry(appendRecord((*buf)[:0], m.Data, content, sum), &e, key, labels)
-	*buf = b
 	if !s.takeLabels(len(labels)) {
 		return refuse(bodies.ErrNoMemory)
 	}
@@ -377,24 +376,22 @@ func (g *segments) locate(o *object) (sg *segment, at int64) {
 	return sg, int64(o.at) * 8
 }
 
-// read reads and checks the record of an object. r points into raw, which only the caller uses. The error is ErrGone
-// if the segment was removed.
-func (g *segments) read(o *object) (raw []byte, r record, err error) {
+// read reads and checks the record of an object into raw, which has o.logged() bytes: this includes the entry's size,
+// and so may reach beyond the record. r points into raw. The error is ErrGone if the segment was removed.
+func (g *segments) read(o *object, raw []byte) (r record, err error) {
 	sg, at := g.locate(o)
 	if sg == nil {
-		return nil, r, bodies.ErrGone
+		return r, bodies.ErrGone
 	}
 	defer sg.release()
-	raw = make([]byte, o.logged()) // includes the entry's size, and so may reach beyond the record
 	n, err := sg.data.ReadAt(raw, at)
 	if err != nil && !errors.Is(err, io.EOF) {
 		if ourFault(err) {
-			return nil, r, err
+			return r, err
 		}
-		return nil, r, fmt.Errorf("%w: %w", errBroken, err)
+		return r, fmt.Errorf("%w: %w", errBroken, err)
 	}
-	raw = raw[:n]
-	r, err = parseRecord(raw, o.seq, o.key)
+	r, err = parseRecord(raw[:n], o.seq, o.key)
 	want := o.Size()
 	if o.file != nil {
 		want = 8 * blockCount(want)
@@ -402,7 +399,7 @@ func (g *segments) read(o *object) (raw []byte, r record, err error) {
 	if err == nil && int64(len(r.content)) != want {
 		err = fmt.Errorf("%w: a body has another length", errBroken)
 	}
-	return raw, r, err
+	return r, err
 }
 
 // remove removes a segment and the objects still in it, and reports whether it could. Objects that it replaced, and

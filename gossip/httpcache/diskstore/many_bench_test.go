@@ -9,9 +9,15 @@ import (
 	"io"
 	"io/fs"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -64,21 +70,62 @@ func BenchmarkFill(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(*manyObjects), "ns/object")
 }
 
-// BenchmarkSpread opens objects at random in a store that has little memory for hot ones.
+// BenchmarkSpread reads objects at random, 16 at a time, in a store that has little memory for hot ones, with a decoded
+// description as long as that of a cache. It reports how long the slowest of hundred and of thousand hits take, with
+// the garbage collector and without it.
 func BenchmarkSpread(b *testing.B) {
-	s := open(b, Options{Dir: b.TempDir(), MaxBytes: 4 << 30, MemoryBytes: 64 << 20})
+	decode := func(_ string, data []byte) (any, error) {
+		h := http.Header{}
+		for i := range 8 {
+			h[strconv.Itoa(i)] = []string{string(data[i*32 : i*32+32])}
+		}
+		return h, nil
+	}
+	s := open(b, Options{Dir: b.TempDir(), MaxBytes: 4 << 30, MemoryBytes: 64 << 20, Hooks: bodies.Hooks{Decode: decode}})
 	fill(b, s, *manyObjects)
-	r := rand.New(rand.NewPCG(1, 2))
-	for b.Loop() {
-		o, ok := s.Get(manyKey(r.IntN(*manyObjects)))
-		if !ok {
-			b.Fatal("gone")
-		}
-		v, err := s.Open(o, nil)
-		if err != nil {
-			b.Fatal(err)
-		}
-		v.Close()
+	for _, percent := range []int{100, -1} {
+		b.Run(fmt.Sprintf("gc=%d", percent), func(b *testing.B) {
+			runtime.GC()
+			defer debug.SetGCPercent(debug.SetGCPercent(percent))
+			defer debug.SetMemoryLimit(debug.SetMemoryLimit(8 << 30))
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			took, next, cpu := make([]time.Duration, b.N), atomic.Int64{}, processorTime(b)
+			var all sync.WaitGroup
+			b.ReportAllocs()
+			b.ResetTimer()
+			for g := range uint64(16) {
+				all.Go(func() {
+					r := rand.New(rand.NewPCG(1, g))
+					for i := next.Add(1) - 1; i < int64(b.N); i = next.Add(1) - 1 {
+						began := time.Now()
+						o, ok := s.Get(manyKey(r.IntN(*manyObjects)))
+						if !ok {
+							b.Error("gone")
+							return
+						}
+						v, err := s.Open(o, nil)
+						if err == nil {
+							_, err = writeRange(v, io.Discard, 0, o.Size())
+							v.Close()
+						}
+						if err != nil {
+							b.Error(err)
+							return
+						}
+						took[i] = time.Since(began)
+					}
+				})
+			}
+			all.Wait()
+			b.StopTimer()
+			runtime.ReadMemStats(&after)
+			slices.Sort(took)
+			b.ReportMetric(float64(processorTime(b)-cpu)/float64(b.N), "cpu-ns/op")
+			b.ReportMetric(float64(took[len(took)*99/100].Nanoseconds())/1e3, "p99-us")
+			b.ReportMetric(float64(took[len(took)*999/1000].Nanoseconds())/1e3, "p99.9-us")
+			b.ReportMetric(float64(after.NumGC-before.NumGC), "collections")
+		})
 	}
 }
 

@@ -216,7 +216,9 @@ func (s *store) Update(old bodies.Object, m bodies.Meta) (bodies.Object, error) 
 	if cur, ok := s.peek(o.key); !ok || cur != o {
 		return nil, bodies.ErrGone
 	}
-	_, r, err := s.segments.read(o)
+	raw := s.records.get(o.logged())
+	defer s.records.put(raw)
+	r, err := s.segments.read(o, *raw)
 	var fresh *object
 	if err == nil {
 		if o.file != nil && !o.file.acquire() {

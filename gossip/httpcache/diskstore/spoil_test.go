@@ -35,7 +35,7 @@ func bodyOf(s *store, o *object) (path string, at int64) {
 	if o.file != nil {
 		return s.path(o.file.id), 0
 	}
-	_, r, err := s.segments.read(o)
+	r, err := s.segments.read(o, make([]byte, o.logged()))
 	if err != nil {
 		panic(err)
 	}

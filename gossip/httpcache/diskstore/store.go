@@ -56,7 +56,7 @@ type store struct {
 	loading  bool      // Open fills the index
 
 	buffers sync.Pool // *[blockSize]byte
-	records sync.Pool // *[]byte, for small objects being written
+	records recordPool
 	views   sync.Pool // *view
 
 	appending sync.Mutex   // see segments
@@ -91,7 +91,6 @@ func openStore(o Options) (*store, error) {
 	}
 	s := &store{opt: o, log: o.Logger, seed: maphash.MakeSeed()}
 	s.buffers.New = func() any { return new([blockSize]byte) }
-	s.records.New = func() any { return new([]byte) }
 	s.views.New = func() any { return new(view) }
 	s.bound.Store(o.MaxBytes)
 	s.room.max, s.room.refused = o.MaxBytes, math.MaxInt64
@@ -111,10 +110,10 @@ func openStore(o Options) (*store, error) {
 		n += len(f.objects)
 	}
 	s.newIndex(n)
-		s.loading = true
 	if err == nil {
-		s.loading = false
+		s.loading = true
 		err = s.segments.reload(found)
+		s.loading = false
 	}
 	if err != nil {
 		s.release()

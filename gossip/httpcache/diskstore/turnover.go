@@ -200,7 +200,8 @@ func (g *segments) dropAll(sg *segment, buf []byte) bool {
 	room := sg.size / 2
 	g.objects(sg, sg.entries, buf, func(o *object, entry []byte) bool {
 		if o.file != nil && entry != nil && o.logged() <= room {
-			if raw, r, err := g.read(o); err == nil && g.carry(sg, o, raw[:r.size], entry) == nil {
+			raw := make([]byte, o.logged())
+			if r, err := g.read(o, raw); err == nil && g.carry(sg, o, raw[:r.size], entry) == nil {
 				room -= o.logged()
 				return true
 			}
@@ -246,7 +247,9 @@ func (g *segments) move(sg *segment, buf []byte) bool {
 // be dropped instead. A crash meanwhile leaves one held entry of the object, or two.
 func (g *segments) moveObject(from *segment, o *object, b []byte) error {
 	s := g.store
-	raw, r, err := g.read(o)
+	raw := s.records.get(o.logged())
+	defer s.records.put(raw)
+	r, err := g.read(o, *raw)
 	switch {
 	case errors.Is(err, bodies.ErrGone):
 		return nil
@@ -257,7 +260,7 @@ func (g *segments) moveObject(from *segment, o *object, b []byte) error {
 		return err
 	}
 	s.appending.Lock()
-	err = g.carry(from, o, raw[:r.size], b)
+	err = g.carry(from, o, (*raw)[:r.size], b)
 	s.appending.Unlock()
 	if err != nil && !isFull(err) && !errors.Is(err, bodies.ErrClosed) {
 		s.failed(err) // if it is full, room comes when the whole segment is moved: none of another is dropped for it

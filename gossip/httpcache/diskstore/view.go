@@ -1,6 +1,7 @@
 package diskstore
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -20,6 +21,7 @@ type view struct {
 	store *store
 	obj   *object
 	hot   *hotObject    // the description and, if the record has it, the body
+	lent  *[]byte       // memory of hot that goes back to store.records; nil = none
 	f     *openFile     // of a body that is a file
 	mem   bodies.Memory // the last result of Source, for a body in memory
 	span  *span         // the same for one on disk
@@ -41,14 +43,16 @@ func (s *store) describe(o *object) (*hotObject, error) {
 	if h, ok := s.hot.get(o); ok {
 		return h, nil
 	}
-	raw, r, err := s.segments.read(o)
-	h := &hotObject{size: len(raw), hasBody: o.file == nil}
+	keep, raw := s.hot.wants(o), s.records.get(o.logged())
+	h := &hotObject{size: len(*raw), hasBody: o.file == nil}
+	r, err := s.segments.read(o, *raw)
 	if err == nil {
 		if h.value, err = s.opt.Hooks.Decode(o.key, r.data); err != nil {
 			err = fmt.Errorf("%w: %w", errBroken, err)
 		}
 	}
 	if err != nil {
+		s.records.put(raw)
 		return nil, s.unreadable(o, err)
 	}
 	if h.hasBody {
@@ -56,7 +60,15 @@ func (s *store) describe(o *object) (*hotObject, error) {
 	} else {
 		h.sums = decodeUint64s(r.content)
 	}
-	s.hot.put(o, h)
+	if h.hasBody && !keep {
+		h.lent = raw
+		return h, nil
+	}
+	h.body = bytes.Clone(h.body)
+	s.records.put(raw)
+	if keep {
+		s.hot.put(o, h)
+	}
 	return h, nil
 }
 
@@ -73,10 +85,11 @@ func (s *store) unreadable(o *object, err error) error {
 func (s *store) Open(obj bodies.Object, about bodies.Described) (_ bodies.View, err error) {
 	o := obj.(*object)
 	hot, _ := about.(*hotObject)
-	if hot == nil {
+	if hot == nil || !hot.take() {
 		if hot, err = s.describe(o); err != nil {
 			return nil, err
 		}
+		hot.take()
 	}
 	var f *openFile
 	if !hot.hasBody {
@@ -85,7 +98,7 @@ func (s *store) Open(obj bodies.Object, about bodies.Described) (_ bodies.View, 
 		}
 	}
 	v := s.views.Get().(*view)
-	*v = view{store: s, obj: o, hot: hot, f: f}
+	*v = view{store: s, obj: o, hot: hot, lent: hot.lent, f: f}
 	return v, nil
 }
 
@@ -177,6 +190,9 @@ func (v *view) Close() error {
 		err = v.f.release()
 	}
 	s := v.store
+	if v.lent != nil {
+		s.records.put(v.lent)
+	}
 	*v = view{}
 	s.views.Put(v)
 	return err

@@ -10,7 +10,7 @@ import (
 )
 
 // Body returns the stored body of an identity, unless the response has expired: then it is removed, and not
-// validated. The caller must not change the body.
+// validated.
 func (c *Cache) Body(identity string) ([]byte, bool) {
 	f := c.made().peek(identity)
 	if f == nil {
@@ -28,9 +28,6 @@ func (c *Cache) Body(identity string) ([]byte, bool) {
 	src, err := v.Source(0, f.obj.Size())
 	if err != nil {
 		return nil, false
-	}
-	if in, ok := src.(interface{ Bytes() []byte }); ok {
-		return in.Bytes(), true
 	}
 	body := make([]byte, f.obj.Size())
 	_, err = io.ReadFull(src, body)
