@@ -105,7 +105,6 @@ func (s *span) Advance(n int) { s.off += int64(n) }
 // Park gives the buffer back; Next takes one again.
 func (s *span) Park() { s.blocks.park() }
 
-// Read implements io.Reader.
 func (s *span) Read(p []byte) (int, error) {
 	b, err := s.Next()
 	if err != nil {
@@ -117,7 +116,6 @@ func (s *span) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// WriteTo implements io.WriterTo.
 func (s *span) WriteTo(w io.Writer) (done int64, err error) {
 	defer s.Park()
 	for { // each round returns or writes at least one byte

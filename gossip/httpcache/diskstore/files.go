@@ -18,17 +18,6 @@ type openFile struct {
 	trust trust
 }
 
-// openShared opens a file, with one reference, for the caller.
-func (s *store) openShared(path string) (*openFile, error) {
-	f, err := s.opt.FS.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	o := &openFile{File: f}
-	o.n.Store(1)
-	return o, nil
-}
-
 func (o *openFile) release() error {
 	if o.drop() {
 		return o.File.Close()

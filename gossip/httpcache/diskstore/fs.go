@@ -12,9 +12,8 @@ import (
 // package os. It must be safe for concurrent use. The store never syncs.
 type FS interface {
 	Lock(name string) (io.Closer, error)   // locks a file, and makes it if it is missing; ErrLocked if another process has locked it
-	Open(name string) (File, error)        // for reading
+	Open(name string) (File, error)        // for reading and writing; it must exist
 	Create(name string) (File, error)      // for reading and writing; it must not exist
-	Edit(name string) (File, error)        // for reading and writing; it must exist
 	Remove(name string) error              // a file
 	MkdirAll(name string) error            // with its parents; it may exist
 	ReadDir(name string) ([]string, error) // the names in a directory, in any order
@@ -38,11 +37,7 @@ type systemFile struct{ *os.File }
 func (system) Lock(name string) (io.Closer, error) { return lock(name) }
 func (system) Remove(name string) error            { return os.Remove(name) }
 func (system) MkdirAll(name string) error          { return os.MkdirAll(name, 0o700) }
-func (system) Edit(name string) (File, error)      { return opened(os.OpenFile(name, os.O_RDWR, 0)) }
-
-func (system) Open(name string) (File, error) {
-	return opened(os.Open(name))
-}
+func (system) Open(name string) (File, error)      { return opened(os.OpenFile(name, os.O_RDWR, 0)) }
 
 func (system) Create(name string) (File, error) {
 	return opened(os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600))

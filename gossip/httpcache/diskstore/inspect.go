@@ -45,7 +45,7 @@ func Inspect(dir string) iter.Seq2[Held, error] {
 // inspectFile yields the objects of one segment, by its index. It returns false if the caller wants no more.
 func inspectFile(dir, path string, yield func(Held, error) bool) bool {
 	name, _ := filepath.Rel(dir, path)
-	f, err := system{}.Open(path)
+	f, err := opened(os.Open(path))
 	if err != nil {
 		return yield(Held{File: name}, err)
 	}

@@ -103,8 +103,7 @@ func (s *store) labelsOf(data []byte) (hashes []uint64) {
 	return slices.Compact(hashes)
 }
 
-// Labelled returns the objects that have a label, in no order. One that is being stored may be among them before
-// [bodies.Store.Get] finds it.
+// Labelled may find an object that is being stored before [bodies.Store.Get] does.
 func (s *store) Labelled(name string) iter.Seq[bodies.Object] {
 	return func(yield func(bodies.Object) bool) {
 		part, hash := s.labels.place(xxhash.Sum64String(name))

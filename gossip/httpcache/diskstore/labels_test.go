@@ -113,7 +113,7 @@ func TestLabelsHaveABudget(t *testing.T) {
 		}
 	}
 	o, _ := s.Get("5")
-	if _, err := s.Update(o, bodies.Meta{Data: []byte(strings.Join(append(labels(5), "more"), " "))}); !errors.Is(err, bodies.ErrGone) {
+	if _, err := s.Update(o, bodies.Meta{Data: []byte(strings.Join(append(labels(5), "more"), " "))}); !errors.Is(err, bodies.ErrNoMemory) {
 		t.Errorf("an update with more labels: %v", err)
 	}
 	s.Delete("7")

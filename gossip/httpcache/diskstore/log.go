@@ -365,22 +365,14 @@ func (s *store) tidy() {
 	}
 }
 
-// locate returns the segment of an object, with a reference, and the offset of its record. It returns nil if the
-// segment is gone.
-func (g *segments) locate(o *object) (sg *segment, at int64) {
-	g.store.mu.RLock()
-	defer g.store.mu.RUnlock()
-	if sg = g.all[o.seg]; sg == nil || !sg.acquire() {
-		return nil, 0
-	}
-	return sg, int64(o.at) * 8
-}
-
 // read reads and checks the record of an object into raw, which has o.logged() bytes: this includes the entry's size,
 // and so may reach beyond the record. r points into raw. The error is ErrGone if the segment was removed.
 func (g *segments) read(o *object, raw []byte) (r record, err error) {
-	sg, at := g.locate(o)
-	if sg == nil {
+	g.store.mu.RLock()
+	sg, at := g.all[o.seg], int64(o.at)*8
+	there := sg != nil && sg.acquire()
+	g.store.mu.RUnlock()
+	if !there {
 		return r, bodies.ErrGone
 	}
 	defer sg.release()

@@ -57,10 +57,8 @@ func (o *object) logged() int64 {
 	return o.bytes()
 }
 
-// Key returns the key under which the object is stored.
 func (o *object) Key() string { return o.key }
 
-// Size returns the length of the body in bytes.
 func (o *object) Size() int64 {
 	if o.file == nil {
 		return int64(o.size)
@@ -68,7 +66,6 @@ func (o *object) Size() int64 {
 	return o.file.body
 }
 
-// Listed reports whether the object is listed now.
 func (o *object) Listed() bool { return o.is(objListed) }
 
 // ListUntil returns when the object stops being listed, in whole seconds; zero = it never is.
@@ -208,9 +205,7 @@ func (s *store) unlist(o *object) {
 	}
 }
 
-// Update replaces the description of o's body and returns the new object. This one is marked as a copy if o is.
-// Update returns [bodies.ErrGone] if o is no longer in the store. After any other error o is removed;
-// [bodies.ErrTooLarge] means that the description and the body don't fit into a segment.
+// Update's error is [bodies.ErrTooLarge] if the description and the body don't fit into a segment.
 func (s *store) Update(old bodies.Object, m bodies.Meta) (bodies.Object, error) {
 	o := old.(*object)
 	if cur, ok := s.peek(o.key); !ok || cur != o {
@@ -232,18 +227,12 @@ func (s *store) Update(old bodies.Object, m bodies.Meta) (bodies.Object, error) 
 		return fresh, nil
 	case errors.Is(err, bodies.ErrGone), errors.Is(err, bodies.ErrClosed):
 		return nil, err
+	case errors.Is(err, bodies.ErrUnwanted): // another is there, or none
+		return nil, bodies.ErrGone
 	case errors.Is(err, errBroken):
 		return nil, s.unreadable(o, err)
-	case errors.Is(err, bodies.ErrUnwanted): // another is there, or none
-		err = bodies.ErrGone
-	case errors.Is(err, bodies.ErrNoMemory):
-		err = bodies.ErrGone
-		s.DeleteObject(o)
-	default:
-		s.DeleteObject(o)
-		if !errors.Is(err, bodies.ErrTooLarge) {
-			s.failed(err)
-		}
 	}
+	s.DeleteObject(o)
+	s.failed(err)
 	return nil, err
 }

@@ -59,7 +59,6 @@ import (
 const (
 	dataFamily  = "sumcdat"
 	indexFamily = "sumcind"
-	bodyFamily  = "sumcach" // at the end of each body, before version 2
 	dataMagic   = dataFamily + "2"
 	indexMagic  = indexFamily + "2"
 

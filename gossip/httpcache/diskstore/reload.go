@@ -2,7 +2,6 @@ package diskstore
 
 import (
 	"cmp"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -15,8 +14,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/cespare/xxhash/v2"
 )
 
 // load reads the log, several segments at a time, but no bodies.
@@ -34,7 +31,10 @@ func (g *segments) load() (all []found, err error) {
 		}
 	}
 	indexes, data := kinds["index"], kinds["data"]
-	if err := g.store.refuseFormer(); err != nil {
+	err = g.store.shardFiles(filepath.Join(g.store.opt.Dir, "objects"), func(_ uint64, path string) error {
+		return fmt.Errorf("%s: %w", path, errOther) // a body as they were before version 2
+	})
+	if err != nil {
 		return nil, err
 	}
 	for _, n := range data {
@@ -261,7 +261,7 @@ func (g *segments) open(n uint32) (sg *segment, dataSize int64, err error) {
 }
 
 func (g *segments) openFile(n uint32, kind, family, magic string) (f File, size int64, err error) {
-	if f, err = g.store.opt.FS.Edit(g.path(n, kind)); err != nil {
+	if f, err = g.store.opt.FS.Open(g.path(n, kind)); err != nil {
 		return nil, 0, err
 	}
 	if err = checkMagic(f, family, magic); err == nil {
@@ -300,26 +300,6 @@ func (s *store) shardFiles(base string, do func(id uint64, path string) error) e
 		}
 	}
 	return nil
-}
-
-// refuseFormer returns an error if the directory has a body as they were before version 2 of this format.
-func (s *store) refuseFormer() error {
-	return s.shardFiles(filepath.Join(s.opt.Dir, "objects"), func(_ uint64, path string) error {
-		f, err := s.opt.FS.Open(path)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		var b [64]byte // its last bytes begin with a magic, and end with their checksum
-		size, err := f.Size()
-		if err == nil && size >= int64(len(b)) {
-			_, err = f.ReadAt(b[:], size-int64(len(b)))
-		}
-		if err == nil && string(b[:7]) == bodyFamily && binary.LittleEndian.Uint64(b[56:]) == xxhash.Sum64(b[:56]) {
-			return fmt.Errorf("%s: %w", path, otherFormat(b[7]))
-		}
-		return err
-	})
 }
 
 // sweepBodies removes the files of bodies that no object has, and the objects whose files are missing.

@@ -6,6 +6,8 @@ import (
 	"math"
 	"sync"
 	"time"
+
+	"github.com/summarycache/summarycache/gossip/httpcache/bodies"
 )
 
 const (
@@ -143,8 +145,13 @@ func (s *store) took() {
 	s.room.Unlock()
 }
 
-// failed counts an error of the file system, and makes room if the disk is full.
+// failed counts an error if it is one of the file system, and makes room if the disk is full.
 func (s *store) failed(err error) {
+	for _, other := range []error{bodies.ErrUnwanted, bodies.ErrNoMemory, bodies.ErrClosed, bodies.ErrCorrupt, bodies.ErrTooLarge} {
+		if errors.Is(err, other) {
+			return
+		}
+	}
 	s.writeError.Add(1)
 	if isFull(err) {
 		s.measure(true)

@@ -37,7 +37,7 @@ type Store interface {
 	Stats() Stats
 }
 
-// store is the [Store].
+// store is the [Store]. Comments on its methods say what those of the interfaces don't.
 type store struct {
 	newest   atomic.Int64 // when the newest object that Open found was written, Unix nanoseconds
 	opened   int64        // Unix nanoseconds
@@ -172,7 +172,6 @@ func (o *Options) check() error {
 	return errors.Join(errs...)
 }
 
-// Resize implements [Store].
 func (s *store) Resize(maxBytes int64) error {
 	o := s.opt
 	o.MaxBytes = maxBytes
@@ -220,7 +219,6 @@ func bodyPath(dir string, id uint64) string {
 	return filepath.Join(dir, "objects", "bodies", fmt.Sprintf("%02x", id%shards), fmt.Sprintf("%016x", id))
 }
 
-// Get returns the object under key; finding it counts as a use.
 func (s *store) Get(key string) (bodies.Object, bool) {
 	o, ok := s.index.GetIfPresent(s.hash(key))
 	if !ok || o.key != key {
@@ -232,7 +230,6 @@ func (s *store) Get(key string) (bodies.Object, bool) {
 	return o, true
 }
 
-// Peek is like Get, but does not count as a use.
 func (s *store) Peek(key string) (bodies.Object, bool) {
 	o, ok := s.peek(key)
 	return o, ok
@@ -246,16 +243,14 @@ func (s *store) peek(key string) (*object, bool) {
 	return e.Value, true
 }
 
-// Delete removes the object under key and reports whether there was one. The next Open will not find it, even if it
-// was evicted a moment ago.
+// Delete returns once the next Open will not find the object, even if it was evicted a moment ago.
 func (s *store) Delete(key string) bool {
 	done := s.removeIf(key, func(cur *object) bool { return cur.key == key })
 	s.flush()
 	return done
 }
 
-// DeleteObject removes o if it is still the object under its key, and reports whether it was. The next Open will not
-// find it, even if it was evicted before.
+// DeleteObject is like Delete.
 func (s *store) DeleteObject(o bodies.Object) bool {
 	done := s.removeObject(o.(*object))
 	s.flush()
@@ -281,11 +276,9 @@ func (s *store) removeIf(key string, condition func(cur *object) bool) (done boo
 // hash returns the index's key for a key.
 func (s *store) hash(key string) uint64 { return maphash.String(s.seed, key) }
 
-// Newest implements [Store].
 func (s *store) Newest() time.Time { return instant(s.newest.Load()) }
 
-// Keys iterates over the keys held, in no order. It may miss keys that are stored or removed meanwhile, but none of
-// an object that was wanted ([bodies.Meta.Wanted]) before.
+// Keys misses no key of an object that was wanted ([bodies.Meta.Wanted]) before.
 func (s *store) Keys() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		s.entered()
@@ -297,9 +290,6 @@ func (s *store) Keys() iter.Seq[string] {
 	}
 }
 
-// Listed iterates over the objects that are listed, in no order. It may miss objects that are stored or removed
-// meanwhile, but none for which Hooks.Listed was called before: it waits until these can be found. It does not count
-// as a use.
 func (s *store) Listed() iter.Seq[bodies.Object] {
 	return func(yield func(bodies.Object) bool) {
 		s.entered()
@@ -317,7 +307,6 @@ func (s *store) entered() {
 	defer s.appending.Unlock()
 }
 
-// Stats implements [Store].
 func (s *store) Stats() Stats {
 	s.room.Lock()
 	writing, most, limit := s.room.writing, s.room.max, s.room.limit

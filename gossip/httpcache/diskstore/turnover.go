@@ -142,20 +142,19 @@ func (g *segments) victim(anyPrice bool) (least *segment) {
 // shed drops segments until there is room for need more bytes and for what turnover is moving. store.appending is
 // held. It ends: each round but the last removes a segment, and moves at most half of its bytes.
 func (g *segments) shed(need int64) {
-	for g.excess()+need+segmentSize(g.store.bound.Load()) > 0 {
+	s := g.store
+	for {
+		s.room.Lock()
+		writing := s.room.writing
+		s.room.Unlock()
+		bound := s.bound.Load()
+		if s.used()+writing+need+segmentSize(bound) <= bound {
+			return
+		}
 		if sg := g.victim(true); sg == nil || !g.dropAll(sg, make([]byte, 64<<10)) {
 			return
 		}
 	}
-}
-
-// excess returns by how many bytes the store exceeds its bound.
-func (g *segments) excess() int64 {
-	s := g.store
-	s.room.Lock()
-	writing := s.room.writing
-	s.room.Unlock()
-	return s.used() + writing - s.bound.Load()
 }
 
 // objects calls do for the objects whose records are in a segment, with their entries, until do returns false.
@@ -262,7 +261,7 @@ func (g *segments) moveObject(from *segment, o *object, b []byte) error {
 	s.appending.Lock()
 	err = g.carry(from, o, (*raw)[:r.size], b)
 	s.appending.Unlock()
-	if err != nil && !isFull(err) && !errors.Is(err, bodies.ErrClosed) {
+	if err != nil && !isFull(err) {
 		s.failed(err) // if it is full, room comes when the whole segment is moved: none of another is dropped for it
 	}
 	return err

@@ -11,12 +11,7 @@ import (
 	"github.com/summarycache/summarycache/gossip/httpcache/bodies"
 )
 
-const shortRange = 3 << 10 // ranges up to this length are read and checked before an answer begins
-
-// A view is an object whose body is being read. It stays readable when the object leaves the store. It must be closed
-// once; it is not safe for concurrent use.
-//
-// Its bytes are checked as the package comment says.
+// A view is a [bodies.View]. Its bytes are checked as the package comment says.
 type view struct {
 	store *store
 	obj   *object
@@ -27,9 +22,6 @@ type view struct {
 	span  *span         // the same for one on disk
 }
 
-// Describe reads the description of o. It makes no system call for a hot object. It returns [bodies.ErrGone] if the
-// object left the store meanwhile. If the object differs from what was stored or can't be read, it is removed, and
-// the error wraps [bodies.ErrCorrupt].
 func (s *store) Describe(obj bodies.Object) (bodies.Described, error) {
 	h, err := s.describe(obj.(*object))
 	if err != nil {
@@ -80,8 +72,6 @@ func (s *store) unreadable(o *object, err error) error {
 	return err
 }
 
-// Open opens the body of o. about is the result of Describe, from which a body in memory is taken; nil = none. Errors
-// are those of Describe.
 func (s *store) Open(obj bodies.Object, about bodies.Described) (_ bodies.View, err error) {
 	o := obj.(*object)
 	hot, _ := about.(*hotObject)
@@ -107,7 +97,7 @@ func (s *store) openBody(o *object) (*openFile, error) {
 	if f := s.files.get(o.file); f != nil {
 		return f, nil
 	}
-	f, err := s.openShared(s.path(o.file.id))
+	file, err := s.opt.FS.Open(s.path(o.file.id))
 	switch {
 	case err == nil:
 	case errors.Is(err, fs.ErrNotExist) && o.file.n.Load() == 0:
@@ -117,8 +107,10 @@ func (s *store) openBody(o *object) (*openFile, error) {
 	default:
 		return nil, fmt.Errorf("%w: %w", errBroken, err)
 	}
+	f := &openFile{File: file}
+	f.n.Store(1)
 	f.trust.body = o.file.body
-	f.trust.file, _ = f.File.(resident)
+	f.trust.file, _ = file.(resident)
 	s.files.put(o.file, f)
 	return f, nil
 }
@@ -133,19 +125,15 @@ func ourFault(err error) bool {
 	return false
 }
 
-// Value returns the decoded description. It is shared and must not be changed.
 func (v *view) Value() any { return v.hot.value }
 
-// Size returns the length of the body in bytes.
 func (v *view) Size() int64 { return v.obj.Size() }
 
-// Source returns a reader of n bytes of the body from offset off on. For connections of package conn, the reader of a
-// body in memory has a method Bytes, and that of one which is on disk those of conn.Spans. It is valid until the view
-// is closed or Source is called again.
+// For connections of package conn, the reader of a body in memory has a method Bytes, and that of one which is on disk
+// those of conn.Spans.
 //
-// Source checks the first block, or all of a short range, so that no answer begins whose first bytes are bad. The
-// rest is checked as it is read. An error, of Source or of the reader, wraps [bodies.ErrCorrupt] if the bytes differ
-// from what was stored or can't be read. Then the object was removed, and no byte of the bad block was returned.
+// Source checks the first block, so that no answer begins whose first bytes are bad. The rest is checked as it is
+// read. After an error that wraps [bodies.ErrCorrupt] the object was removed, and no byte of the bad block was returned.
 func (v *view) Source(off, n int64) (io.Reader, error) {
 	switch {
 	case off < 0 || n < 0 || off+n > v.Size():
@@ -158,11 +146,6 @@ func (v *view) Source(off, n int64) (io.Reader, error) {
 	}
 	s := &span{obj: v.obj, off: off, end: off + n, blocks: blocks{store: v.store, f: v.f, body: v.Size(), sums: v.hot.sums, trust: &v.f.trust}}
 	v.span = s
-	if n <= shortRange && off/blockSize < (off+n-1)/blockSize { // it is in two blocks
-		b := make([]byte, n)
-		_, err := io.ReadFull(s, b)
-		return &bodies.Memory{Rest: b}, err
-	}
 	if s.trusted(off+1) > 0 {
 		return s, nil
 	}
@@ -172,7 +155,6 @@ func (v *view) Source(off, n int64) (io.Reader, error) {
 	return s, nil
 }
 
-// Sums returns the checksums of the whole body.
 func (v *view) Sums() bodies.Sums {
 	if v.Size() == 0 {
 		return bodies.Sums{}
@@ -180,7 +162,6 @@ func (v *view) Sums() bodies.Sums {
 	return bodies.Sums{Blocks: v.hot.sums, Size: v.Size()}
 }
 
-// Close frees the view.
 func (v *view) Close() error {
 	var err error
 	if v.span != nil {

@@ -2,7 +2,6 @@ package diskstore
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"path/filepath"
 	"sync/atomic"
@@ -28,8 +27,6 @@ type writer struct {
 	bad   atomic.Bool // a follower found the file corrupt
 }
 
-// Create starts an object; size is the length of the body in bytes, -1 if it isn't known. It returns
-// [bodies.ErrTooLarge] for more than the store takes.
 func (s *store) Create(key string, size int64) (*bodies.Stream, error) {
 	w, err := s.create(key, size)
 	if err != nil {
@@ -47,10 +44,8 @@ func (s *store) create(key string, size int64) (*writer, error) {
 	return w, nil
 }
 
-// Most implements [bodies.Sink].
 func (w *writer) Most() int64 { return w.store.maxObject() }
 
-// Save implements [bodies.Sink].
 func (w *writer) Save(p []byte, off int64) error {
 	err := w.append(p, off, false)
 	if err != nil {
@@ -107,7 +102,6 @@ func (w *writer) claim(n int64, all bool) {
 	w.store.makeRoom()
 }
 
-// Load implements [bodies.Sink].
 func (w *writer) Load(p []byte, off, end int64, sums []uint64) (int, error) {
 	b := blocks{store: w.store, f: w.f, body: end, sums: sums, trust: new(trust)}
 	defer b.park()
@@ -119,20 +113,14 @@ func (w *writer) Load(p []byte, off, end int64, sums []uint64) (int, error) {
 	return copy(p, got), err
 }
 
-// Put implements [bodies.Sink].
 func (w *writer) Put(m bodies.Meta) (bodies.Object, error) {
 	s := w.store
 	s.opt.Beat.Begin()
 	defer s.opt.Beat.End()
 	o, err := w.put(m)
-	switch {
-	case errors.Is(err, bodies.ErrUnwanted), errors.Is(err, bodies.ErrNoMemory), errors.Is(err, bodies.ErrClosed):
+	if err != nil {
+		s.failed(err)
 		return nil, err
-	case err != nil:
-		if !errors.Is(err, bodies.ErrCorrupt) && !errors.Is(err, bodies.ErrTooLarge) {
-			s.failed(err)
-		}
-		return nil, fmt.Errorf("store: not stored: %w", err)
 	}
 	w.giveBack()
 	s.took()
@@ -165,7 +153,7 @@ func (w *writer) put(m bodies.Meta) (*object, error) {
 	return w.store.commit(w.key, f, content, xxhash.Sum64(content), sums.Size, m, nil)
 }
 
-// Drop implements [bodies.Sink]. Followers can still read the open file.
+// Drop removes the file, which followers can still read.
 func (w *writer) Drop() {
 	if w.id != 0 {
 		w.store.trash(w.store.path(w.id))
@@ -184,7 +172,6 @@ func (w *writer) giveBack() {
 	}
 }
 
-// Close implements [bodies.Sink].
 func (w *writer) Close() {
 	if w.f != nil {
 		w.f.Close()
