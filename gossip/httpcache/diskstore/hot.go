@@ -1,7 +1,6 @@
 package diskstore
 
 import (
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -13,8 +12,8 @@ import (
 // hotSet keeps the most used objects in memory, bounded in bytes: their decoded descriptions and, of small objects,
 // the bodies. The nil set keeps nothing.
 //
-// It takes the memory that its objects need from an account, step by step, up to what the index of all objects leaves
-// of its limit, and gives some back when others are short.
+// It takes the memory of each from an account, up to what the index of all objects leaves of its limit. It gives some
+// back when others are short, and for a while takes nothing then.
 //
 // Once it is full, it takes an object only when that is loaded for the second time within a while: adding objects
 // that are requested once, and evicting others for them, costs more than reading them.
@@ -25,9 +24,7 @@ type hotSet struct {
 	memory *budget.Account // nil = only the limit counts
 
 	held    atomic.Int64 // bytes of its objects
-	granted atomic.Int64 // the maximum of held
-	fitting sync.Mutex   // while granted changes
-	yielded time.Time    // when it gave some back for others; guarded by fitting
+	yielded atomic.Int64 // when it gave some back for others, Unix nanoseconds
 
 	full atomic.Bool     // an object was evicted
 	once []atomic.Uint64 // numbers of objects that were loaded once; each slot has the last one
@@ -64,7 +61,7 @@ const hotSlot = 8 << 10
 
 const (
 	hotLeast   = 8               // this part of the limit is the set's, however large the index
-	hotSteps   = 64              // in which it grows
+	hotSteps   = 64              // in which the index takes from it
 	hotYields  = 8               // this part of the limit, at least, is given back at a time
 	hotRegrows = 5 * time.Second // after it gave some back
 )
@@ -84,60 +81,27 @@ func newHotSet(limit int64, index *atomic.Int64, memory *budget.Account) *hotSet
 				h.full.Store(true)
 			}
 			h.held.Add(-int64(e.Value.weight()))
+			memory.Give(int64(e.Value.weight()))
 		},
 		Logger: &otter.NoopLogger{},
 	})
-	h.fit(0)
-	memory.OnShortage(h.shrink)
+	memory.OnShortage(func(bytes int64) {
+		h.yielded.Store(time.Now().UnixNano())
+		h.shrink(max(h.held.Load()-max(bytes, h.limit/hotYields), h.step()))
+	})
 	return h
 }
 
 // most returns how many bytes the set may take at this moment.
 func (h *hotSet) most() int64 { return max(h.limit-h.index.Load(), h.limit/hotLeast) }
 
-// step is the number of bytes by which the set grows.
+// step is the number of bytes by which the index grows before the set follows, and which the set does not give back.
 func (h *hotSet) step() int64 { return h.limit / hotSteps }
 
-// fit makes the set larger if more bytes need that, or smaller if the index has grown.
-func (h *hotSet) fit(more int) {
-	step := h.step()
-	granted, most := h.granted.Load(), h.most()
-	want := min(h.held.Load()+int64(more)+step, most)
-	if granted <= most && want <= granted || !h.fitting.TryLock() {
-		return
-	}
-	defer h.fitting.Unlock()
-	granted = h.granted.Load()
-	if granted > most {
-		h.grant(most)
-		return
-	}
-	need := min((want-granted+step-1)/step*step, most-granted)
-	if need > 0 && time.Since(h.yielded) >= hotRegrows && h.memory.Room() >= need && h.memory.Take(need) {
-		h.granted.Store(granted + need)
-		h.cache.SetMaximum(uint64(granted + need))
-		h.full.Store(false)
-	}
-}
-
-// shrink gives back some memory to others, who lack so many bytes.
+// shrink makes the set so small, and then lets it grow to what it may take.
 func (h *hotSet) shrink(bytes int64) {
-	h.fitting.Lock()
-	defer h.fitting.Unlock()
-	granted, step := h.granted.Load(), h.step()
-	h.grant(max(granted-max(bytes, h.limit/hotYields), step))
-	h.yielded = time.Now()
-}
-
-// grant lowers what the set may take to so many bytes. h.fitting is held.
-func (h *hotSet) grant(bytes int64) {
-	granted := h.granted.Load()
-	if bytes >= granted {
-		return
-	}
-	h.granted.Store(bytes)
-	h.cache.SetMaximum(uint64(bytes)) // this evicts
-	h.memory.Give(granted - bytes)
+	h.cache.SetMaximum(uint64(max(bytes, 0))) // this evicts
+	h.cache.SetMaximum(uint64(h.most()))
 }
 
 func (h *hotSet) get(o *object) (*hotObject, bool) {
@@ -152,11 +116,16 @@ func (h *hotSet) wants(o *object) bool {
 	return h != nil && (!h.full.Load() || h.once[o.seq%uint64(len(h.once))].Swap(o.seq) == o.seq)
 }
 
-// put keeps an object that it wants.
+// put keeps an object that it wants, in the place of others if there is no memory left.
 func (h *hotSet) put(o *object, v *hotObject) {
-	w := v.weight()
-	h.fit(w)
-	h.held.Add(int64(w))
+	w := int64(v.weight())
+	if h.memory.Room() < w {
+		h.shrink(h.held.Load() - w)
+	}
+	if time.Since(instant(h.yielded.Load())) < hotRegrows || !h.memory.Take(w) {
+		return
+	}
+	h.held.Add(w)
 	h.cache.Set(o.seq, v)
 	if o.is(objLeft) { // it left the store meanwhile, and drop came too early
 		h.cache.Invalidate(o.seq)

@@ -14,7 +14,7 @@ import (
 )
 
 // lockOrder is the order of the locks in the comment of type segments, by the names of the values that have them.
-var lockOrder = []string{"tidying", "appending", "fitting", "room", "mu", "trust"}
+var lockOrder = []string{"tidying", "appending", "room", "mu", "trust"}
 
 // TestLocks: a store has these locks and no others, and no function takes one while it, or a function that called it, holds
 // a later one. Functions are told apart by their names; what only a closure or a hook does while it runs is that of the function around it.

@@ -21,7 +21,6 @@ import (
 //
 //	store.tidying    while files are removed from the disk, so that all that were queued are gone once tidy returns
 //	store.appending  by the one writer of the log, from the first byte of an object until the index has it
-//	hotSet.fitting   while the memory of hot objects grows or shrinks
 //	room.Mutex       what limits the store to less than its bound; then those of the index, which call dropped
 //	store.mu         lists in memory, and where in the log an object is
 //	trust.mu         which blocks of an open file were checked

@@ -12,7 +12,7 @@ func (o *object) memory() int64 { return perObject + int64(len(o.key)) }
 // objects themselves are in use already.
 func (s *store) charge(n int64) {
 	if now := s.indexed.Add(n); s.hot != nil && now/s.hot.step() != (now-n)/s.hot.step() {
-		s.hot.fit(0)
+		s.hot.shrink(s.hot.most())
 	}
 	if !s.opt.Memory.Take(n) {
 		s.opt.Memory.Must(n)

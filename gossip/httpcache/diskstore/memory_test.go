@@ -87,6 +87,24 @@ func TestHotObjectsYield(t *testing.T) {
 	if after.MemoryBytes > before.MemoryBytes/2 || after.Objects != before.Objects || after.MemoryBytes == 0 {
 		t.Errorf("hot objects take %d bytes, before %d; %d objects, before %d", after.MemoryBytes, before.MemoryBytes, after.Objects, before.Objects)
 	}
+	if !other.Take(other.Room()) {
+		t.Fatalf("another account is refused: %+v", b.Usage())
+	}
+	kept := 0
+	for i := range 100 { // those that are used now take the place of others, some time later
+		key := fmt.Sprint(i)
+		for range 2 {
+			s.hot.yielded.Store(0)
+			look(t, s, key)
+		}
+		o, _ := s.peek(key)
+		if _, ok := s.hot.get(o); ok {
+			kept++
+		}
+	}
+	if now := s.Stats().MemoryBytes; kept < 50 || now > after.MemoryBytes {
+		t.Errorf("%d of 100 objects are kept, in %d bytes, before %d", kept, now, after.MemoryBytes)
+	}
 }
 
 // TestStoreMakesRoomInMemory checks that a store whose index finds no more memory keeps fewer objects,
