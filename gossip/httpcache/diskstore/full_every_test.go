@@ -39,8 +39,8 @@ func TestRemovedOnFullDisk(t *testing.T) {
 		return len(b), nil
 	})
 	for i := range many {
-		if i%3 > 0 && !s.Delete(fmt.Sprint(i)) {
-			t.Errorf("object %d was not there", i)
+		if i%3 > 0 {
+			s.Delete(fmt.Sprint(i)) // unless turnover has dropped it
 		}
 	}
 	after := disk.Killed()
@@ -54,7 +54,7 @@ func TestRemovedOnFullDisk(t *testing.T) {
 	}
 	defer s.Close()
 	for i := range many {
-		if _, ok := s.Peek(fmt.Sprint(i)); ok && i%3 > 0 { // of the others, turnover may have dropped some
+		if _, ok := s.Peek(fmt.Sprint(i)); ok && i%3 > 0 { // turnover may have dropped some of the others, too
 			t.Errorf("object %d is back", i)
 		}
 	}
