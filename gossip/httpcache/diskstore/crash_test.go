@@ -153,7 +153,7 @@ func TestOpenRefuses(t *testing.T) {
 		o    Options
 		want string
 	}{
-		{"a file", Options{Dir: file, MaxBytes: 1 << 30}, "is a file"},
+		{"a file", Options{Dir: file, MaxBytes: 1 << 30}, "not a directory"},
 		{"below a file", Options{Dir: filepath.Join(file, "x"), MaxBytes: 1 << 30}, "cannot make the directory"},
 		{"not writable", Options{Dir: "/proc", MaxBytes: 1 << 30}, "/proc is not writable"},
 		{"held", Options{Dir: held, MaxBytes: 1 << 30}, "in use by another process (process " + strconv.Itoa(os.Getpid()) + ")"},

@@ -3,7 +3,6 @@ package diskstore
 import (
 	"errors"
 	"io"
-	"io/fs"
 	"os"
 	"syscall"
 )
@@ -67,12 +66,6 @@ func (f systemFile) Size() (int64, error) {
 		return 0, err
 	}
 	return st.Size(), nil
-}
-
-// isFile reports whether err means that name itself is a file, not a directory.
-func isFile(err error, name string) bool {
-	var p *fs.PathError
-	return errors.As(err, &p) && p.Path == name && errors.Is(err, syscall.ENOTDIR)
 }
 
 // isFull reports whether a write failed because the disk, or a quota, is full.

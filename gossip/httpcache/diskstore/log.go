@@ -112,14 +112,8 @@ func (g *segments) create() (*segment, error) {
 }
 
 func (g *segments) createFile(kind, magic string) (File, error) {
-	files, path := g.store.opt.FS, g.path(g.last, kind)
-	f, err := files.Create(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		if err := files.MkdirAll(g.dir()); err != nil {
-			return nil, err
-		}
-		f, err = files.Create(path)
-	}
+	path := g.path(g.last, kind)
+	f, err := g.store.createFile(path)
 	if err != nil {
 		return nil, err
 	}
@@ -415,11 +409,4 @@ func (g *segments) remove(sg *segment) bool {
 	g.store.allow(total)
 	g.turn()
 	return true
-}
-
-// closeFiles closes all segments. No append and no turnover may follow.
-func (g *segments) closeFiles() {
-	for _, sg := range g.all {
-		sg.release()
-	}
 }

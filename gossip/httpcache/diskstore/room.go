@@ -138,13 +138,6 @@ func (s *store) measure(refused bool) (fell bool) {
 	return is < was
 }
 
-// took notes that the disk took bytes.
-func (s *store) took() {
-	s.room.Lock()
-	s.room.refusals = 0
-	s.room.Unlock()
-}
-
 // failed counts an error if it is one of the file system, and makes room if the disk is full.
 func (s *store) failed(err error) {
 	for _, other := range []error{bodies.ErrUnwanted, bodies.ErrNoMemory, bodies.ErrClosed, bodies.ErrCorrupt, bodies.ErrTooLarge} {

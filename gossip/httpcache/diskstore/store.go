@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"io"
+	"io/fs"
 	"iter"
 	"log/slog"
 	"math"
@@ -189,10 +190,7 @@ func (s *store) Resize(maxBytes int64) error {
 // takeDir makes and locks the directory.
 func (s *store) takeDir() error {
 	dir := s.opt.Dir
-	switch err := s.opt.FS.MkdirAll(dir); {
-	case err != nil && isFile(err, dir):
-		return fmt.Errorf("%s is a file, not a directory", dir)
-	case err != nil:
+	if err := s.opt.FS.MkdirAll(dir); err != nil {
 		return fmt.Errorf("cannot make the directory: %w", err)
 	}
 	l, err := s.opt.FS.Lock(filepath.Join(dir, "lock"))
@@ -211,6 +209,17 @@ func (s *store) takeDir() error {
 }
 
 const shards = 256 // directories for the files of bodies, each made when it is first needed
+
+// createFile creates a file and, if that is missing, its directory.
+func (s *store) createFile(path string) (File, error) {
+	f, err := s.opt.FS.Create(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = s.opt.FS.MkdirAll(filepath.Dir(path)); err == nil {
+			f, err = s.opt.FS.Create(path)
+		}
+	}
+	return f, err
+}
 
 func (s *store) path(id uint64) string { return bodyPath(s.opt.Dir, id) }
 
@@ -357,6 +366,8 @@ func (s *store) release() {
 	s.index.StopAllGoroutines()
 	s.hot.close()
 	s.files.close()
-	s.segments.closeFiles()
+	for _, sg := range s.segments.all {
+		sg.release()
+	}
 	s.lock.Close()
 }

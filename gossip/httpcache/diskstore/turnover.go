@@ -76,10 +76,10 @@ func (g *segments) run() {
 
 // collect turns segments over while there is too much garbage, or too many segments. It ends: each round removes a
 // segment with garbage, and new garbage comes only from objects removed meanwhile; or it moves the shortest of too
-// many segments behind the objects of the head, and so leaves fewer.
+// many segments behind the objects of the head, and so leaves fewer. A store that is closed takes no object.
 func (g *segments) collect() {
 	var buf []byte
-	for !g.closing() {
+	for {
 		g.store.mu.RLock()
 		todo := g.garbageLocked()
 		g.store.mu.RUnlock()
@@ -96,15 +96,6 @@ func (g *segments) collect() {
 			return
 		}
 		g.store.tidy()
-	}
-}
-
-func (g *segments) closing() bool {
-	select {
-	case <-g.stop:
-		return true
-	default:
-		return false
 	}
 }
 
@@ -232,11 +223,11 @@ func (g *segments) move(sg *segment, buf []byte) bool {
 		} else if err != nil {
 			g.evict(o)
 		}
-		return lacks == nil && !g.closing()
+		return lacks == nil
 	})
 	g.store.appending.Lock()
 	defer g.store.appending.Unlock()
-	if sg.emptied = lacks == nil && !g.closing(); !sg.emptied {
+	if sg.emptied = lacks == nil; !sg.emptied {
 		return false
 	}
 	return g.remove(sg)

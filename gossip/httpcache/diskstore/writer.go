@@ -2,8 +2,6 @@ package diskstore
 
 import (
 	"errors"
-	"io/fs"
-	"path/filepath"
 	"sync/atomic"
 
 	"github.com/cespare/xxhash/v2"
@@ -60,14 +58,8 @@ func (w *writer) append(p []byte, off int64, all bool) error {
 	w.store.opt.Beat.Begin()
 	defer w.store.opt.Beat.End()
 	if w.f == nil {
-		id, files := w.store.lastID.Add(1), w.store.opt.FS
-		path := w.store.path(id)
-		f, err := files.Create(path)
-		if errors.Is(err, fs.ErrNotExist) {
-			if err = files.MkdirAll(filepath.Dir(path)); err == nil {
-				f, err = files.Create(path)
-			}
-		}
+		id := w.store.lastID.Add(1)
+		f, err := w.store.createFile(w.store.path(id))
 		if err != nil {
 			return err
 		}
@@ -123,7 +115,9 @@ func (w *writer) Put(m bodies.Meta) (bodies.Object, error) {
 		return nil, err
 	}
 	w.giveBack()
-	s.took()
+	s.room.Lock()
+	s.room.refusals = 0
+	s.room.Unlock()
 	s.inserts.Add(1)
 	return o, nil
 }
