@@ -35,9 +35,11 @@ type host struct {
 	woken     chan struct{}
 	calls     chan func() // for loop
 	publisher chan func() // for publishLoop
-	steps     turn        // of loop
-	looks     turn        // of publishLoop
-	hooks     chan func() // for callHooks
+	changed   chan struct{}
+	firstWait atomic.Int64 // nanoseconds that a first change waits
+	steps     turn         // of loop
+	looks     turn         // of publishLoop
+	hooks     chan func()  // for callHooks
 }
 
 const (
@@ -61,6 +63,7 @@ func newHost(g *group, gone *removals.Removals) *host {
 		woken:        make(chan struct{}, 1),
 		calls:        make(chan func(), 16),
 		publisher:    make(chan func()),
+		changed:      make(chan struct{}, 1),
 		hooks:        make(chan func(), hookBacklog),
 		engine: exchange.New(exchange.Config{
 			Name:        cfg.Name,

@@ -32,54 +32,54 @@ func (h *host) publishFirst() {
 }
 
 // publishLoop publishes changes of the filter when the engine decides so. While nothing changes, it
-// sleeps.
+// sleeps. The first change after that sets its timer and wakes nobody.
 func (h *host) publishLoop() {
 	held := h.cfg.Holdings.set.Inside()
-	changed := make(chan struct{}, 1)
-	var more atomic.Int64 // changes until the loop is told
-	held.OnChange(func() {
-		if more.Add(-1) == 0 {
-			select {
-			case changed <- struct{}{}:
-			default:
-			}
-		}
-	})
 	timer := time.NewTimer(0) // for what changed before
 	defer timer.Stop()
-	since := time.Now()
-	for waiting := true; ; { // changes wait for the timer
+	var idle atomic.Bool         // no changes wait
+	var more, since atomic.Int64 // changes until something is done, and when the first of those that wait came: ns after begun
+	begun := time.Now()
+	held.OnChange(func() {
+		switch {
+		case more.Add(-1) != 0:
+		case idle.Load():
+			since.Store(int64(time.Since(begun)))
+			timer.Reset(time.Duration(h.firstWait.Load()))
+		default:
+			h.lookAtHoldings()
+		}
+	})
+	for {
 		var call func()
-		told := false
 		h.looks.end()
 		select {
 		case <-h.ctx.Done():
 			return
 		case call = <-h.publisher:
-		case <-changed:
-			told = true
+		case <-h.changed:
 		case <-timer.C:
 		}
 		h.looks.begin()
-		switch {
-		case call != nil:
+		if call != nil {
 			call()
 			continue
-		case told && !waiting:
-			waiting, since = true, time.Now() // for so short a time that nothing shortens it
-			timer.Reset(h.beginWait())
-			continue
 		}
-		more.Store(1) // before the look, so that it sees what does not count
-		select {
-		case <-changed: // is among what is looked at now: it must not begin a wait without a change
-		default:
-		}
-		many, wait := h.publish(held.Filter(), since)
-		if waiting = wait > 0; waiting {
+		idle.Store(true) // before the look, so that it sees what does not count
+		more.Store(1)
+		if many, wait := h.publish(held.Filter(), begun.Add(time.Duration(since.Load()))); wait > 0 {
+			idle.Store(false)
 			more.Store(int64(many)) // with twice as many it may be worth a message
 			timer.Reset(wait)
 		}
+	}
+}
+
+// lookAtHoldings makes publishLoop look whether changes are to be published now.
+func (h *host) lookAtHoldings() {
+	select {
+	case h.changed <- struct{}{}:
+	default:
 	}
 }
 
@@ -93,29 +93,19 @@ func (n inside) SetPublishing(p exchange.Publishing) error {
 	return nil
 }
 
-// beginWait tells the engine of a first change, and returns when to call publish. Others may come with
-// it, so that it waits as long as it would on average if the loop looked twice in the least interval.
-func (h *host) beginWait() (wait time.Duration) {
-	var least time.Duration
-	h.with(func(e *exchange.Engine) {
-		now := time.Now()
-		e.PublishIn(now, 0) // nothing had changed until now
-		wait, least = e.PublishIn(now, 1), e.Publishing().MinInterval
-	})
-	return max(least/4, min(wait, least/2))
-}
-
-// publish publishes the changes if that is due. If there are changes that wait for more, it returns how many, and when
-// to call it again, otherwise 0: after half of the wait, or of what they have waited, since not all changes are
-// told, and time alone can shorten the wait.
+// publish publishes the changes if that is due; the first came at since. If there are changes that wait for more, it
+// returns how many, and when to call it again, otherwise 0. Others may come with a first change, so that this waits as
+// long as it would on average if publishLoop looked twice in the least interval.
 func (h *host) publish(filter *digest.CountingFilter, since time.Time) (changed int, next time.Duration) {
 	changed = filter.Changed()
-	var wait, least time.Duration
+	var wait time.Duration
 	h.with(func(e *exchange.Engine) {
-		least = e.Publishing().MinInterval
+		now := time.Now()
+		h.firstWait.Store(int64(e.Publishing().MinInterval / 4))
 		// A rebuilt filter is a new version without a change since it was frozen.
 		if filter.Current().Version().Epoch == e.Self().Version.Epoch {
-			wait = e.PublishIn(time.Now(), changed)
+			e.PublishIn(since, 0) // nothing had changed until then
+			wait = e.PublishIn(now, changed)
 		}
 	})
 	switch {
@@ -127,8 +117,14 @@ func (h *host) publish(filter *digest.CountingFilter, since time.Time) (changed 
 	case changed == 0:
 		return 0, 0
 	}
-	return changed, min(wait, max(min(wait, time.Since(since))/2, least/2, 5*time.Millisecond))
+	if len(h.liveMembers()) > 0 { // not all changes are told, and time alone can shorten a long wait
+		wait = min(wait, max(time.Since(since), longLook))
+	}
+	return changed, wait
 }
+
+// longLook is a wait without a look in between.
+const longLook = time.Second / 4
 
 // warnOfRefusal logs that peers with the limits of this one refuse its digest, that its keys are no
 // hashes, or that the digest is outgrown, and since when it is larger. Nothing else at this peer would show why

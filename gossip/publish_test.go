@@ -29,6 +29,7 @@ func TestPublishingWithoutPolling(t *testing.T) {
 				c := newCluster(t)
 				defer c.close()
 				n := c.start(c.config("p", "10.0.0.1"))
+				n.with(func(e *exchange.Engine) { e.PeerUp(time.Now(), "q", 1) }) // which gets nothing, and asks for nothing
 				var polled, sleeping delays
 				filter := newFilter(t, testSecret)
 				engine := exchange.New(exchange.Config{Name: "p", Incarnation: 1}, time.Now())
@@ -37,6 +38,7 @@ func TestPublishingWithoutPolling(t *testing.T) {
 					engine.Publish(time.Now(), f, d)
 				}
 				publish()
+				engine.PeerUp(time.Now(), "q", 1)
 				last := published(n)
 				longest, next, made := time.Duration(0), row.pause, 0
 				for i := range int(20 * time.Second / step) {
@@ -108,6 +110,44 @@ func TestRebuiltFilterIsPublished(t *testing.T) {
 		time.Sleep(time.Second)
 		if got := published(n); got.Epoch != before.Epoch+1 {
 			t.Errorf("a second after a rebuild, version %+v is published; before it was %+v", got, before)
+		}
+	})
+}
+
+// TestNobodyToPublishTo: changes of a node without a live peer wait as long as they may, and no longer once there is a peer.
+func TestNobodyToPublishTo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		defer c.close()
+		c.startMany(1)
+		n := c.nodes["p1"]
+		time.Sleep(time.Minute)
+		before, began, times := published(n), time.Now(), 0
+		for i := range 10_000 { // many come at once
+			n.Holdings().Keys().Add(key("p1", i))
+			if i%100 == 0 {
+				time.Sleep(200 * time.Millisecond)
+			}
+			if now := published(n); now != before {
+				before = now
+				times++
+			}
+		}
+		if most := int(time.Since(began)/(5*time.Second)) + 1; times == 0 || times > most {
+			t.Errorf("changes of %v were published %d times, want up to %d", time.Since(began), times, most)
+		}
+		time.Sleep(6 * time.Second)
+		n.Holdings().Keys().Add(key("p1", 10_000))
+		time.Sleep(time.Second)
+		if before = published(n); n.Holdings().Keys().Inside().Filter().Changed() == 0 {
+			t.Fatal("a change was published within a second")
+		}
+		cfg := c.config("p2", "10.0.0.2")
+		cfg.Join = []string{"10.0.0.1:7946"}
+		c.start(cfg)
+		time.Sleep(time.Second)
+		if published(n) == before || n.Holdings().Keys().Inside().Filter().Changed() != 0 {
+			t.Error("a change that had waited was not published within a second after a peer had joined")
 		}
 	})
 }

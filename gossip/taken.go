@@ -34,6 +34,7 @@ func (h *host) takeMember(m *member, old memberInfo, now time.Time) {
 	if info.up {
 		h.engine.PeerLight(now, m.name, info.meta.Light)
 		h.engine.PeerUp(now, m.name, info.meta.Incarnation)
+		h.lookAtHoldings() // without a live peer, changes wait
 		forgotten := h.removals.PeerUp(now, m.name, info.meta.Incarnation)
 		returned := old.addr.IsValid() && !old.up
 		if returned && old.meta.Incarnation == info.meta.Incarnation && forgotten.After(old.since.Add(-doubtfulFor)) {
