@@ -2,6 +2,7 @@ package gossip
 
 import (
 	"fmt"
+	"math"
 	"sync/atomic"
 	"time"
 
@@ -117,10 +118,10 @@ func (h *host) publish(filter *digest.CountingFilter, since time.Time) (changed 
 	case changed == 0:
 		return 0, 0
 	}
-	if len(h.liveMembers()) > 0 { // not all changes are told, and time alone can shorten a long wait
-		wait = min(wait, max(time.Since(since), longLook))
+	if len(h.liveMembers()) == 0 {
+		return math.MaxInt, wait // whatever comes: see takeMember
 	}
-	return changed, wait
+	return changed, min(wait, max(time.Since(since), longLook)) // not all are told, and time alone can shorten a long wait
 }
 
 // longLook is a wait without a look in between.

@@ -44,6 +44,9 @@ type Config struct {
 	// Source says of a request, by its context, whether its origin is in this process, so that no other source is
 	// better, and whether the fetch that it begins ends when no request waits for it any more. nil = neither.
 	Source func(context.Context) (local, wanted bool)
+	// MayStay reports of a request, by its context, whether its goroutine may go on when its client has left, since
+	// nothing is kept for the client by then. Such a goroutine fetches what it needs itself. nil = none may.
+	MayStay func(context.Context) bool
 
 	// Advertise and Withdraw get the identities of the responses that siblings may request: those
 	// that are stored, from New on, and those that are arriving. An identity is advertised while
@@ -154,6 +157,9 @@ func New(cfg Config) (*Cache, error) {
 	}
 	if cfg.Source == nil {
 		cfg.Source = func(context.Context) (local, wanted bool) { return false, false }
+	}
+	if cfg.MayStay == nil {
+		cfg.MayStay = func(context.Context) bool { return false }
 	}
 	if cfg.Invalidates == nil {
 		cfg.Invalidates = rfc9111.Invalidated

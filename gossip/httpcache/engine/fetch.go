@@ -48,6 +48,8 @@ type fetch struct {
 	done      chan struct{} // closed when there is a result; nil until somebody waits for that
 	leftAlone bool          // the leader left before there was a result
 
+	here bool // its leader's goroutine runs it, and has it to itself; see Cache.leadHere
+
 	invalidated atomic.Bool // the URL or a tag was: the response must not be stored
 }
 
@@ -90,30 +92,44 @@ func (c *Cache) run(f *fetch) {
 	}
 	for slice := f.r.slice; f.result == nil; {
 		f.r.slice = slice // an unusable answer may have been a whole one
-		beside := f.over.Load()
-		switch a, err := c.next(f); {
-		case err != nil:
-			c.noAnswer(f, err)
-		case a.status == http.StatusNotModified && f.stored != nil:
-			c.confirm(f, a)
-		case beside == nil && a.sibling == nil && c.staleInstead(f, a.status):
-			a.close()
-		case beside == nil && c.tooLarge(f, a):
-			c.beginSlices(f, a)
-		case c.misfit(f, a):
-			c.skip(f, a)
-		case beside != nil && !c.better(f, beside, a):
-		case c.betterInPart(f, a):
-			a.close()
-			c.deliver(f, &result{err: errPart}, fetchFailed)
-		case c.mayStore(f, a):
-			c.receive(f, a)
-		default:
-			c.handOver(f, a)
+		if a, err := c.next(f); !c.take(f, a, err) {
+			return
 		}
 	}
-	c.forget(f)
-	c.deserted(f)
+	if !f.here {
+		c.forget(f)
+		c.deserted(f)
+	}
+}
+
+// take takes an answer, or why there is none. It reports whether this goroutine still runs the fetch.
+func (c *Cache) take(f *fetch, a *answer, err error) bool {
+	beside := f.over.Load()
+	switch {
+	case err != nil:
+		c.noAnswer(f, err)
+	case a.status == http.StatusNotModified && f.stored != nil:
+		c.confirm(f, a)
+	case beside == nil && a.sibling == nil && c.staleInstead(f, a.status):
+		a.close()
+	case beside == nil && c.tooLarge(f, a):
+		c.beginSlices(f, a)
+	case c.misfit(f, a):
+		c.skip(f, a)
+	case beside != nil && !c.better(f, beside, a):
+	case c.betterInPart(f, a):
+		a.close()
+		c.deliver(f, &result{err: errPart}, fetchFailed)
+	case c.mayStore(f, a):
+		if f.here && (a.bodyLength() < 0 || a.bodyLength() > mostHere) {
+			c.runOn(f, a)
+			return false
+		}
+		c.receive(f, a)
+	default:
+		c.handOver(f, a)
+	}
+	return true
 }
 
 // next returns the next answer: one to a request or, in place of the origin's, that with which another fetch has begun.

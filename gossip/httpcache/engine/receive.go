@@ -119,7 +119,15 @@ func (c *Cache) complete(f *fetch, res *result) {
 	res.body.end(io.EOF)
 	f.over.Store(nil)
 	c.share(f, res)
+	if f.here { // the client gets it first
+		return
+	}
 	runtime.Gosched() // so that the clients get the rest before the disk is written to
+	c.settle(f, res)
+}
+
+// settle ends a fetch whose body was delivered to its end.
+func (c *Cache) settle(f *fetch, res *result) {
 	c.commit(f, res)
 	c.arrived(f)
 	c.forget(f)

@@ -150,6 +150,9 @@ func lead(v *way) step {
 	if v.w != nil {
 		f.interim.begin(v.w, r.Request)
 	}
+	if v.rest == nil && r.slice == 0 && f.unwanted == nil && c.cfg.MayStay(r.Context()) {
+		return c.leadHere(v)
+	}
 	c.lead(f)
 	return await
 }
@@ -160,6 +163,8 @@ func await(v *way) step {
 	select {
 	case <-v.f.ready():
 	case <-v.r.Context().Done():
+	}
+	if v.r.Context().Err() != nil {
 		v.res = Result{Outcome: ClientGone, Err: context.Cause(v.r.Context())}
 		next = nil
 	}

@@ -26,13 +26,25 @@ func (g *Group) Context() context.Context { return g.ctx }
 
 // Go runs f in a goroutine, unless the Group is stopped; it reports which.
 func (g *Group) Go(f func()) bool {
+	leave, ok := g.Enter()
+	if ok {
+		go func() {
+			defer leave()
+			f()
+		}()
+	}
+	return ok
+}
+
+// Enter makes Wait wait for the calling goroutine, until it calls leave, unless the Group is stopped; it reports which.
+func (g *Group) Enter() (leave func(), ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.ctx.Err() != nil {
-		return false
+		return nil, false
 	}
-	g.running.Go(f)
-	return true
+	g.running.Add(1)
+	return g.running.Done, true
 }
 
 // Stop ends the context, with that cause, and lets no goroutine begin any more. It does not wait.

@@ -62,8 +62,17 @@ func (l *life) Err() error {
 	return nil
 }
 
+type quickly struct{} // the key of a life
+
+// MayStay reports whether the goroutine of a request may go on when its client has left: the connection has ended by then,
+// and the gate counts neither any more. ctx is the request's.
+func MayStay(ctx context.Context) bool { return ctx.Value(quickly{}) != nil }
+
 // Value implements [context.Context].
 func (l *life) Value(key any) any {
+	if key == (quickly{}) {
+		return l
+	}
 	if in := l.inner.Load(); in != nil {
 		return in.Value(key)
 	}
@@ -111,6 +120,7 @@ func (g *Gate) lookForLeave() {
 		switch l := c.quick.waited(); {
 		case l != nil && c.left():
 			l.end()
+			c.Close() // the handler may stay for a while
 		case l == nil:
 			c.quick.watched.Store(false)
 			over[c] = c.quick.waited() == nil || c.quick.watched.Swap(true) // one may have come meanwhile

@@ -234,3 +234,25 @@ func TestLeaveIsNoticed(t *testing.T) {
 	}
 	s.until("no connection is left", func() bool { open, _, _ := s.gate.Stats(); return open == 0 })
 }
+
+// TestMayStay checks that a handler that goes on when its client has left keeps neither the connection nor its place.
+func TestMayStay(t *testing.T) {
+	began, stay, may := make(chan struct{}), make(chan struct{}), false
+	s := newQuickServer(t, Limits{}, nil)
+	s.waits = func(ctx context.Context) {
+		may = MayStay(context.WithValue(ctx, key{}, nil))
+		ctx.Done()
+		close(began)
+		<-stay
+	}
+	c, _ := s.connect()
+	io.WriteString(c, get("/waits"))
+	<-began
+	c.Close()
+	s.until("no connection is left", func() bool { open, _, _ := s.gate.Stats(); return open == 0 })
+	close(stay)
+	if !may || MayStay(t.Context()) {
+		t.Errorf("the handler may stay: %v, any other: %v", may, MayStay(t.Context()))
+	}
+	s.until("nothing is counted", func() bool { s.gate.mu.Lock(); defer s.gate.mu.Unlock(); return len(s.gate.hosts) == 0 })
+}

@@ -68,7 +68,7 @@ func New(c Config) (_ *Handler, err error) {
 		}
 	}
 	own := c.Config
-	own.Conn = h.connOf
+	own.Conn, own.MayStay = h.connOf, conn.MayStay
 	if own.Open == nil {
 		own.Open = h.openStore
 	}
