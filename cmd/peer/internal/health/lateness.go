@@ -29,7 +29,7 @@ func NewLateness() *Lateness { return &Lateness{start: time.Now()} }
 func (l *Lateness) Run(stop <-chan struct{}) {
 	pause := latenessRest
 	for last, asked := time.Since(l.start), time.Duration(0); ; {
-		due := last - last%pause + pause // in phase with other timers of whole seconds
+		due := last + pause - last%pause // see Until
 		l.due.Store(int64(due))
 		select {
 		case <-time.After(due - time.Since(l.start)):
@@ -48,6 +48,10 @@ func (l *Lateness) Run(stop <-chan struct{}) {
 		last = now
 	}
 }
+
+// Until returns how long it is until the next multiple of a pause since l was made: timers that are set by it go off
+// together, and with those of Run. Each that does not wakes a process at rest.
+func (l *Lateness) Until(pause time.Duration) time.Duration { return pause - time.Since(l.start)%pause }
 
 // Now returns how late the process runs: the worst delay in about the last second, or the current one
 // if that is worse. It returns 0 before and after Run.

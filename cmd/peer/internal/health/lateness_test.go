@@ -70,3 +70,21 @@ func TestLatenessWakesWhenAsked(t *testing.T) {
 		}
 	})
 }
+
+// TestUntil checks that timers which began at different moments go off together.
+func TestUntil(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, at := NewLateness(), make(map[time.Time]int)
+		for i := range 30 {
+			time.Sleep(time.Second / 30)
+			pause := time.Second * time.Duration(1+i%2)
+			wait := l.Until(pause)
+			if at[time.Now().Add(wait)]++; wait <= 0 || wait > pause {
+				t.Errorf("after %v, Until(%v) = %v", time.Since(l.start), pause, wait)
+			}
+		}
+		if len(at) != 2 {
+			t.Errorf("timers go off at %d moments, want 2: %v", len(at), at)
+		}
+	})
+}

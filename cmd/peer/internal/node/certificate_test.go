@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/config"
+	"github.com/summarycache/summarycache/cmd/peer/internal/health"
 	"github.com/summarycache/summarycache/cmd/peer/internal/peertls"
 	"github.com/summarycache/summarycache/cmd/peer/internal/peertls/certtest"
 )
@@ -36,7 +37,7 @@ func TestCertificateThatRunsOut(t *testing.T) {
 					t.Fatal(err)
 				}
 				var log strings.Builder
-				n := &Node{log: slog.New(slog.NewTextHandler(&log, nil)), stopped: make(chan struct{})}
+				n := &Node{log: slog.New(slog.NewTextHandler(&log, nil)), stopped: make(chan struct{}), lateness: health.NewLateness()}
 				n.configure(config.Config{PeerTLS: identity})
 				n.every(certificateCheck, n.certificateWatcher())
 				time.Sleep(tt.after)

@@ -258,17 +258,15 @@ func (n *Node) lastAnswers(next http.Handler) http.Handler {
 	})
 }
 
-// every calls all of fs now and after each pause, until the node stops. Each timer wakes a peer at rest.
+// every calls all of fs now and at each multiple of a pause, until the node stops.
 func (n *Node) every(pause time.Duration, fs ...func()) {
 	n.serving.Go(func() {
-		ticker := time.NewTicker(pause)
-		defer ticker.Stop()
 		for {
 			for _, f := range fs {
 				f()
 			}
 			select {
-			case <-ticker.C:
+			case <-time.After(n.lateness.Until(pause)):
 			case <-n.stopped:
 				return
 			}
