@@ -38,9 +38,10 @@ func (h *host) publishLoop() {
 	held := h.cfg.Holdings.set.Inside()
 	timer := time.NewTimer(0) // for what changed before
 	defer timer.Stop()
-	var idle atomic.Bool         // no changes wait
-	var more, since atomic.Int64 // changes until something is done, and when the first of those that wait came: ns after begun
+	var idle atomic.Bool  // no changes wait
+	var more atomic.Int64 // changes until something is done
 	begun := time.Now()
+	var since atomic.Int64 // nanoseconds from then until the first of those that wait
 	held.OnChange(func() {
 		switch {
 		case more.Add(-1) != 0:
@@ -121,7 +122,7 @@ func (h *host) publish(filter *digest.CountingFilter, since time.Time) (changed 
 	if len(h.liveMembers()) == 0 {
 		return math.MaxInt, wait // whatever comes: see takeMember
 	}
-	return changed, min(wait, max(time.Since(since), longLook)) // not all are told, and time alone can shorten a long wait
+	return changed, min(wait, max(time.Since(since), longLook)) // not all are told, and time alone can shorten a wait
 }
 
 // longLook is a wait without a look in between.

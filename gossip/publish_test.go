@@ -29,7 +29,7 @@ func TestPublishingWithoutPolling(t *testing.T) {
 				c := newCluster(t)
 				defer c.close()
 				n := c.start(c.config("p", "10.0.0.1"))
-				n.with(func(e *exchange.Engine) { e.PeerUp(time.Now(), "q", 1) }) // which gets nothing, and asks for nothing
+				n.with(func(e *exchange.Engine) { e.PeerUp(time.Now(), "q", 1) }) // which gets and asks for nothing
 				var polled, sleeping delays
 				filter := newFilter(t, testSecret)
 				engine := exchange.New(exchange.Config{Name: "p", Incarnation: 1}, time.Now())
@@ -114,7 +114,7 @@ func TestRebuiltFilterIsPublished(t *testing.T) {
 	})
 }
 
-// TestNobodyToPublishTo: changes of a node without a live peer wait as long as they may, and no longer once there is a peer.
+// TestNobodyToPublishTo: changes of a node without a live peer wait as long as they may, or until there is one.
 func TestNobodyToPublishTo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)

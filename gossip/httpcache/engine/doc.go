@@ -38,7 +38,8 @@
 //
 // A fetch (run, fetch.go) gets a response that is not in the store or must be validated. What it does with each kind of
 // answer is a function of its own (steps.go, receive.go). The request
-// that begins it is its leader, and runs it itself where it may stay without its client (here.go). Requests for the same response that arrive while it is under way,
+// that begins it is its leader, and runs it itself where it may stay without its client (here.go).
+// Requests for the same response that arrive while it is under way,
 // siblings' included, are its followers (coalesce.go, arriving.go): they get the same bytes as they
 // arrive. A response that can't be shared goes to the leader alone. Its URL is then remembered
 // (hit-for-miss), so that for some time no request for it waits for another. The states are those of states.go.

@@ -9,8 +9,8 @@ const mostHere = 8 << 10
 var errPanics = errors.New("cache: a fetch has panicked")
 
 // leadHere runs a fetch in the goroutine of its leader's request, answers that, and stores what has come. A body that
-// is long, or of unknown length, is received in a goroutine of its own, so that the client gets it as it comes. Where
-// everything else is quick, each hand-over from one goroutine to another wakes a thread, at a third of the cost of a miss.
+// is long, or of unknown length, is received in a goroutine of its own, so that the client gets it as it comes. Each
+// hand-over from one goroutine to another wakes a thread where there is little to do.
 func (c *Cache) leadHere(v *way) (next step) {
 	f := v.f
 	leave, ok := c.work.Enter()

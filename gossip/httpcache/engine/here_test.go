@@ -17,8 +17,8 @@ import (
 
 // stays makes a Cache whose requests may all stay.
 func stays(t *testing.T, origin roundTripFunc) *Cache {
-	c, err := New(Config{Name: "c", Open: memstore.Open(64 << 20), Transport: origin, MayStay: func(context.Context) bool { return true },
-		Tuning: Tuning{BetweenBytesTimeout: time.Minute}})
+	c, err := New(Config{Name: "c", Open: memstore.Open(64 << 20), Transport: origin,
+		MayStay: func(context.Context) bool { return true }, Tuning: Tuning{BetweenBytesTimeout: time.Minute}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +40,11 @@ func TestFetchHere(t *testing.T) {
 	for name, row := range map[string]struct {
 		body string
 		here bool
-	}{"short": {strings.Repeat("x", mostHere), true}, "empty": {"", true}, "long": {strings.Repeat("x", mostHere+1), false}} {
+	}{
+		"short": {strings.Repeat("x", mostHere), true},
+		"empty": {"", true},
+		"long":  {strings.Repeat("x", mostHere+1), false},
+	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				read, ctx := make(chan string, 1), &wanted{Context: t.Context()}
@@ -129,8 +133,8 @@ func TestFetchHereStreams(t *testing.T) {
 	})
 }
 
-// TestFetchHereIsJoined: a fetch in the goroutine of a request goes on for others when its client leaves, and none of them
-// waits for ever if that goroutine panics or the cache is closed.
+// TestFetchHereIsJoined: a fetch in the goroutine of a request goes on for others when its client leaves, and none of
+// them waits for ever if that goroutine panics or the cache is closed.
 func TestFetchHereIsJoined(t *testing.T) {
 	for name, row := range map[string]struct {
 		end    func(c *Cache, leaves func()) // what happens while the origin is asked
@@ -138,12 +142,24 @@ func TestFetchHereIsJoined(t *testing.T) {
 		leader Outcome
 		status int // of the follower
 	}{
-		"its client leaves": {func(_ *Cache, leaves func()) { leaves() }, func(context.Context) (*http.Response, error) { return fresh("x", "X-A", "b"), nil }, ClientGone, 200},
-		"it panics":         {func(*Cache, func()) {}, func(context.Context) (*http.Response, error) { panic("origin") }, 0, 502},
-		"the cache is closed": {func(c *Cache, _ func()) { go c.Close() }, func(ctx context.Context) (*http.Response, error) {
-			<-ctx.Done()
-			return nil, context.Cause(ctx)
-		}, GatewayError, 503},
+		"its client leaves": {
+			end:    func(_ *Cache, leaves func()) { leaves() },
+			answer: func(context.Context) (*http.Response, error) { return fresh("x", "X-A", "b"), nil },
+			leader: ClientGone, status: 200,
+		},
+		"it panics": {
+			end:    func(*Cache, func()) {},
+			answer: func(context.Context) (*http.Response, error) { panic("origin") },
+			status: 502,
+		},
+		"the cache is closed": {
+			end: func(c *Cache, _ func()) { go c.Close() },
+			answer: func(ctx context.Context) (*http.Response, error) {
+				<-ctx.Done()
+				return nil, context.Cause(ctx)
+			},
+			leader: GatewayError, status: 503,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

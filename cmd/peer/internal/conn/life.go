@@ -64,8 +64,8 @@ func (l *life) Err() error {
 
 type quickly struct{} // the key of a life
 
-// MayStay reports whether the goroutine of a request may go on when its client has left: the connection has ended by then,
-// and the gate counts neither any more. ctx is the request's.
+// MayStay reports whether the goroutine of a request may go on when its client has left: the connection has ended by
+// then, and the gate counts neither any more. ctx is the request's.
 func MayStay(ctx context.Context) bool { return ctx.Value(quickly{}) != nil }
 
 // Value implements [context.Context].

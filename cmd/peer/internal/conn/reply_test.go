@@ -254,5 +254,9 @@ func TestMayStay(t *testing.T) {
 	if !may || MayStay(t.Context()) {
 		t.Errorf("the handler may stay: %v, any other: %v", may, MayStay(t.Context()))
 	}
-	s.until("nothing is counted", func() bool { s.gate.mu.Lock(); defer s.gate.mu.Unlock(); return len(s.gate.hosts) == 0 })
+	s.until("nothing is counted", func() bool {
+		s.gate.mu.Lock()
+		defer s.gate.mu.Unlock()
+		return len(s.gate.hosts) == 0
+	})
 }

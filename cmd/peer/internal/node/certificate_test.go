@@ -37,7 +37,8 @@ func TestCertificateThatRunsOut(t *testing.T) {
 					t.Fatal(err)
 				}
 				var log strings.Builder
-				n := &Node{log: slog.New(slog.NewTextHandler(&log, nil)), stopped: make(chan struct{}), lateness: health.NewLateness()}
+				n := &Node{log: slog.New(slog.NewTextHandler(&log, nil)), stopped: make(chan struct{})}
+				n.lateness = health.NewLateness()
 				n.configure(config.Config{PeerTLS: identity})
 				n.every(certificateCheck, n.certificateWatcher())
 				time.Sleep(tt.after)
