@@ -159,8 +159,13 @@ func variesByAnything(vary []string) bool {
 	return false
 }
 
-// Useful reports whether storing the response can save anything: it is fresh, or it can be
-// validated.
+// Useful reports whether storing the response can save anything: it is fresh, it can be
+// validated, or the origin says that it may be served stale, as with max-age=0, stale-while-revalidate=60.
 func (r *Response) Useful() bool {
-	return r.Lifetime > r.InitialAge || r.ETag != "" || !r.LastModified.IsZero()
+	if r.Lifetime > r.InitialAge || r.ETag != "" || !r.LastModified.IsZero() {
+		return true
+	}
+	cc := &r.Control
+	return r.Explicit && !cc.NoCache && !cc.MustRevalidate && !cc.ProxyRevalidate &&
+		max(cc.StaleWhileRevalidate, cc.StaleIfError) > r.InitialAge-r.Lifetime
 }
