@@ -129,7 +129,7 @@ func (g *segments) loadSegment(n uint32, buf []byte) (f found, err error) {
 
 const (
 	restored   = 256 // objects that are restored at a time
-	maintained = 64  // objects after which the index does what it would do after each: its buffer holds 128 for each thread
+	maintained = 64  // objects after which the index does what it would do after each; it buffers 128 for each thread
 )
 
 // restore adds objects of a segment.

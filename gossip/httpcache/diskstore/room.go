@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -140,10 +141,9 @@ func (s *store) measure(refused bool) (fell bool) {
 
 // failed counts an error if it is one of the file system, and makes room if the disk is full.
 func (s *store) failed(err error) {
-	for _, other := range []error{bodies.ErrUnwanted, bodies.ErrNoMemory, bodies.ErrClosed, bodies.ErrCorrupt, bodies.ErrTooLarge} {
-		if errors.Is(err, other) {
-			return
-		}
+	others := []error{bodies.ErrUnwanted, bodies.ErrNoMemory, bodies.ErrClosed, bodies.ErrCorrupt, bodies.ErrTooLarge}
+	if slices.ContainsFunc(others, func(e error) bool { return errors.Is(err, e) }) {
+		return
 	}
 	s.writeError.Add(1)
 	if isFull(err) {

@@ -133,7 +133,7 @@ func (v *view) Size() int64 { return v.obj.Size() }
 // those of conn.Spans.
 //
 // Source checks the first block, so that no answer begins whose first bytes are bad. The rest is checked as it is
-// read. After an error that wraps [bodies.ErrCorrupt] the object was removed, and no byte of the bad block was returned.
+// read. After an error that wraps [bodies.ErrCorrupt] the object was removed. No byte of the bad block was returned.
 func (v *view) Source(off, n int64) (io.Reader, error) {
 	switch {
 	case off < 0 || n < 0 || off+n > v.Size():
