@@ -60,7 +60,7 @@
 //	  or 3 times in a row
 //	questions to owners                    Coalescer       errors suspend; from the third timeout in a row on, no
 //	                                                       questions for a while; an answer ends both
-//	a new Incarnation                      Client.Plan     ends a suspension, resets the probability, keeps quarantine
+//	a new Incarnation                      Client.Lookup   ends a suspension, resets the probability, keeps quarantine
 //	membership reports its death           [Client.Gone]   requests to it are canceled; the Locator stops naming it
 //
 // A false hit costs a sibling one unit of its credit, and a hit gives it eight, up to 64. So a sibling is asked while
@@ -75,7 +75,7 @@
 // A sibling that was asked although no digest names it ([Lookup.Only], LookupRequest.InFlight) promised
 // nothing: if it does not have the object, that is not recorded.
 //
-// [Client.Plan] reads Health: it leaves out siblings that are suspended or quarantined, and
+// [Client.Lookup] reads Health: it leaves out siblings that are suspended or quarantined, and
 // ranks the others. So do hedges, which wait for what it usually takes; what [NewCoalescer] returns, which asks no owner
 // that is suspended; and status pages ([Health.Of]). The deadline is the same for all
 // siblings: three times the average of recent requests, but at least [Config.Timeout] and at most
