@@ -24,13 +24,13 @@ type Event struct {
 // Events is a [slog.Handler] that remembers the last lines, from level Info on, and passes
 // each line on to another handler. It is safe for concurrent use.
 type Events struct {
-	next   slog.Handler
-	text   slog.Handler // writes to memory.line
-	memory *memory
+	next slog.Handler
+	text slog.Handler // writes to ring.line
+	ring *eventRing
 }
 
-// A memory is shared by a handler and those derived from it.
-type memory struct {
+// An eventRing is shared by a handler and those derived from it.
+type eventRing struct {
 	mu     sync.Mutex
 	line   bytes.Buffer
 	events []Event // the oldest first
@@ -38,8 +38,8 @@ type memory struct {
 
 // NewEvents returns Events that pass each line on to next.
 func NewEvents(next slog.Handler) *Events {
-	m := new(memory)
-	return &Events{next: next, memory: m, text: slog.NewTextHandler(&m.line, &slog.HandlerOptions{
+	m := new(eventRing)
+	return &Events{next: next, ring: m, text: slog.NewTextHandler(&m.line, &slog.HandlerOptions{
 		ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
 			if len(groups) == 0 && (a.Key == slog.TimeKey || a.Key == slog.LevelKey || a.Key == slog.MessageKey) {
 				return slog.Attr{}
@@ -51,9 +51,9 @@ func NewEvents(next slog.Handler) *Events {
 
 // Latest returns a copy of the events, the latest first.
 func (e *Events) Latest() []Event {
-	e.memory.mu.Lock()
-	defer e.memory.mu.Unlock()
-	all := slices.Clone(e.memory.events)
+	e.ring.mu.Lock()
+	defer e.ring.mu.Unlock()
+	all := slices.Clone(e.ring.events)
 	slices.Reverse(all)
 	return all
 }
@@ -71,7 +71,7 @@ func (e *Events) Handle(ctx context.Context, r slog.Record) (err error) {
 	if r.Level < slog.LevelInfo {
 		return err
 	}
-	m := e.memory
+	m := e.ring
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.line.Reset()
@@ -86,10 +86,10 @@ func (e *Events) Handle(ctx context.Context, r slog.Record) (err error) {
 
 // WithAttrs returns a handler for lines with these attributes.
 func (e *Events) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return &Events{e.next.WithAttrs(attrs), e.text.WithAttrs(attrs), e.memory}
+	return &Events{e.next.WithAttrs(attrs), e.text.WithAttrs(attrs), e.ring}
 }
 
 // WithGroup returns a handler for lines with a group of attributes.
 func (e *Events) WithGroup(name string) slog.Handler {
-	return &Events{e.next.WithGroup(name), e.text.WithGroup(name), e.memory}
+	return &Events{e.next.WithGroup(name), e.text.WithGroup(name), e.ring}
 }

@@ -109,7 +109,7 @@ func (n *Node) listen() error {
 		}
 		n.sockets[setting] = l
 		if setting != "admin" && len(n.config().ProxyProtocol) > 0 {
-			l = newTerminated(l, func() []netip.Prefix { return n.config().ProxyProtocol }, n.log)
+			l = newProxyProtocol(l, func() []netip.Prefix { return n.config().ProxyProtocol }, n.log)
 		}
 		return conn.Listen(l, n.config().SendTimeout, gate), nil
 	}
@@ -122,7 +122,7 @@ func (n *Node) listen() error {
 	if n.config().HTTPSListen != "" {
 		var l net.Listener
 		if l, errHTTPS = listen("https", n.config().HTTPSListen, n.gates.clients); errHTTPS == nil {
-			n.https = newFrontDoor(l, n.config().Certificates)
+			n.https = newHTTPSListener(l, n.config().Certificates)
 		}
 	}
 	return errors.Join(errTraffic, errAdmin, errHTTPS)
@@ -157,7 +157,7 @@ func (n *Node) proxyConfig() proxy.Config {
 	c := proxy.Config{
 		Settings: n.settings(n.config()),
 		Config: engine.Config{
-			Name: n.config().Name, Cluster: n.invalidator, Others: n.living,
+			Name: n.config().Name, Cluster: n.invalidator, Others: n.livePeers,
 			Advertise: n.holdings.Retain,
 			Withdraw:  func(identity string) { n.holdings.Release(identity) },
 			Tuning:    tuning(n.config()), Now: n.o.Now, Logger: n.log,
@@ -194,8 +194,10 @@ func (n *Node) proxyConfig() proxy.Config {
 	}
 	n.peers = newLoggingTransport(peers, n.log)
 	c.SiblingTransport = n.peers
-	n.coalescer = sibling.NewCoalescer(peering.CoalescerConfig{Name: n.config().Name, Others: n.living, Key: n.coalescingKey, HTTP: n.peers,
-		Advertised: func(identity string) bool { return len(n.gossip.Candidates(nil, identity)) > 0 }, Admit: c.Admit}, &n.health)
+	n.coalescer = sibling.NewCoalescer(peering.CoalescerConfig{
+		Name: n.config().Name, Others: n.livePeers, Key: n.coalescingKey, HTTP: n.peers, Admit: c.Admit,
+		Advertised: func(identity string) bool { return len(n.gossip.Candidates(nil, identity)) > 0 },
+	}, &n.health)
 	c.Coalescer = n.coalescer
 	return c
 }
@@ -234,8 +236,8 @@ func (n *Node) gossipConfig() gossip.Config {
 	}
 }
 
-// living returns the peers to which requests can be sent.
-func (n *Node) living() (list []sibling.Peer) {
+// livePeers returns the peers to which requests can be sent.
+func (n *Node) livePeers() (list []sibling.Peer) {
 	for _, m := range n.gossip.Members() {
 		if m.Alive && m.Service != "" {
 			list = append(list, sibling.Peer{Name: m.Name, Addr: m.Service})

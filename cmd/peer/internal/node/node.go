@@ -81,8 +81,9 @@ type Node struct {
 	socket         net.Listener // the operator's; nil = none
 	session        string       // a token for browsers, of this process
 	gates          struct{ clients, admin *conn.Gate }
-	https          *frontDoor     // nil = none
-	servers        []*http.Server // in the order in which they are stopped
+	https          *httpsListener // nil = none
+	servers        []*http.Server // all, in the order in which they are stopped
+	clients        []*http.Server // those of clients
 	serving        sync.WaitGroup
 	failure        chan error
 
@@ -205,19 +206,21 @@ func (n *Node) enter(state string) { n.state.Store(&state) }
 // serve begins to answer on both listeners.
 func (n *Node) serve() {
 	n.gates.clients.OnUnread(n.proxy.Unread)
-	answers := n.lastAnswers(n.control.Handler(n.handleCommand, n.onceJoined(n.proxy)))
-	n.serveOn(n.traffic, n.gates.clients.Requests(answers), func(s *http.Server) error {
+	answers := n.closeWhileDraining(n.control.Handler(n.handleCommand, n.waitUntilJoined(n.proxy)))
+	clients := n.serveOn(n.traffic, n.gates.clients.Requests(answers), func(s *http.Server) error {
 		if n.config().PeerTLS == nil {
-			s.ConnContext = n.quickly
+			s.ConnContext = n.serveDirectly
 		}
 		s.Protocols = new(http.Protocols)
 		s.Protocols.SetHTTP1(true)
 		s.Protocols.SetUnencryptedHTTP2(true)
 		return s.Serve(n.traffic)
 	})
+	n.clients = append(n.clients, clients)
 	n.serveOn(n.admin, admin.Handler(n, n.durations, n.adminAccess), func(s *http.Server) error { return s.Serve(n.admin) })
 	if n.https != nil {
-		n.serveOn(n.https, n.gates.clients.Requests(n.lastAnswers(n.onceJoined(n.proxy))), n.https.serve)
+		h := n.gates.clients.Requests(n.closeWhileDraining(n.waitUntilJoined(n.proxy)))
+		n.clients = append(n.clients, n.serveOn(n.https, h, n.https.serve))
 	}
 	if n.socket != nil {
 		commands := admin.Handler(n, n.durations, n.socketAccess)
@@ -231,24 +234,24 @@ func (n *Node) serve() {
 	}
 }
 
-// quickly has plain requests on a connection served without the server. They have no body, so none is of package
+// serveDirectly has plain requests on a connection served without the server. They have no body, so none is of package
 // control.
-func (n *Node) quickly(ctx context.Context, c net.Conn) context.Context {
+func (n *Node) serveDirectly(ctx context.Context, c net.Conn) context.Context {
 	ctx = conn.Context(ctx, c)
 	conn.Quickly(ctx, n.proxy, func() bool {
 		select {
 		case <-n.joined:
-			return *n.state.Load() == serving // see lastAnswers
-		default: // see onceJoined
+			return *n.state.Load() == serving // see closeWhileDraining
+		default: // see waitUntilJoined
 			return false
 		}
 	})
 	return ctx
 }
 
-// lastAnswers has each answer of a peer that is about to stop say that its connection ends, so that no client begins a
-// request on it at the moment when it is closed. HTTP/2 has GOAWAY for that, which net/http makes of the same field.
-func (n *Node) lastAnswers(next http.Handler) http.Handler {
+// closeWhileDraining has each answer of a peer that is about to stop say that its connection ends, so that no client
+// begins a request on it at the moment when it is closed. HTTP/2 has GOAWAY for that, which net/http makes of the same field.
+func (n *Node) closeWhileDraining(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if *n.state.Load() == draining {
 			w.Header().Set("Connection", "close")
@@ -277,9 +280,9 @@ func (n *Node) every(pause time.Duration, fs ...func()) {
 // joinedWait is how long requests wait, at most, until this peer has joined.
 const joinedWait = 2 * time.Second
 
-// onceJoined delays requests until this peer has joined the cluster: from then on it knows which
+// waitUntilJoined delays requests until this peer has joined the cluster: from then on it knows which
 // of its objects were invalidated while it was away.
-func (n *Node) onceJoined(next http.Handler) http.Handler {
+func (n *Node) waitUntilJoined(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		select {
 		case <-n.joined:
@@ -296,7 +299,7 @@ func (n *Node) onceJoined(next http.Handler) http.Handler {
 	})
 }
 
-func (n *Node) serveOn(l net.Listener, h http.Handler, serve func(*http.Server) error) {
+func (n *Node) serveOn(l net.Listener, h http.Handler, serve func(*http.Server) error) *http.Server {
 	server := &http.Server{
 		Handler: withBodyDeadline(h, func() time.Duration { return n.config().ClientBodyTimeout }), ReadHeaderTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute,
 		// of siblings, too: package proxy has the limit for clients
@@ -312,6 +315,7 @@ func (n *Node) serveOn(l net.Listener, h http.Handler, serve func(*http.Server) 
 			n.failure <- fmt.Errorf("listener %s failed: %w", l.Addr(), err)
 		}
 	})
+	return server
 }
 
 // Log returns the node's log, which is bounded and whose last lines are the node's events.
@@ -377,13 +381,13 @@ func (n *Node) HandOver(ctx context.Context) error {
 func (n *Node) drain(ctx context.Context) error {
 	n.gates.clients.Hold(ctx)
 	n.gates.clients.CloseUnused()
-	drain := n.servers[0].Shutdown(ctx)
-	if n.https != nil {
-		drain = errors.Join(drain, n.servers[2].Shutdown(ctx))
+	var errs []error
+	for _, s := range n.clients {
+		errs = append(errs, s.Shutdown(ctx))
 	}
 	n.gates.clients.Drain(ctx)
-	if drain != nil {
-		return fmt.Errorf("requests under way were cut off: %w", drain)
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("requests under way were cut off: %w", err)
 	}
 	return nil
 }

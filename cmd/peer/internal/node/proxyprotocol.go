@@ -20,11 +20,11 @@ const (
 	headerMost = 256             // connections that are waited for at a time
 )
 
-// A terminated listener reads the PROXY header, version 1 or 2, that connections of the proxies in front
+// A proxyProtocol is a listener that reads the PROXY header, version 1 or 2, that connections of the proxies in front
 // begin with (HAProxy's proxy-protocol.txt), and gives them the address of the client that it names. One
 // without a header is closed: whoever may leave it out could claim the address of another. Connections from
 // elsewhere are left alone.
-type terminated struct {
+type proxyProtocol struct {
 	net.Listener
 	from func() []netip.Prefix // the proxies in front
 	log  *slog.Logger
@@ -40,14 +40,15 @@ type accepted struct {
 	err error
 }
 
-func newTerminated(l net.Listener, from func() []netip.Prefix, log *slog.Logger) *terminated {
-	own := &terminated{Listener: l, from: from, log: log, ready: make(chan accepted), reading: make(chan struct{}, headerMost), closed: make(chan struct{})}
+func newProxyProtocol(l net.Listener, from func() []netip.Prefix, log *slog.Logger) *proxyProtocol {
+	own := &proxyProtocol{Listener: l, from: from, log: log, ready: make(chan accepted),
+		reading: make(chan struct{}, headerMost), closed: make(chan struct{})}
 	go own.run()
 	return own
 }
 
 // run accepts connections until the listener is closed.
-func (l *terminated) run() {
+func (l *proxyProtocol) run() {
 	for goes := true; goes; {
 		c, err := l.Listener.Accept()
 		if tcp, ok := c.(*net.TCPConn); !ok || !inNetworks(l.from(), tcp.RemoteAddr()) {
@@ -64,7 +65,7 @@ func (l *terminated) run() {
 }
 
 // deliver has Accept return a connection, or an error, and reports whether the listener is open.
-func (l *terminated) deliver(c net.Conn, err error) bool {
+func (l *proxyProtocol) deliver(c net.Conn, err error) bool {
 	select {
 	case l.ready <- accepted{c, err}:
 		return true
@@ -77,7 +78,7 @@ func (l *terminated) deliver(c net.Conn, err error) bool {
 }
 
 // Accept implements [net.Listener].
-func (l *terminated) Accept() (net.Conn, error) {
+func (l *proxyProtocol) Accept() (net.Conn, error) {
 	select {
 	case a := <-l.ready:
 		return a.Conn, a.err
@@ -87,7 +88,7 @@ func (l *terminated) Accept() (net.Conn, error) {
 }
 
 // read reads the header of a connection, and has Accept return it.
-func (l *terminated) read(c *net.TCPConn) {
+func (l *proxyProtocol) read(c *net.TCPConn) {
 	c.SetReadDeadline(time.Now().Add(headerWait))
 	client, err := readProxyHeader(c)
 	c.SetReadDeadline(time.Time{})
@@ -105,13 +106,13 @@ func (l *terminated) read(c *net.TCPConn) {
 }
 
 // Close implements [net.Listener].
-func (l *terminated) Close() error {
+func (l *proxyProtocol) Close() error {
 	l.once.Do(func() { close(l.closed) })
 	return l.Listener.Close()
 }
 
 // SetDeadline is for Accept.
-func (l *terminated) SetDeadline(t time.Time) error {
+func (l *proxyProtocol) SetDeadline(t time.Time) error {
 	if d, ok := l.Listener.(interface{ SetDeadline(time.Time) error }); ok {
 		return d.SetDeadline(t)
 	}

@@ -16,7 +16,7 @@ func withBodyDeadline(h http.Handler, pauseNow func() time.Duration) http.Handle
 			return
 		}
 		pause := pauseNow()
-		b := &upload{ReadCloser: r.Body, set: http.NewResponseController(w).SetReadDeadline, pause: pause}
+		b := &timedBody{ReadCloser: r.Body, set: http.NewResponseController(w).SetReadDeadline, pause: pause}
 		r.Body = b
 		b.deadline(false) // also for the server, which reads the rest of the body after the handler
 		defer b.end()
@@ -24,8 +24,8 @@ func withBodyDeadline(h http.Handler, pauseNow func() time.Duration) http.Handle
 	})
 }
 
-// upload is a request's body with a deadline for each read.
-type upload struct {
+// A timedBody is a request's body with a deadline for each read.
+type timedBody struct {
 	io.ReadCloser
 	set   func(time.Time) error // the connection's deadline for reads
 	pause time.Duration
@@ -36,7 +36,7 @@ type upload struct {
 }
 
 // Read implements [io.Reader].
-func (u *upload) Read(p []byte) (int, error) {
+func (u *timedBody) Read(p []byte) (int, error) {
 	u.deadline(false)
 	n, err := u.ReadCloser.Read(p)
 	if err == io.EOF {
@@ -46,7 +46,7 @@ func (u *upload) Read(p []byte) (int, error) {
 }
 
 // deadline sets the deadline for the next read, or none after the body's end.
-func (u *upload) deadline(whole bool) {
+func (u *timedBody) deadline(whole bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.whole = u.whole || whole
@@ -61,7 +61,7 @@ func (u *upload) deadline(whole bool) {
 
 // end is called when the handler returns. The server then reads the rest of the body, for
 // one pause at most.
-func (u *upload) end() {
+func (u *timedBody) end() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.ended = true

@@ -274,7 +274,7 @@ var known = []fault{
 		what: "an origin is blamed for a method that is no token", found: request(245, `a method that is no token`),
 		in: []patch{
 			{engine, "sendable", `httpguts.ValidHeaderFieldName(r.Method)`, `true`},
-			{"cmd/peer/internal/proxy", "(*view).canonical", `!httpguts.ValidHeaderFieldName(r.Method)`, `false`},
+			{"cmd/peer/internal/proxy", "(*appliedSettings).canonical", `!httpguts.ValidHeaderFieldName(r.Method)`, `false`},
 		}},
 
 	{name: "given-for-ever", kind: "no deadline", from: chosen, what: "what a sibling gave is believed without end",

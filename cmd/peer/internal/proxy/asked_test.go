@@ -78,7 +78,7 @@ func TestWhoIsAsking(t *testing.T) {
 					name, value, _ := strings.Cut(f, ": ")
 					r.Header.Add(name, value)
 				}
-				if got := h.view.Load().client(r); got != c.client {
+				if got := h.applied.Load().client(r); got != c.client {
 					t.Errorf("Client() = %s, want %s", got, c.client)
 				}
 			})

@@ -168,7 +168,7 @@ func TestFaultsOfClients(t *testing.T) {
 				if !slices.Contains(strings.Fields(want), got) {
 					t.Errorf("status %s, want %s", got, want)
 				}
-				if n := h.cache.Counters.OriginErrors.Load(); n != 0 || len(h.FailingOrigins()) > 0 || h.view.Load().sites[0].backends[0].rests(time.Now()) {
+				if n := h.cache.Counters.OriginErrors.Load(); n != 0 || len(h.FailingOrigins()) > 0 || h.applied.Load().sites[0].backends[0].rests(time.Now()) {
 					t.Errorf("%d errors of origins, failing: %+v", n, h.FailingOrigins())
 				}
 				if n := h.Counters().GatewayErrors; n != 0 {

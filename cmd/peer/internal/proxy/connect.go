@@ -21,7 +21,7 @@ import (
 
 // connect tunnels a CONNECT request's bytes to its target and back, unread (RFC 9110
 // section 9.3.6).
-func (h *Handler) connect(w http.ResponseWriter, r *http.Request, v *view) engine.Result {
+func (h *Handler) connect(w http.ResponseWriter, r *http.Request, v *appliedSettings) engine.Result {
 	refuse := func(status int, detail, text string) engine.Result {
 		return h.cache.Refuse(w, r, engine.ClientError, status, detail, text)
 	}

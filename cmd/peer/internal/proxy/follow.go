@@ -16,7 +16,7 @@ const mostHops = 5
 // follow returns the response to which redirects lead, to hosts that a rule names; another redirect is returned as it
 // is. The client's credentials, and what is known of the client, stay with the origin. The loop ends after mostHops
 // redirects.
-func (t ruled) follow(r *http.Request, resp *http.Response) (*http.Response, error) {
+func (t rulesTransport) follow(r *http.Request, resp *http.Response) (*http.Response, error) {
 	for at, hops := r.URL, 0; hops < mostHops; hops++ {
 		to := target(r, at, resp)
 		if to == nil {
@@ -34,7 +34,7 @@ func (t ruled) follow(r *http.Request, resp *http.Response) (*http.Response, err
 				"X-Forwarded-Proto"} {
 				delete(next.Header, name)
 			}
-			carrier = t.h.view.Load().shared
+			carrier = t.h.applied.Load().shared
 		}
 		got, err := carrier.RoundTrip(next)
 		resp.Body.Close()
@@ -63,16 +63,16 @@ func target(r *http.Request, at *url.URL, resp *http.Response) *url.URL {
 	return to
 }
 
-// uses counts how often URLs were fetched, in a table of fixed size: a URL that has no place takes that of another,
-// which is then counted anew. The zero value has seen nothing.
-type uses struct {
+// fetchCounts counts how often URLs were fetched, in a table of fixed size: a URL that has no place takes that of
+// another, which is then counted anew. The zero value has seen nothing.
+type fetchCounts struct {
 	mu    sync.Mutex
 	seed  maphash.Seed
 	table *[1 << 16]struct{ url, n uint64 } // 1 MiB
 }
 
 // add counts a fetch, and returns their number.
-func (u *uses) add(of string) uint64 {
+func (u *fetchCounts) add(of string) uint64 {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.table == nil {
@@ -90,5 +90,5 @@ func (u *uses) add(of string) uint64 {
 // rare reports whether a rule wants more uses of a URL before its response is stored. A part is not counted.
 func (h *Handler) rare(set rules.Set, r *http.Request, resp *http.Response) bool {
 	least := set.MinUses(r, resp)
-	return least > 1 && r.Header["Range"] == nil && h.uses.add(r.URL.String()) < least
+	return least > 1 && r.Header["Range"] == nil && h.fetched.add(r.URL.String()) < least
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // trusts reports whether a connection from addr, with its port, is a trusted proxy's.
-func (v *view) trusts(addr string) bool {
+func (v *appliedSettings) trusts(addr string) bool {
 	if len(v.TrustedProxies) == 0 {
 		return false
 	}
@@ -23,7 +23,7 @@ func (v *view) trusts(addr string) bool {
 
 // client returns the address of r's client: that of the connection or, if that is a trusted
 // proxy's, the last one in X-Forwarded-For, or Forwarded, that is not.
-func (v *view) client(r *http.Request) string {
+func (v *appliedSettings) client(r *http.Request) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
 		return r.RemoteAddr
@@ -79,7 +79,7 @@ func byX(h http.Header) bool {
 }
 
 // ruledClient returns the address of r's client if a rule depends on it, and otherwise none.
-func (v *view) ruledClient(r *http.Request) (ip netip.Addr) {
+func (v *appliedSettings) ruledClient(r *http.Request) (ip netip.Addr) {
 	if v.Rules.ByClient() {
 		ip, _ = netip.ParseAddr(v.client(r))
 	}

@@ -24,7 +24,7 @@ func TestFewIdleConnections(t *testing.T) {
 	defer origin.Close()
 	c := Config{MaxIdle: 4, Dial: (&net.Dialer{}).DialContext}
 	c.SendTimeout = time.Minute
-	transport := (&Handler{cfg: c}).newTransport(new(view), time.Minute, time.Minute, nil)
+	transport := (&Handler{cfg: c}).newTransport(new(appliedSettings), time.Minute, time.Minute, nil)
 	defer transport.CloseIdleConnections()
 	for i := range 100 {
 		path := fmt.Sprint("/", i)

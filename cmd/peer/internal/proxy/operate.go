@@ -22,7 +22,7 @@ import (
 // match it as a pattern, if kind is Prefix or Pattern; rawURL must have at least a scheme and a host, and
 // a * only behind them. At a reverse proxy for one origin each may be a path.
 func (h *Handler) Target(rawURL string, kind invalidation.Kind) (invalidation.Target, error) {
-	v := h.view.Load()
+	v := h.applied.Load()
 	u, err := v.parse(rawURL)
 	if err != nil {
 		return invalidation.Target{}, err
@@ -33,7 +33,7 @@ func (h *Handler) Target(rawURL string, kind invalidation.Kind) (invalidation.Ta
 	return v.targetOf(u, kind), nil
 }
 
-func (v *view) targetOf(u *url.URL, kind invalidation.Kind) invalidation.Target {
+func (v *appliedSettings) targetOf(u *url.URL, kind invalidation.Kind) invalidation.Target {
 	if kind == invalidation.Identity {
 		r, _ := v.Rules.Request(&http.Request{Method: http.MethodGet, URL: u}, netip.Addr{}, true, nil)
 		u = r.URL
@@ -52,7 +52,7 @@ func (h *Handler) Purge(t invalidation.Target) int { return h.remove(t, h.cache.
 
 func (h *Handler) remove(t invalidation.Target, remove func(invalidation.Target) int) int {
 	n := remove(t)
-	if other := otherScheme(t.Name, rfc9111.Identity("", nil, nil)); h.view.Load().bySchemes && other != "" &&
+	if other := otherScheme(t.Name, rfc9111.Identity("", nil, nil)); h.applied.Load().bySchemes && other != "" &&
 		t.Kind != invalidation.Tag {
 		t.Name = other
 		n += remove(t)
@@ -69,7 +69,7 @@ type bothSchemes struct {
 
 func (c bothSchemes) Concerning(identity string) ([]invalidation.ID, bool) {
 	ids, ok := c.Cluster.Concerning(identity)
-	if other := otherScheme(identity, rfc9111.Identity("", nil, nil)); other != "" && c.h.view.Load().bySchemes {
+	if other := otherScheme(identity, rfc9111.Identity("", nil, nil)); other != "" && c.h.applied.Load().bySchemes {
 		more, too := c.Cluster.Concerning(other)
 		for _, id := range more {
 			if !slices.Contains(ids, id) {
@@ -99,7 +99,7 @@ func (h *Handler) invalidates(method string, target *url.URL, status int, header
 	if rfc9111.IsSafe(method) {
 		return nil
 	}
-	v := h.view.Load()
+	v := h.applied.Load()
 	site := v.siteOf(target)
 	named := http.Header{}
 	for _, name := range []string{"Location", "Content-Location"} {
@@ -110,7 +110,7 @@ func (h *Handler) invalidates(method string, target *url.URL, status int, header
 		switch {
 		case site == nil:
 		case site.alone && ref.Host == "" && strings.HasPrefix(ref.Path, "/"):
-			under(site.Origins[0], ref)
+			belowPath(site.Origins[0], ref)
 		case site.Name != "" && ref.Host != "":
 			if _, ours := site.serves(canonical.Authority(ref.Scheme, ref.Host), ref.Path, false); ours {
 				ref.Host = site.Name
@@ -134,7 +134,7 @@ func (h *Handler) invalidates(method string, target *url.URL, status int, header
 // Explain returns what this peer would do with a request for a URL, and which rules decide that.
 // At a reverse proxy for one origin the URL may be a path. Nothing is changed.
 func (h *Handler) Explain(method, rawURL string, header http.Header) (engine.Explanation, []rules.Decision, error) {
-	v := h.view.Load()
+	v := h.applied.Load()
 	u, err := v.parse(rawURL)
 	if err != nil {
 		return engine.Explanation{}, nil, err
@@ -151,7 +151,8 @@ func (h *Handler) Explain(method, rawURL string, header http.Header) (engine.Exp
 }
 
 // decisions returns the request for a URL as the rules change it, and what they decide about it and its answer.
-func (v *view) decisions(method string, u *url.URL, header http.Header) (r *http.Request, e rules.Effect, all []rules.Decision) {
+func (v *appliedSettings) decisions(method string, u *url.URL, header http.Header) (
+	r *http.Request, e rules.Effect, all []rules.Decision) {
 	header, _ = v.fields.Clean(header, method, false, false)
 	decided := func(d rules.Decision) { all = append(all, d) }
 	r, e = v.Rules.Request(&http.Request{Method: method, URL: u, Host: u.Host, Header: header}, netip.Addr{}, false, decided)
@@ -166,7 +167,8 @@ func (v *view) decisions(method string, u *url.URL, header http.Header) (r *http
 // Decisions returns what the rules of s decide about a request for a URL, and the URL as the cache has it. It needs no
 // [Handler]. clientTLS is as in [Config].
 func (s Settings) Decisions(clientTLS bool, method, rawURL string, header http.Header) (string, []rules.Decision, error) {
-	v := &view{Settings: s, fields: canonical.NewFields(s.PassFields), bySchemes: s.TrustedProxies != nil || clientTLS}
+	v := &appliedSettings{Settings: s, fields: canonical.NewFields(s.PassFields)}
+	v.bySchemes = s.TrustedProxies != nil || clientTLS
 	for _, site := range s.allSites() {
 		v.sites = append(v.sites, newUpstream(site, nil))
 	}
@@ -199,7 +201,7 @@ func (h *Handler) SiblingLoad() (deadline time.Duration, lost float64, zoneBytes
 }
 
 // parse returns the URL under which the cache stores the response for an operator's URL.
-func (v *view) parse(rawURL string) (*url.URL, error) {
+func (v *appliedSettings) parse(rawURL string) (*url.URL, error) {
 	u, err := url.Parse(rawURL)
 	if err != nil {
 		return nil, err

@@ -163,7 +163,7 @@ func (o ofURL) Concerning(identity string) ([]invalidation.ID, bool) {
 func TestInvalidationOfBothSchemes(t *testing.T) {
 	one := invalidation.ID{Log: invalidation.Log{Origin: 1, Life: 2}, Sequence: 3}
 	h := new(Handler)
-	h.view.Store(&view{bySchemes: true})
+	h.applied.Store(&appliedSettings{bySchemes: true})
 	c := bothSchemes{ofURL{url: "http://a.test/x", id: one}, h}
 	for url, want := range map[string]int{"http://a.test/x": 1, "https://a.test/x": 1, "https://a.test/y": 0, "http://b.test/x": 0} {
 		if ids, ok := c.Concerning(engine.TargetOf(url).Name); len(ids) != want || !ok {

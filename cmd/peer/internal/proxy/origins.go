@@ -137,7 +137,7 @@ func (o *failings) failed(host string, err error) {
 }
 
 // only forgets all origins that v does not have, and those of a forward proxy once there is no request to them.
-func (o *failings) only(v *view) {
+func (o *failings) only(v *appliedSettings) {
 	own := make(map[string]bool)
 	for _, u := range v.sites {
 		for _, b := range u.backends {

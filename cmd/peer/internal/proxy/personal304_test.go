@@ -59,7 +59,7 @@ func TestPersonalConfirmation(t *testing.T) {
 				}, "a", "b")
 				defer w.close()
 				for _, p := range w.peers {
-					s := p.view.Load().Settings
+					s := p.applied.Load().Settings
 					s.Rules = c.rules
 					p.Configure(s)
 				}

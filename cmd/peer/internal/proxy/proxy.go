@@ -37,11 +37,11 @@ type Handler struct {
 	idle     []interface{ CloseIdleConnections() }
 	coder    coding.Compressor
 	rates    rates
-	uses     uses
+	fetched  fetchCounts
 
-	sendTimeout  atomic.Int64 // of connections to origins, and of tunnels
-	configuring  sync.Mutex   // held by Configure
-	view, former atomic.Pointer[view]
+	sendTimeout     atomic.Int64 // of connections to origins, and of tunnels
+	configuring     sync.Mutex   // held by Configure
+	applied, former atomic.Pointer[appliedSettings]
 
 	closed   context.Context // ends at Close, and with it tunnels and health checks
 	stop     context.CancelFunc
@@ -93,9 +93,9 @@ func (h *Handler) openStore(hooks bodies.Hooks) (bodies.Store, error) {
 	return h.store, err
 }
 
-// connOf is [conn.Of], for the cache. It is nil if a rule must see what is sent: see dress.
+// connOf is [conn.Of], for the cache. It is nil if a rule must see what is sent: see withDeliveryRules.
 func (h *Handler) connOf(ctx context.Context) engine.Conn {
-	if h.view.Load().delivers && ctx.Value(dressing{}) != nil {
+	if h.applied.Load().delivers && ctx.Value(deliveryRules{}) != nil {
 		return nil
 	}
 	if c := conn.Of(ctx); c != nil {
@@ -124,7 +124,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	start, v := time.Now(), h.view.Load()
+	start, v := time.Now(), h.applied.Load()
 	wantTrailer(r)
 	e := Event{requestTarget: r.RequestURI, Request: r}
 	r, span := h.cfg.Tracing.Request(r)
@@ -164,7 +164,7 @@ func (h *Handler) Unread(from string, status int) {
 	e.Outcome, e.Status, e.Said.Detail = engine.ClientError, status, "unreadable"
 	h.counters.count(&e)
 	if h.cfg.Observe != nil {
-		e.Client = h.view.Load().client(e.Request)
+		e.Client = h.applied.Load().client(e.Request)
 		h.cfg.Observe(e)
 	}
 }
@@ -180,7 +180,7 @@ func (h *Handler) admits(r *http.Request) bool {
 }
 
 // serve answers a request, or refuses it. It sets what e says of the request.
-func (h *Handler) serve(w http.ResponseWriter, r *http.Request, v *view, e *Event) engine.Result {
+func (h *Handler) serve(w http.ResponseWriter, r *http.Request, v *appliedSettings, e *Event) engine.Result {
 	if r.Method == http.MethodConnect {
 		e.requestTarget = r.Host
 		return h.connect(w, r, v)
@@ -206,7 +206,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, v *view, e *Even
 	lookup := sibling.IsLookup(r)
 	r, effect := v.Rules.Request(asked, v.ruledClient(r), lookup, nil)
 	if effect.Deliver {
-		w, r = v.dress(w, r, asked)
+		w, r = v.withDeliveryRules(w, r, asked)
 	}
 	e.target = r.URL
 	e.Sibling = lookup && r.Header["Via"] != nil
@@ -218,7 +218,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, v *view, e *Even
 		return res
 	}
 	if effect.Deny != nil || effect.Redirect != nil {
-		return h.instead(w, received, asked, effect, lookup)
+		return h.denyOrRedirect(w, received, asked, effect, lookup)
 	}
 	if r, no = bodyLimit(w, r, effect.MaxBody); no != nil {
 		return h.cache.Refuse(w, r, engine.ClientError, no.status, no.detail, no.text)
@@ -259,7 +259,7 @@ func (h *Handler) Close() error {
 	for _, t := range h.idle {
 		t.CloseIdleConnections()
 	}
-	for t := range h.view.Load().transports() {
+	for t := range h.applied.Load().transports() {
 		t.CloseIdleConnections()
 	}
 	return err

@@ -25,7 +25,7 @@ const purgeMethod = "X-Purge-Method"
 
 // mayPurge returns why r, as the client sent it, is refused; status 0 = it is carried out. The
 // client behind another proxy is known only if that proxy is trusted.
-func (v *view) mayPurge(r *http.Request) (status int, why string) {
+func (v *appliedSettings) mayPurge(r *http.Request) (status int, why string) {
 	who := authority.Operators{Networks: v.PurgeClients}
 	switch verdict := who.Decide(r, v.client(r), v.trusts(r.RemoteAddr)); {
 	case verdict == authority.Relayed:
@@ -42,7 +42,7 @@ func (v *view) mayPurge(r *http.Request) (status int, why string) {
 
 // purge carries out a PURGE of the tags in Surrogate-Key, Cache-Tag or xkey or, if there are none,
 // of the URL.
-func (h *Handler) purge(w http.ResponseWriter, r *http.Request, v *view) engine.Result {
+func (h *Handler) purge(w http.ResponseWriter, r *http.Request, v *appliedSettings) engine.Result {
 	soft := r.Header.Get(softPurge) == "1"
 	var targets []invalidation.Target
 	for _, tag := range engine.Tags(r.Header) {

@@ -23,11 +23,11 @@ const (
 type rates struct {
 	mu   sync.Mutex
 	seed maphash.Seed
-	sets *[rateSets][rateWays]place
+	sets *[rateSets][rateWays]clientRate
 }
 
-// A place is what is known of an address under a rule.
-type place struct {
+// A clientRate is what is known of an address under a rule.
+type clientRate struct {
 	key uint64
 	due time.Duration // since began, when its next request is due at the rule's rate; 0 = the place is free
 }
@@ -44,7 +44,7 @@ func (l *rates) take(rule *rules.Rule, client string, now time.Time) time.Durati
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.sets == nil {
-		l.seed, l.sets = maphash.MakeSeed(), new([rateSets][rateWays]place)
+		l.seed, l.sets = maphash.MakeSeed(), new([rateSets][rateWays]clientRate)
 	}
 	key := maphash.Comparable(l.seed, struct {
 		rule string
@@ -62,7 +62,7 @@ func (l *rates) take(rule *rules.Rule, client string, now time.Time) time.Durati
 		}
 	}
 	if at.key != key {
-		*at = place{key: key}
+		*at = clientRate{key: key}
 	}
 	since := now.Sub(began)
 	interval := rule.Rate.Per / time.Duration(rule.Rate.Requests)
@@ -75,7 +75,7 @@ func (l *rates) take(rule *rules.Rule, client string, now time.Time) time.Durati
 }
 
 // limited answers a request that exceeds the rate of a rule; ok is false if it doesn't.
-func (h *Handler) limited(w http.ResponseWriter, r *http.Request, v *view, rule *rules.Rule) (res engine.Result, ok bool) {
+func (h *Handler) limited(w http.ResponseWriter, r *http.Request, v *appliedSettings, rule *rules.Rule) (res engine.Result, ok bool) {
 	if rule == nil {
 		return res, false
 	}

@@ -23,7 +23,7 @@ type refusal struct {
 
 // canonical returns r in the one form in which rules, keys, the log, siblings and origins see it:
 // with the absolute URL under which its response is stored. r is not changed.
-func (v *view) canonical(w http.ResponseWriter, r *http.Request) (*http.Request, *refusal) {
+func (v *appliedSettings) canonical(w http.ResponseWriter, r *http.Request) (*http.Request, *refusal) {
 	if r.Method == "" || !httpguts.ValidHeaderFieldName(r.Method) { // HTTP/2 frames any text
 		return nil, &refusal{http.StatusBadRequest, "bad-method", "the method is not a token"}
 	}
@@ -68,7 +68,7 @@ func (v *view) canonical(w http.ResponseWriter, r *http.Request) (*http.Request,
 func framing(w http.ResponseWriter, r *http.Request) *refusal {
 	switch {
 	case r.ProtoMajor != 1:
-		return spaced(r.Header)
+		return paddedField(r.Header)
 	case r.ProtoMinor == 0: // it has no Transfer-Encoding, and net/http hides one (RFC 9112 section 6.1)
 		framing := conn.FramingOf(r.Context())
 		if framing != conn.Plain || r.ContentLength > 0 {
@@ -91,9 +91,9 @@ func framing(w http.ResponseWriter, r *http.Request) *refusal {
 	return nil
 }
 
-// spaced refuses a header by HTTP/2 with space around a value: origins refuse such a request as
+// paddedField refuses a header by HTTP/2 with space around a value: origins refuse such a request as
 // malformed (RFC 9113 section 8.2.1). In HTTP/1 that space is no part of the value.
-func spaced(h http.Header) *refusal {
+func paddedField(h http.Header) *refusal {
 	for _, lines := range h {
 		for _, v := range lines {
 			if n := len(v); n > 0 && (v[0] == ' ' || v[0] == '\t' || v[n-1] == ' ' || v[n-1] == '\t') {
@@ -115,7 +115,7 @@ func wantTrailer(r *http.Request) {
 }
 
 // target returns the canonical URL that a request is for.
-func (v *view) target(r *http.Request, by forwarded) (t url.URL, no *refusal) {
+func (v *appliedSettings) target(r *http.Request, by forwarded) (t url.URL, no *refusal) {
 	if strings.IndexByte(r.RequestURI, '#') >= 0 {
 		return t, &refusal{http.StatusBadRequest, "bad-target", "a request line must not have a fragment"}
 	}
@@ -146,7 +146,7 @@ func (v *view) target(r *http.Request, by forwarded) (t url.URL, no *refusal) {
 
 // siteTarget returns the URL under which a reverse proxy stores the response to a request for u.
 // Siblings use that URL in their lookups.
-func (v *view) siteTarget(r *http.Request, u url.URL, by forwarded) (url.URL, *refusal) {
+func (v *appliedSettings) siteTarget(r *http.Request, u url.URL, by forwarded) (url.URL, *refusal) {
 	absolute := u.Scheme != ""
 	if !absolute {
 		u.Scheme, u.Host = by.scheme, by.host
@@ -171,7 +171,7 @@ func (v *view) siteTarget(r *http.Request, u url.URL, by forwarded) (url.URL, *r
 // originTarget is siteTarget for a single origin: the URL at the origin. Its scheme is the
 // client's where clients may use https, and its host is the one that a trusted proxy names, if
 // any: whatever is forwarded to the origin must be part of the key.
-func (v *view) originTarget(r *http.Request, u url.URL, by forwarded) (url.URL, *refusal) {
+func (v *appliedSettings) originTarget(r *http.Request, u url.URL, by forwarded) (url.URL, *refusal) {
 	o := v.sites[0].Origins[0]
 	if u.Scheme != "" {
 		same := u.Host == o.Host && (u.Scheme == o.Scheme || v.bySchemes)
@@ -189,6 +189,6 @@ func (v *view) originTarget(r *http.Request, u url.URL, by forwarded) (url.URL, 
 	if by.host != "" {
 		u.Host = canonical.Authority(u.Scheme, by.host)
 	}
-	under(o, &u)
+	belowPath(o, &u)
 	return u, nil
 }

@@ -65,9 +65,9 @@ func TestSpaced(t *testing.T) {
 	for value, refused := range map[string]bool{
 		"": false, "x": false, "x y": false, "x\ty": false, " x": true, "\tx": true, "x ": true, "x\t": true, " ": true, "\t": true,
 	} {
-		got := spaced(http.Header{"X-A": {"x", value}})
+		got := paddedField(http.Header{"X-A": {"x", value}})
 		if (got != nil) != refused || got != nil && got.status != http.StatusBadRequest {
-			t.Errorf("spaced(%q) = %+v, want refused: %v", value, got, refused)
+			t.Errorf("paddedField(%q) = %+v, want refused: %v", value, got, refused)
 		}
 	}
 }

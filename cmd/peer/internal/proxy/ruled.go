@@ -14,15 +14,15 @@ import (
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
-// ruled applies the rules to the responses of origins.
-type ruled struct {
+// A rulesTransport applies the rules to the responses of origins.
+type rulesTransport struct {
 	http.RoundTripper
 	h     *Handler
 	rules rules.Set
 }
 
 // RoundTrip changes r's header, which is the cache's own copy.
-func (t ruled) RoundTrip(r *http.Request) (*http.Response, error) {
+func (t rulesTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	code := t.rules.Coding(r)
 	if code != "" {
 		coding.Conditions(r.Header)
@@ -57,7 +57,7 @@ func (t ruled) RoundTrip(r *http.Request) (*http.Response, error) {
 // recode returns the function that makes the response to r from a stored one without a content
 // coding; nil if the rules want none.
 func (h *Handler) recode(r *http.Request, header http.Header) func(*http.Response) bool {
-	code := h.view.Load().Rules.Coding(r)
+	code := h.applied.Load().Rules.Coding(r)
 	if code == "" || code == "identity" || r.Method != http.MethodGet {
 		return nil
 	}
@@ -65,11 +65,11 @@ func (h *Handler) recode(r *http.Request, header http.Header) func(*http.Respons
 	return func(resp *http.Response) bool { return h.coder.Response(r, resp, code) }
 }
 
-// instead answers a request that a rule denies or redirects. received is the request as the client sent it.
-func (h *Handler) instead(w http.ResponseWriter, received, r *http.Request, e rules.Effect, lookup bool) engine.Result {
+// denyOrRedirect answers a request that a rule denies or redirects. received is the request as the client sent it.
+func (h *Handler) denyOrRedirect(w http.ResponseWriter, received, r *http.Request, e rules.Effect, lookup bool) engine.Result {
 	switch {
 	case e.Deny == nil:
-		v := h.view.Load()
+		v := h.applied.Load()
 		prefix := ""
 		if v.sites != nil && v.sites[0].alone {
 			prefix = strings.TrimSuffix(v.sites[0].Origins[0].EscapedPath(), "/")
@@ -85,7 +85,7 @@ func (h *Handler) instead(w http.ResponseWriter, received, r *http.Request, e ru
 }
 
 // hostname returns the host that the client of a request used, without its port.
-func (v *view) hostname(received, r *http.Request) string {
+func (v *appliedSettings) hostname(received, r *http.Request) string {
 	host := r.URL.Host
 	if received.URL.Host == "" {
 		host = received.Host
@@ -100,17 +100,19 @@ func (v *view) hostname(received, r *http.Request) string {
 	return name
 }
 
-// dressing marks the context of a request whose answer rules may change.
-type dressing struct{}
+// deliveryRules marks the context of a request whose answer rules may change.
+type deliveryRules struct{}
 
-// dress returns w and r such that the rules change the answer to r when it is sent. asked is the request
+// withDeliveryRules returns w and r such that the rules change the answer to r when it is sent. asked is the request
 // that they look at.
-func (v *view) dress(w http.ResponseWriter, r, asked *http.Request) (http.ResponseWriter, *http.Request) {
-	return &dressed{ResponseWriter: w, rules: v.Rules, asked: asked}, r.WithContext(context.WithValue(r.Context(), dressing{}, true))
+func (v *appliedSettings) withDeliveryRules(w http.ResponseWriter, r, asked *http.Request) (
+	http.ResponseWriter, *http.Request) {
+	marked := r.WithContext(context.WithValue(r.Context(), deliveryRules{}, true))
+	return &ruledWriter{ResponseWriter: w, rules: v.Rules, asked: asked}, marked
 }
 
-// A dressed answer is one whose header the rules change.
-type dressed struct {
+// A ruledWriter writes an answer whose header the rules change.
+type ruledWriter struct {
 	http.ResponseWriter
 	rules rules.Set
 	asked *http.Request
@@ -118,7 +120,7 @@ type dressed struct {
 }
 
 // WriteHeader implements [http.ResponseWriter]. An interim response stays as it is.
-func (d *dressed) WriteHeader(status int) {
+func (d *ruledWriter) WriteHeader(status int) {
 	if status >= http.StatusOK {
 		h := d.Header()
 		if d.page = d.rules.Deliver(d.asked, status, h); h["Content-Type"] == nil {
@@ -132,7 +134,7 @@ func (d *dressed) WriteHeader(status int) {
 }
 
 // Write implements [http.ResponseWriter].
-func (d *dressed) Write(p []byte) (int, error) {
+func (d *ruledWriter) Write(p []byte) (int, error) {
 	if d.page != nil {
 		return len(p), nil
 	}
@@ -140,7 +142,7 @@ func (d *dressed) Write(p []byte) (int, error) {
 }
 
 // ReadFrom implements [io.ReaderFrom], by which a body may be sent from the disk.
-func (d *dressed) ReadFrom(body io.Reader) (int64, error) {
+func (d *ruledWriter) ReadFrom(body io.Reader) (int64, error) {
 	if d.page != nil {
 		return io.Copy(io.Discard, body)
 	}
@@ -148,7 +150,9 @@ func (d *dressed) ReadFrom(body io.Reader) (int64, error) {
 }
 
 // Flush implements [http.Flusher].
-func (d *dressed) Flush() { http.NewResponseController(d.ResponseWriter).Flush() } // an error shows at the next write
+func (d *ruledWriter) Flush() {
+	http.NewResponseController(d.ResponseWriter).Flush() // an error shows at the next write
+}
 
 // Unwrap is for [http.ResponseController].
-func (d *dressed) Unwrap() http.ResponseWriter { return d.ResponseWriter }
+func (d *ruledWriter) Unwrap() http.ResponseWriter { return d.ResponseWriter }

@@ -395,7 +395,7 @@ func TestMinUses(t *testing.T) {
 		w.expect("a", "/y", "3", true)
 		w.expect("a", "/x?other", "4", false)
 	}, "a")
-	var u uses
+	var u fetchCounts
 	for i := range 1 << 18 { // a URL that is driven out is counted anew, and never counts more than it was used
 		if n := u.add(fmt.Sprint(i)); n != 1 {
 			t.Fatalf("%d was used once, and counts %d", i, n)

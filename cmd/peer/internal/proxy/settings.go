@@ -54,9 +54,9 @@ type Settings struct {
 	AllowConnect func(host, port string) bool // which CONNECT targets a forward proxy tunnels to; nil = all
 }
 
-// A view is what the settings of a time make of requests. A request has one of them from its
-// arrival until the cache gets it. It is immutable, but for the state of the origins.
-type view struct {
+// appliedSettings are what the settings of a time make of requests. A request has one of them from its
+// arrival until the cache gets it. They are immutable, but for the state of the origins.
+type appliedSettings struct {
 	Settings
 	fields    *canonical.Fields
 	bySchemes bool              // clients may use https: the scheme is part of the key
@@ -73,15 +73,16 @@ func (h *Handler) Configure(s Settings) {
 	defer h.configuring.Unlock()
 	s.ConnectTimeout, s.FirstByteTimeout = cmp.Or(s.ConnectTimeout, time.Minute), cmp.Or(s.FirstByteTimeout, time.Minute)
 	s.MaxHeader = cmp.Or(s.MaxHeader, 16<<10)
-	old := h.view.Load()
-	v := &view{Settings: s, fields: canonical.NewFields(s.PassFields), bySchemes: s.TrustedProxies != nil || h.cfg.ClientTLS, delivers: s.Rules.Delivers()}
+	old := h.applied.Load()
+	v := &appliedSettings{Settings: s, fields: canonical.NewFields(s.PassFields), delivers: s.Rules.Delivers()}
+	v.bySchemes = s.TrustedProxies != nil || h.cfg.ClientTLS
 	h.connectOrigins(v, old)
 	if h.siblings != nil {
 		h.siblings.Inside().SetZoneCost(s.ZoneCost)
 	}
 	h.failing.only(v)
 	h.former.Store(old)
-	h.view.Store(v)
+	h.applied.Store(v)
 	if old != nil {
 		old.leave(v)
 	}
@@ -94,7 +95,7 @@ func (h *Handler) Tune(t engine.Tuning) {
 }
 
 // connectOrigins makes the transports to the origins of v, except those that it takes from old.
-func (h *Handler) connectOrigins(v, old *view) {
+func (h *Handler) connectOrigins(v, old *appliedSettings) {
 	stays := old != nil && old.ConnectTimeout == v.ConnectTimeout && old.FirstByteTimeout == v.FirstByteTimeout && old.ConnectionAge == v.ConnectionAge
 	if stays {
 		v.shared = old.shared
@@ -110,9 +111,9 @@ func (h *Handler) connectOrigins(v, old *view) {
 		}
 		v.sites = append(v.sites, h.openSite(s, v))
 	}
-	v.origins = ruled{v.shared, h, v.Rules}
+	v.origins = rulesTransport{v.shared, h, v.Rules}
 	if v.sites != nil {
-		v.origins = ruled{upstreams{v}, h, v.Rules}
+		v.origins = rulesTransport{upstreams{v}, h, v.Rules}
 	}
 }
 
@@ -128,7 +129,7 @@ func (s *Settings) allSites() []Site {
 }
 
 // openSite makes the transports to the origins of a site, and begins to check them.
-func (h *Handler) openSite(s Site, v *view) *upstream {
+func (h *Handler) openSite(s Site, v *appliedSettings) *upstream {
 	to := v.shared
 	connect, firstByte := cmp.Or(s.ConnectTimeout, v.ConnectTimeout), cmp.Or(s.FirstByteTimeout, v.FirstByteTimeout)
 	if s.TLS != nil || s.ConnectTimeout != 0 || s.FirstByteTimeout != 0 {
@@ -149,7 +150,7 @@ func (h *Handler) openSite(s Site, v *view) *upstream {
 
 // leave ends the health checks of sites that are not in next, and closes idle connections to their
 // origins. Those in use are closed once they have been idle for some time.
-func (v *view) leave(next *view) {
+func (v *appliedSettings) leave(next *appliedSettings) {
 	for _, u := range v.sites {
 		if !slices.Contains(next.sites, u) {
 			u.stop()
@@ -164,7 +165,7 @@ func (v *view) leave(next *view) {
 }
 
 // transports returns all transports to origins.
-func (v *view) transports() map[*origins]bool {
+func (v *appliedSettings) transports() map[*origins]bool {
 	all := map[*origins]bool{v.shared: true}
 	for _, u := range v.sites {
 		for _, b := range u.backends {
@@ -180,7 +181,7 @@ type toOrigins struct{ h *Handler }
 
 // RoundTrip implements [http.RoundTripper].
 func (t toOrigins) RoundTrip(r *http.Request) (*http.Response, error) {
-	v := t.h.view.Load()
+	v := t.h.applied.Load()
 	if former := t.h.former.Load(); former != nil && v.sites != nil && v.siteOf(r.URL) == nil {
 		v = former
 	}

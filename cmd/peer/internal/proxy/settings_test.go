@@ -105,9 +105,9 @@ func TestConfigure(t *testing.T) {
 		}
 	})
 	<-two.begun
-	known := r.view.Load().sites[0]
+	known := r.applied.Load().sites[0]
 	r.Configure(Settings{Sites: []Site{{Hosts: []string{"comes.test"}, Origins: mustURLs(two.url)}, stays}})
-	if now := r.view.Load().sites[1]; now != known {
+	if now := r.applied.Load().sites[1]; now != known {
 		t.Error("a site that stays has lost the state of its origins")
 	}
 	expect("stays.test", 200, "one")
@@ -139,10 +139,10 @@ func TestConfigureOthers(t *testing.T) {
 	for one.checks.Load() == 0 {
 		time.Sleep(time.Millisecond) // until the checks have begun
 	}
-	old := r.view.Load().sites[0]
+	old := r.applied.Load().sites[0]
 	r.Configure(Settings{Sites: []Site{{Origins: mustURLs(one.url)}}, MaxHeader: 4096,
 		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, Rules: rules.Set{{Name: "all", Bypass: new(true)}}})
-	v := r.view.Load()
+	v := r.applied.Load()
 	if v.MaxHeader != 4096 || !v.bySchemes || !v.trusts("127.0.0.1:1") || len(v.Rules) != 1 {
 		t.Errorf("settings %+v", v.Settings)
 	}

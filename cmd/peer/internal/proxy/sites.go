@@ -78,7 +78,7 @@ func (s *Site) lists(host string) bool {
 
 // find returns the site that serves a host and a path; nil = none. The best fit of the host wins;
 // among equals the longest path.
-func (v *view) find(host, path string, key bool) (best *upstream) {
+func (v *appliedSettings) find(host, path string, key bool) (best *upstream) {
 	most := -1
 	for _, u := range v.sites {
 		if fit, ok := u.serves(host, path, key); ok && (fit > most || fit == most && len(u.Path) > len(best.Path)) {
@@ -89,7 +89,7 @@ func (v *view) find(host, path string, key bool) (best *upstream) {
 }
 
 // siteOf returns the site that has the response of a URL under which responses are stored; nil = none.
-func (v *view) siteOf(u *url.URL) *upstream {
+func (v *appliedSettings) siteOf(u *url.URL) *upstream {
 	if len(v.sites) > 0 && v.sites[0].alone {
 		return v.sites[0]
 	}
@@ -98,14 +98,14 @@ func (v *view) siteOf(u *url.URL) *upstream {
 
 // sliceFrom returns the length from which the object that r requests is kept in slices; 0 = never.
 func (h *Handler) sliceFrom(r *http.Request) int64 {
-	if site := h.view.Load().siteOf(r.URL); site != nil && site.SliceFrom != 0 {
+	if site := h.applied.Load().siteOf(r.URL); site != nil && site.SliceFrom != 0 {
 		return max(0, site.SliceFrom)
 	}
 	return engine.DefaultLarge
 }
 
-// under puts the path of u below that of an origin.
-func under(o, u *url.URL) {
+// belowPath puts the path of u below that of an origin.
+func belowPath(o, u *url.URL) {
 	if prefix := strings.TrimSuffix(o.Path, "/"); prefix != "" {
 		u.RawPath = strings.TrimSuffix(o.EscapedPath(), "/") + u.EscapedPath()
 		u.Path = prefix + u.Path
@@ -114,7 +114,7 @@ func under(o, u *url.URL) {
 
 // upstreams is the transport to the origins of all sites. It takes requests for the URLs under
 // which responses are stored.
-type upstreams struct{ *view }
+type upstreams struct{ *appliedSettings }
 
 // RoundTrip changes r's header, which is the cache's own copy.
 func (t upstreams) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -189,7 +189,7 @@ func (u *upstream) request(r *http.Request, b *backend, host string) *http.Reque
 	if u.alone {
 		return &out
 	}
-	under(b.url, &to)
+	belowPath(b.url, &to)
 	out.Host = cmp.Or(u.Host, host)
 	return &out
 }

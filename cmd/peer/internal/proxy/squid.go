@@ -27,7 +27,7 @@ func fromSquid(h http.Header) bool {
 // connection. A Squid would pass any other answer of ours on to its client, or would not store
 // what it fetches instead. When the connection is closed it goes to the origin at once. It is
 // also closed if the answer does not begin in time, since a Squid waits for a quarter of an hour.
-func (h *Handler) answerSquid(w http.ResponseWriter, r *http.Request, v *view, e *Event) engine.Result {
+func (h *Handler) answerSquid(w http.ResponseWriter, r *http.Request, v *appliedSettings, e *Event) engine.Result {
 	a := &squidAnswer{ResponseWriter: w}
 	clock := time.AfterFunc(h.cfg.SiblingTimeout, a.giveUp)
 	res := h.serve(a, r, v, e)

@@ -300,7 +300,7 @@ func TestClearOrigin(t *testing.T) {
 	if body, _ := io.ReadAll(resp.Body); resp.StatusCode != 200 || string(body) != "HTTP/2.0 /below/socket " || len(h.FailingOrigins()) > 0 {
 		t.Errorf("an upgrade: %s %q, failing %v", resp.Status, body, h.FailingOrigins())
 	}
-	single, err := New(Config{Settings: Settings{Origin: &url.URL{Scheme: "h2c", Host: h.view.Load().sites[0].backends[0].url.Host}}, Config: engine.Config{Name: "b"}, Store: diskstore.Options{Dir: t.TempDir(), MaxBytes: 1 << 20}})
+	single, err := New(Config{Settings: Settings{Origin: &url.URL{Scheme: "h2c", Host: h.applied.Load().sites[0].backends[0].url.Host}}, Config: engine.Config{Name: "b"}, Store: diskstore.Options{Dir: t.TempDir(), MaxBytes: 1 << 20}})
 	if err != nil {
 		t.Fatal(err)
 	}

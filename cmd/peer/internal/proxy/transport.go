@@ -17,7 +17,7 @@ func (h *Handler) account(t *http1.Transport) *origins {
 }
 
 // newTransport returns a transport to origins with these deadlines.
-func (h *Handler) newTransport(v *view, connect, firstByte time.Duration, tls *tls.Config) *http1.Transport {
+func (h *Handler) newTransport(v *appliedSettings, connect, firstByte time.Duration, tls *tls.Config) *http1.Transport {
 	return &http1.Transport{
 		Dial: h.cfg.Dial, Addresses: h.cfg.Addresses, TLS: tls, HTTP2: true,
 		ConnectTimeout: connect, HeaderTimeout: firstByte, MaxIdle: cmp.Or(h.cfg.MaxIdle, 1024), MaxAge: v.ConnectionAge,

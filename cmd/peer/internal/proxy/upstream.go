@@ -171,7 +171,7 @@ func (u *upstream) watch(ctx context.Context, name string, log *slog.Logger) {
 	defer tick.Stop()
 	for {
 		for _, b := range u.backends {
-			b.look(ctx, u, name, log)
+			b.check(ctx, u, name, log)
 		}
 		select {
 		case <-tick.C:
@@ -181,12 +181,12 @@ func (u *upstream) watch(ctx context.Context, name string, log *slog.Logger) {
 	}
 }
 
-// look checks one origin.
-func (b *backend) look(ctx context.Context, u *upstream, name string, log *slog.Logger) {
+// check checks one origin.
+func (b *backend) check(ctx context.Context, u *upstream, name string, log *slog.Logger) {
 	ctx, cancel := context.WithTimeout(ctx, checkEvery)
 	defer cancel()
 	at := url.URL{Scheme: b.url.Scheme, Host: b.url.Host, Path: u.Check}
-	under(b.url, &at)
+	belowPath(b.url, &at)
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
 	if err == nil {
 		r.Header.Set("User-Agent", name+" health check")

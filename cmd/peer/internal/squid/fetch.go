@@ -51,7 +51,7 @@ func (n *neighbour) run(ctx context.Context) {
 				n.cfg.Logger.Warn("cannot fetch a Squid's digest, trying again", "squid", n.addr, "err", err)
 			}
 			if old.digest == nil && old.since.IsZero() || old.digest != nil && time.Since(old.next) > untrusted {
-				n.known.Store(&known{since: time.Now()})
+				n.known.Store(&digestState{since: time.Now()})
 			}
 			wait = min(n.cfg.MinInterval<<min(failures, 10), max(lastBackoff, n.cfg.MinInterval))
 			wait += rand.N(wait/10 + 1)
@@ -65,7 +65,7 @@ func (n *neighbour) run(ctx context.Context) {
 }
 
 // fetch requests the digest, on the condition that it is newer than the old one if there is one.
-func (n *neighbour) fetch(ctx context.Context, old *known) (*known, error) {
+func (n *neighbour) fetch(ctx context.Context, old *digestState) (*digestState, error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchTime)
 	defer cancel()
 	r := (&http.Request{
@@ -82,7 +82,7 @@ func (n *neighbour) fetch(ctx context.Context, old *known) (*known, error) {
 	}
 	defer answer.Body.Close()
 	now := time.Now()
-	at := &known{modified: answer.Header.Get("Last-Modified"), name: peering.Asker(answer.Header), confirmed: now}
+	at := &digestState{modified: answer.Header.Get("Last-Modified"), name: peering.Asker(answer.Header), confirmed: now}
 	at.next = now.Add(min(max(n.remaining(answer.Header), n.cfg.MinInterval), n.cfg.MaxInterval))
 	switch {
 	case answer.StatusCode == http.StatusOK:

@@ -21,11 +21,11 @@ type neighbour struct {
 	transport http.RoundTripper
 	stop      context.CancelFunc // of run
 
-	known atomic.Pointer[known] // never nil
+	known atomic.Pointer[digestState] // never nil
 }
 
-// known is the state of a Squid's digest. It is immutable.
-type known struct {
+// A digestState is the state of a Squid's digest. It is immutable.
+type digestState struct {
 	digest    *format.Digest // nil = none
 	name      string         // of the Squid in Via; "" = unknown
 	modified  string         // Last-Modified as received
@@ -72,7 +72,7 @@ func keysFor(q *sibling.LookupRequest) (k keys, ok bool) {
 	return k, true
 }
 
-func (at *known) matches(k *keys) bool {
+func (at *digestState) matches(k *keys) bool {
 	return at.digest != nil && at.digest.MayContain(k.plain) && (!k.varies || at.digest.MayContain(k.variant))
 }
 

@@ -62,7 +62,7 @@ func (n *Neighbours) Use(addrs []string) {
 		}
 		ctx, stop := context.WithCancel(n.ctx)
 		one := &neighbour{cfg: &n.cfg, addr: addr, peer: prefix + addr, transport: n.idle, stop: stop}
-		one.known.Store(new(known))
+		one.known.Store(new(digestState))
 		next = append(next, one)
 		n.wg.Go(func() { one.run(ctx) })
 	}

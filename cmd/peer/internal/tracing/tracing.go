@@ -27,10 +27,10 @@ type Config struct {
 
 // A Tracer makes spans once it has an endpoint: see [Tracer.Use]. It is safe for concurrent use; the zero value and nil
 // make none.
-type Tracer struct{ now atomic.Pointer[sending] }
+type Tracer struct{ now atomic.Pointer[destination] }
 
-// sending is the way of spans to one endpoint.
-type sending struct {
+// A destination is where spans go.
+type destination struct {
 	provider *sdk.TracerProvider
 	tracer   trace.Tracer
 	exporter *exporter
@@ -58,16 +58,16 @@ func (t *Tracer) Use(ctx context.Context, c Config) error {
 }
 
 // On reports whether spans are made.
-func (t *Tracer) On() bool { return t.sending() != nil }
+func (t *Tracer) On() bool { return t.to() != nil }
 
-func (t *Tracer) sending() *sending {
+func (t *Tracer) to() *destination {
 	if t == nil {
 		return nil
 	}
 	return t.now.Load()
 }
 
-func begin(ctx context.Context, c Config) (*sending, error) {
+func begin(ctx context.Context, c Config) (*destination, error) {
 	if c.Endpoint == "" {
 		return nil, nil
 	}
@@ -79,7 +79,7 @@ func begin(ctx context.Context, c Config) (*sending, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &sending{exporter: &exporter{
+	t := &destination{exporter: &exporter{
 		cfg: c, log: c.Logger,
 		client: &http.Client{Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, IdleConnTimeout: time.Minute}},
 	}}
@@ -90,7 +90,7 @@ func begin(ctx context.Context, c Config) (*sending, error) {
 
 // Close sends the remaining spans, for as long as ctx allows.
 func (t *Tracer) Close(ctx context.Context) error {
-	if to := t.sending(); to != nil {
+	if to := t.to(); to != nil {
 		return to.provider.Shutdown(ctx)
 	}
 	return nil
@@ -102,7 +102,7 @@ type Request struct{ span trace.Span }
 // Request begins the span of a request, and returns the request with the span in its context. The span
 // must be ended.
 func (t *Tracer) Request(r *http.Request) (*http.Request, Request) {
-	to := t.sending()
+	to := t.to()
 	if to == nil {
 		return r, Request{}
 	}

@@ -95,7 +95,7 @@ func newTracer(t *testing.T, c *collector, log io.Writer) *Tracer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tracer.sending().exporter.client.Transport = c
+	tracer.to().exporter.client.Transport = c
 	return tracer
 }
 
@@ -183,7 +183,7 @@ func TestNoCollector(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		tracer, tries := newTracer(t, &collector{}, &log), 0
-		tracer.sending().exporter.client.Transport = roundTripper(func(*http.Request) (*http.Response, error) {
+		tracer.to().exporter.client.Transport = roundTripper(func(*http.Request) (*http.Response, error) {
 			tries++
 			return nil, errors.New("no route")
 		})
@@ -215,7 +215,7 @@ func TestCollectorThatFails(t *testing.T) {
 				tracer := newTracer(t, to, &log)
 				_, span := tracer.Request(httptest.NewRequest("GET", "http://origin.test/x", nil))
 				span.End(End{Status: 200})
-				tracer.sending().provider.ForceFlush(context.Background())
+				tracer.to().provider.ForceFlush(context.Background())
 				tracer.Close(context.Background())
 				if got := len(to.spans()); got != c.delivered || strings.Contains(log.String(), "traces are lost") != c.lost {
 					t.Errorf("%d spans delivered, want %d; the log: %s", got, c.delivered, log.String())

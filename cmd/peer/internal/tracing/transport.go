@@ -36,7 +36,7 @@ func (t *transport) CloseIdleConnections() {
 
 // RoundTrip implements [http.RoundTripper].
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	to := t.sending()
+	to := t.to()
 	if to == nil {
 		return t.next.RoundTrip(r)
 	}
