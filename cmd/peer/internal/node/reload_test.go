@@ -45,6 +45,27 @@ func TestFixedSettings(t *testing.T) {
 	}
 }
 
+// applied are the settings that a reload changes: all others are fixed.
+const applied = "admin-host admin-token-file access-log access-log-format between-bytes-timeout client-body-timeout " +
+	"compress connect-port connect-timeout connection-age default-ttl drain drain-delay false-positives " +
+	"first-byte-timeout https-cert https-key join log-level objects origin otlp-endpoint pass-field " +
+	"preserve-host profiles proxy-client proxy-protocol publish purge-client secret-file send-timeout sibling-compare " +
+	"sibling-max-age squid-peer store-size tls-ca tls-cert tls-key trusted-proxies zone-cost"
+
+// A reload says that it has changed each setting that differs, so it must have.
+func TestSettingsAreFixedOrApplied(t *testing.T) {
+	for field := range reflect.TypeFor[config.Config]().Fields() {
+		name := field.Tag.Get("name")
+		if name == "" || name == "config" {
+			continue
+		}
+		if fixed[name] == "" != slices.Contains(strings.Fields(applied), name) {
+			t.Errorf("%s: if it is in effect after a reload, name it in applied, here; if it is not, in fixed, in reload.go, and "+
+				"in OPERATING.md", name)
+		}
+	}
+}
+
 // What a reload changes of digest, Squids and traces is in effect when Apply returns, and undone by the next.
 func TestApply(t *testing.T) {
 	var spans atomic.Int64
