@@ -122,7 +122,7 @@ func indexOf(t reflect.Type, name string) []int {
 			return f.Index
 		}
 	}
-	panic(fmt.Sprintf("%v has no %s", t, name))
+	panic(fmt.Sprintf("metrics.txt: %v has no field with json:%q", t, name))
 }
 
 func number(v reflect.Value) float64 {

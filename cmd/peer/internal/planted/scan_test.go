@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"sync"
@@ -88,6 +89,9 @@ func TestFaultsApply(t *testing.T) {
 			t.Errorf("a fault does not apply, of %d places: %v", len(f.in), err)
 		}
 		all = append(all, list...)
+		if f.found.test != "" && !isTest(t, f.found.dir(f), f.found.test) {
+			t.Errorf("%s: no test in %s has the name %s", f.name, f.found.dir(f), f.found.test)
+		}
 		for _, p := range f.in {
 			for _, text := range []string{p.old, p.new} {
 				if got, err := format.Source([]byte(text)); err != nil || string(got) != text {
@@ -101,4 +105,25 @@ func TestFaultsApply(t *testing.T) {
 			t.Errorf("with the faults: %v", err)
 		}
 	}
+}
+
+// isTest reports whether a package has each of the tests that -test.run=^(names)$ would run.
+func isTest(t *testing.T, dir, names string) bool {
+	t.Helper()
+	files, _ := filepath.Glob(filepath.Join(root, dir, "*_test.go"))
+	var all []byte
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, text...)
+	}
+	for name := range strings.SplitSeq(names, "|") {
+		name, _, _ = strings.Cut(name, "/")
+		if !regexp.MustCompile(`(?m)^func (` + name + `)\(\w+ \*testing\.`).Match(all) {
+			return false
+		}
+	}
+	return true
 }
