@@ -10,23 +10,6 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/table"
 )
 
-// A Plan is the situation that this peer's digest is planned for, and its predicted cost.
-type Plan struct {
-	Objects           uint64  `json:"objects"`
-	Peers             int     `json:"peers"`               // alive, this one included
-	Churn             float64 `json:"churn_per_second"`    // objects stored, over the last hour at most
-	FalsePositiveRate float64 `json:"false_positive_rate"` // of one digest, holding Objects
-	FalseCandidates   float64 `json:"false_candidates"`    // per lookup, of all peers
-	DigestBytes       float64 `json:"digest_bytes"`        // of a snapshot
-	UpdateBytes       float64 `json:"update_bytes"`
-	BytesPerSecond    float64 `json:"bytes_per_second"` // received from all others
-	MemoryBytes       float64 `json:"memory_bytes"`     // for the digests of all others
-	// Binding is the setting that limits the digest, and Note
-	// says in a sentence whether the plan still fits.
-	Binding string `json:"binding"`
-	Note    string `json:"note"`
-}
-
 // A Cluster is the status of all peers, each as it reports itself.
 type Cluster struct {
 	Peers []ClusterRow `json:"peers"` // the peer that got the request is first

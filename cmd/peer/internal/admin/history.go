@@ -84,19 +84,3 @@ func (h *History) Samples() []Sample {
 	defer h.mu.Unlock()
 	return slices.Concat(h.day, h.samples)
 }
-
-// InsertRate returns how many objects a second were stored in the last hour, or since
-// the oldest sample; 0 without two samples.
-func (h *History) InsertRate() float64 {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if len(h.samples) < 2 {
-		return 0
-	}
-	first, last := h.samples[0], h.samples[len(h.samples)-1]
-	seconds := last.At.Sub(first.At).Seconds()
-	if seconds <= 0 || last.Inserts < first.Inserts {
-		return 0
-	}
-	return float64(last.Inserts-first.Inserts) / seconds
-}

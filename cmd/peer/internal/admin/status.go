@@ -45,7 +45,6 @@ type Status struct {
 	Store    diskstore.Stats `json:"store"`
 	Digest   Digest          `json:"digest"`
 	Exchange Exchange        `json:"exchange"`
-	Plan     Plan            `json:"plan"`
 	Members  []Member        `json:"members"` // the other peers
 }
 

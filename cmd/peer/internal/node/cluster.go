@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
-	"github.com/summarycache/summarycache/cmd/peer/internal/plan"
 	"github.com/summarycache/summarycache/gossip"
 	"github.com/summarycache/summarycache/gossip/httpcache/engine"
 )
@@ -20,37 +19,6 @@ func (n *Node) History() []admin.Sample {
 
 // Events returns the last lines of the log.
 func (n *Node) Events() []admin.Event { return n.events.Latest() }
-
-// plan describes the situation that the digest is planned for. s is complete except for the plan.
-func (n *Node) plan(s admin.Status) admin.Plan {
-	p := admin.Plan{Objects: s.Digest.Planned, Peers: 1, Churn: n.history.InsertRate(), Binding: "--false-positives"}
-	for _, m := range s.Members {
-		if m.Here() {
-			p.Peers++
-		}
-	}
-	f := n.config().FalsePositives
-	d, err := plan.For(plan.Goal{
-		Objects: p.Objects, Peers: max(p.Peers, 2), Churn: p.Churn, FalseCandidates: f * float64(max(p.Peers-1, 1)), Interval: n.config().Publish,
-	})
-	if err != nil { // more objects than a plan can have
-		p.FalsePositiveRate, p.Note = f, err.Error()
-		return p
-	}
-	p.FalsePositiveRate, p.DigestBytes, p.UpdateBytes = d.FalsePositiveRate, d.SnapshotBytes, d.DeltaBytes
-	if p.Peers > 1 {
-		p.FalseCandidates, p.BytesPerSecond, p.MemoryBytes = d.FalseCandidates, d.BytesPerSecond, d.MemoryBytes
-	}
-	switch held := uint64(s.Digest.Keys); {
-	case held > p.Objects:
-		p.Note = "The peer holds more objects than its digest was planned for: it is being planned anew."
-	case held > p.Objects-p.Objects/10:
-		p.Note = "The peer holds nearly as many objects as its digest was planned for."
-	default:
-		p.Note = "The digest has room: its false positives are below what they may be."
-	}
-	return p
-}
 
 // A clusterView has the last answers of all peers. They are reused for a moment, so that many
 // readers cause one request to each peer. The turn of readings.cluster guards it.

@@ -175,8 +175,5 @@ func TestClusterAndHistory(t *testing.T) {
 		if last := h[len(h)-1]; last.BytesToClients != 1000 || last.FromSiblings != 1000 || last.Inserts != 1 || last.Vectors == 0 {
 			t.Errorf("the last sample: %+v", last)
 		}
-		if p := v.nodes[0].Status().Plan; p.Peers != 3 || p.Objects != 1000 || p.Binding != "--false-positives" || p.FalseCandidates > 0.002 || p.Note == "" {
-			t.Errorf("Plan = %+v", p)
-		}
 	})
 }

@@ -35,7 +35,6 @@ func (n *Node) Status() admin.Status {
 	}
 	s.Traffic.OwnersAsked, s.Traffic.FetchersFound, s.Traffic.LookupsSent = n.coalescer.Counts()
 	n.askParts(&s)
-	s.Plan = n.plan(s)
 	return s
 }
 

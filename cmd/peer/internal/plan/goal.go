@@ -1,4 +1,4 @@
-// Package plan chooses the geometry of a cluster's digests, and says what they cost: for peer plan and the admin pages.
+// Package plan chooses the geometry of a cluster's digests, and says what they cost, for peer plan.
 // [For] is where to start. All digests have one hash, as those of peer run.
 package plan
 

@@ -29,9 +29,8 @@ type Failing struct {
 }
 
 const (
-	failingMost  = 64          // failing origins that are remembered: a forward proxy may be sent to any
-	failingFor   = time.Minute // a forward proxy forgets an origin after so long without a request
-	failingLines = 20          // log lines a minute, for all origins
+	failingMost = 64          // failing origins that are remembered: a forward proxy may be sent to any
+	failingFor  = time.Minute // a forward proxy forgets an origin after so long without a request
 )
 
 // origins is a transport to origins that keeps track of those that fail.
@@ -50,8 +49,6 @@ type failings struct {
 
 	mu      sync.Mutex
 	failing map[string]*Failing // by host
-	lines   int                 // logged since minute
-	minute  time.Time
 }
 
 // CloseIdleConnections closes those that carry no request.
@@ -125,11 +122,7 @@ func (o *failings) failed(host string, err error) {
 	}
 	f.Requests++
 	f.Last, f.Reason = now, reason(err)
-	if now.Sub(o.minute) >= time.Minute {
-		o.minute, o.lines = now, 0
-	}
-	if now.Sub(f.logged) >= time.Minute && o.lines < failingLines {
-		o.lines++
+	if now.Sub(f.logged) >= time.Minute {
 		f.logged = now
 		o.log.Warn("an origin does not answer", "origin", host, "reason", f.Reason, "requests", f.Requests,
 			"since", f.Since)
