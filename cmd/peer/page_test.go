@@ -106,7 +106,7 @@ func TestStatusPageInChromium(t *testing.T) {
 	text := strings.NewReplacer(" a degraded ", " a serving ", " b degraded ", " b serving ").Replace(shown(dom)) // as a busy machine is
 	for _, want := range []string{
 		"a serving reverse proxy for " + s.url, "gossip encrypted", "requests 120 of clients", "b alive",
-		"bound by --false-positives", "objects came from a sibling",
+		"2,048 planned for", "objects came from a sibling",
 		"a serving own 120 ", "b serving current 40 ", "2 of 2",
 		fmt.Sprintf("asked by ↓, served by → a b a · %d b 0 ·", st.Members[0].Hits), "−4 min",
 	} {
