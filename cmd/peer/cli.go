@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	_ "embed" // for the commands
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +15,11 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/config"
 	"github.com/summarycache/summarycache/sim/workload"
 )
+
+// commandFlags says what the flags of commands are for.
+//
+//go:embed commands.txt
+var commandFlags string
 
 // grammar is the command line, from which kong makes the parser and the help.
 type grammar struct {
@@ -103,7 +109,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 // newParser returns the parser of a command line and the decoder of its flags. The parser panics with
 // leave instead of ending the process.
 func newParser(g *grammar, stdout, stderr io.Writer) (*kong.Kong, *config.Flags, error) {
-	flags, options := config.NewFlags()
+	flags, options := config.NewFlags(commandFlags)
 	parser, err := kong.New(g, append(options,
 		kong.Name("peer"),
 		kong.Description("A cooperative HTTP cache\n\nIt shares its contents with the other caches of a cluster."),

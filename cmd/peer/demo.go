@@ -13,17 +13,17 @@ import (
 )
 
 type demoCommand struct {
-	Peers    int           `name:"peers" placeholder:"COUNT" default:"3" type:"count" min:"1" max:"32" help:"Peers to run, 1 to 32. Default: ${default}."`
-	Requests *int          `name:"requests" placeholder:"COUNT" type:"count" max:"100000000" help:"Requests to send. Default: 3000, or all of the trace."`
-	Objects  int           `name:"objects" placeholder:"COUNT" default:"1000" type:"count" min:"1" max:"1000000" help:"Objects that the workload chooses from. Default: ${default}."`
-	Skew     float64       `name:"skew" placeholder:"EXPONENT" default:"0.9" type:"number" max:"5" help:"How skewed their popularity is: the exponent of a Zipf law. Default: ${default}."`
-	Seed     uint64        `name:"seed" placeholder:"NUMBER" default:"1" type:"count" help:"Equal seeds give equal workloads. Default: ${default}."`
-	Trace    string        `name:"trace" placeholder:"FILE" help:"Replay a request trace or an access log instead: ${formats}; plain, gzip or Zstandard. What it is and what was left out is said. Its order is kept, its times are not. Clients are assigned to the peers by hash; requests of unknown clients at random."`
-	Rate     float64       `name:"rate" placeholder:"RATE" default:"300" type:"number" max:"1e6" help:"Requests a second in all; 0 is as fast as answers come. The cost of the digests depends on it. Default: ${default}."`
-	Publish  time.Duration `name:"publish" placeholder:"TIME" default:"0s" type:"time" max:"1h" help:"How long a change may wait, at most, until the other peers hear of it. Default: 0s, at most 5 s, and as long as waiting saves more than it costs."`
-	Forward  bool          `name:"forward" help:"Run the peers as forward proxies, not as reverse proxies of the origin."`
-	JSON     bool          `name:"json" help:"Print JSON."`
-	Verbose  bool          `name:"verbose" short:"v" help:"Show what the peers log."`
+	Peers    int           `name:"peers" default:"3" type:"count" min:"1" max:"32"`
+	Requests *int          `name:"requests" type:"count" max:"100000000"`
+	Objects  int           `name:"objects" default:"1000" type:"count" min:"1" max:"1000000"`
+	Skew     float64       `name:"skew" default:"0.9" type:"number" max:"5"`
+	Seed     uint64        `name:"seed" default:"1" type:"count"`
+	Trace    string        `name:"trace"`
+	Rate     float64       `name:"rate" default:"300" type:"number" max:"1e6"`
+	Publish  time.Duration `name:"publish" default:"0s" type:"time" max:"1h"`
+	Forward  bool          `name:"forward"`
+	JSON     bool          `name:"json"`
+	Verbose  bool          `name:"verbose" short:"v"`
 }
 
 func (c *demoCommand) Help() string {

@@ -21,8 +21,8 @@ const maxDigest = 64 << 20 // bytes of a file that may be a digest
 
 type inspectCommand struct {
 	What   string `arg:"" name:"file|peer" help:"A file with a digest or a delta; the directory of a store; the admin address, HOST:PORT, of a peer; or the name of a peer that the one at --admin knows. A name with a slash, or of a regular file, is a file."`
-	Fields bool   `name:"fields" help:"Show every field, with its offset and bytes."`
-	Save   string `name:"save" placeholder:"FILE" help:"Also write the bytes to a file."`
+	Fields bool   `name:"fields"`
+	Save   string `name:"save"`
 	target `embed:""`
 }
 

@@ -10,11 +10,11 @@ import (
 // selection says which misses a command is about.
 type selection struct {
 	URL     string `arg:"" optional:"" name:"text" help:"Only URLs with this in them."`
-	Site    string `name:"site" placeholder:"HOST" help:"Only URLs of this host."`
-	Reason  string `name:"reason" placeholder:"TOKEN" help:"Only those with this reason: after fwd or detail in Cache-Status, such as uri-miss, stale, private or no-lifetime."`
-	Outcome string `name:"outcome" placeholder:"TOKEN" help:"Only those with this outcome, such as origin-fetch or gateway-error."`
-	Here    bool   `name:"here" help:"Of this peer alone, not of the whole cluster."`
-	Queries bool   `name:"queries" help:"Show URLs with their queries."`
+	Site    string `name:"site"`
+	Reason  string `name:"reason"`
+	Outcome string `name:"outcome"`
+	Here    bool   `name:"here"`
+	Queries bool   `name:"queries"`
 	target  `embed:""`
 }
 
@@ -23,8 +23,8 @@ func (s *selection) request() admin.PastRequest {
 }
 
 type logCommand struct {
-	Last      int  `name:"last" placeholder:"COUNT" default:"20" type:"count" min:"1" max:"100000000" help:"How many. Default: ${default}."`
-	Follow    bool `name:"follow" short:"f" help:"Go on, as they come."`
+	Last      int  `name:"last" default:"20" type:"count" min:"1" max:"100000000"`
+	Follow    bool `name:"follow" short:"f"`
 	selection `embed:""`
 }
 
@@ -64,8 +64,8 @@ func (c *logCommand) Run(e *environment) error {
 }
 
 type topCommand struct {
-	By        string `name:"by" placeholder:"WHAT" default:"url" enum:"url,site,reason,outcome,source,peer" help:"url, site, reason, outcome, source or peer. Default: ${default}."`
-	Most      int    `name:"most" placeholder:"COUNT" default:"20" type:"count" min:"1" max:"100000000" help:"How many groups. Default: ${default}."`
+	By        string `name:"by" default:"url" enum:"url,site,reason,outcome,source,peer"`
+	Most      int    `name:"most" default:"20" type:"count" min:"1" max:"100000000"`
 	selection `embed:""`
 }
 

@@ -13,17 +13,17 @@ import (
 )
 
 type planCommand struct {
-	Objects         uint64        `name:"objects" placeholder:"COUNT" type:"count" min:"1" max:"1073741824" xor:"load" required:"" help:"Objects that one peer holds."`
-	Peers           int           `name:"peers" placeholder:"COUNT" default:"2" type:"count" min:"2" max:"16777216" help:"Peers in the cluster. Default: ${default}."`
-	Churn           float64       `name:"churn" placeholder:"RATE" default:"0" type:"number" max:"1e12" help:"Objects that one peer replaces in a second. Default: ${default}."`
-	Interval        time.Duration `name:"interval" placeholder:"TIME" default:"0s" type:"time" max:"1000h" help:"Time between updates. Default: 0s, until a hundredth of the objects is replaced, or as the bandwidth allows."`
-	FalseCandidates *float64      `name:"false-candidates" placeholder:"RATE" type:"number" min:"1e-12" max:"1e6" help:"Average number of peers whose digest claims an object that nobody has, at most. Default: 0.001 for each other peer, unless --memory limits the plan."`
-	Bandwidth       int64         `name:"bandwidth" placeholder:"SIZE" type:"size" help:"Bytes of digests that one peer receives in a second from all others, at most."`
-	Memory          int64         `name:"memory" placeholder:"SIZE" type:"size" help:"Memory for the digests of all others, at most."`
-	Trace           string        `name:"trace" placeholder:"FILE" xor:"load" required:"" help:"Replay a request trace or an access log instead, and compare what the peers would save with other ways: ${formats}; plain, gzip or Zstandard."`
-	Size            int64         `name:"size" placeholder:"SIZE" type:"size" help:"With --trace: the store of each peer. Default: a tenth of all objects."`
-	HTML            string        `name:"html" placeholder:"FILE" help:"With --trace: write a page that needs no network, too."`
-	JSON            bool          `name:"json" help:"Print JSON."`
+	Objects         uint64        `name:"objects" type:"count" min:"1" max:"1073741824" xor:"load" required:""`
+	Peers           int           `name:"peers" default:"2" type:"count" min:"2" max:"16777216"`
+	Churn           float64       `name:"churn" default:"0" type:"number" max:"1e12"`
+	Interval        time.Duration `name:"interval" default:"0s" type:"time" max:"1000h"`
+	FalseCandidates *float64      `name:"false-candidates" type:"number" min:"1e-12" max:"1e6"`
+	Bandwidth       int64         `name:"bandwidth" type:"size"`
+	Memory          int64         `name:"memory" type:"size"`
+	Trace           string        `name:"trace" xor:"load" required:""`
+	Size            int64         `name:"size" type:"size"`
+	HTML            string        `name:"html"`
+	JSON            bool          `name:"json"`
 }
 
 func (c *planCommand) Help() string {

@@ -9,11 +9,11 @@ import (
 
 type purgeCommand struct {
 	URL        string   `arg:"" optional:"" name:"url" help:"Absolute URL, as clients use it. A path stands for the URL at --origin."`
-	Prefix     bool     `name:"prefix" help:"Remove everything whose URL begins with it."`
-	Pattern    bool     `name:"pattern" help:"Remove everything whose whole URL it matches: * stands for any characters of path and query."`
-	Tags       []string `name:"tag" placeholder:"TAG" help:"Instead of a URL: remove everything with that tag (Surrogate-Key, Cache-Tag or xkey); repeat it."`
-	Soft       bool     `name:"soft" help:"Make it stale instead of removing it: it is validated before its next use, and may be served while the origin is down."`
-	Everywhere bool     `name:"everywhere" help:"Purge at every peer of the cluster, also at those that are away now and return later."`
+	Prefix     bool     `name:"prefix"`
+	Pattern    bool     `name:"pattern"`
+	Tags       []string `name:"tag"`
+	Soft       bool     `name:"soft"`
+	Everywhere bool     `name:"everywhere"`
 	operator   `embed:""`
 }
 

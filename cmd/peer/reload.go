@@ -17,7 +17,7 @@ import (
 )
 
 type reloadCommand struct {
-	DryRun   bool `name:"dry-run" help:"Change nothing, and show what would change."`
+	DryRun   bool `name:"dry-run"`
 	operator `embed:""`
 }
 

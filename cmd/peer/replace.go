@@ -16,7 +16,7 @@ import (
 )
 
 type replaceCommand struct {
-	Wait     time.Duration `name:"wait" placeholder:"TIME" default:"5m" type:"time" help:"How long the new program may take until it is ready. Default: ${default}."`
+	Wait     time.Duration `name:"wait" default:"5m" type:"time"`
 	operator `embed:""`
 }
 

@@ -12,13 +12,13 @@ import (
 
 // target is the running peer that a command talks to.
 type target struct {
-	Admin string `name:"admin" env:"PEER_ADMIN" placeholder:"ADDR" default:"127.0.0.1:3129" help:"The peer's admin address, or the path of its Unix socket. Default: ${default}."`
-	JSON  bool   `name:"json" help:"Print JSON."`
+	Admin string `name:"admin" env:"PEER_ADMIN" default:"127.0.0.1:3129"`
+	JSON  bool   `name:"json"`
 }
 
 // operator is the running peer that a command changes something at.
 type operator struct {
-	TokenFile string `name:"token-file" placeholder:"FILE" help:"The peer's --admin-token-file. Default: its Unix socket, for its user and root."`
+	TokenFile string `name:"token-file"`
 	target    `embed:""`
 }
 
@@ -34,7 +34,7 @@ func (t *target) Validate() error {
 }
 
 type statusCommand struct {
-	Cluster bool `name:"cluster" help:"Show the statistics of all peers in its cluster, and their sums."`
+	Cluster bool `name:"cluster"`
 	target  `embed:""`
 }
 

@@ -17,11 +17,11 @@ import (
 
 type validateCommand struct {
 	config.Config `embed:""`
-	JSON          bool     `name:"json" xor:"form" help:"Print JSON."`
-	Try           bool     `name:"try" xor:"form" help:"Also open the ports, the store and the files that run would use, close them, remove what they made, and then connect to the configured origins, Squids and peers. Stop the peer of this configuration first."`
-	Explain       string   `name:"explain" xor:"form" placeholder:"URL" help:"Say which rules decide what about a request for this URL, each with its line, and about its answer. A path stands for the URL at --origin."`
-	Headers       []string `name:"header" short:"H" sep:"none" placeholder:"'NAME: VALUE'" help:"A field of the request of --explain; repeat it."`
-	Method        string   `name:"method" placeholder:"METHOD" default:"GET" help:"Method of the request of --explain. Default: ${default}."`
+	JSON          bool     `name:"json" xor:"form"`
+	Try           bool     `name:"try" xor:"form"`
+	Explain       string   `name:"explain" xor:"form"`
+	Headers       []string `name:"header" short:"H" sep:"none"`
+	Method        string   `name:"method" default:"GET"`
 }
 
 func (c *validateCommand) Help() string {

@@ -8,7 +8,7 @@ import (
 )
 
 type versionCommand struct {
-	JSON bool `name:"json" help:"Print JSON."`
+	JSON bool `name:"json"`
 }
 
 // A build describes the program and its source.

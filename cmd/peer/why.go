@@ -8,8 +8,8 @@ import (
 
 type whyCommand struct {
 	URL     string   `arg:"" name:"url" help:"Absolute URL, as clients use it. A path stands for the URL at --origin."`
-	Headers []string `name:"header" short:"H" sep:"none" placeholder:"'NAME: VALUE'" help:"A field of the request; repeat it."`
-	Method  string   `name:"method" placeholder:"METHOD" default:"GET" help:"Method of the request. Default: ${default}."`
+	Headers []string `name:"header" short:"H" sep:"none"`
+	Method  string   `name:"method" default:"GET"`
 	target  `embed:""`
 }
 

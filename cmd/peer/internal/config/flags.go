@@ -25,10 +25,11 @@ type reading struct {
 	wrong []mistake // without a place
 }
 
-// NewFlags returns a decoder, and the options with which a parser uses it.
-func NewFlags() (*Flags, []kong.Option) {
+// NewFlags returns a decoder, and the options with which a parser uses it. commands has the helps of the flags that are
+// no settings, in the form of settings.txt.
+func NewFlags(commands string) (*Flags, []kong.Option) {
 	f := &Flags{make(map[*kong.Value]reading), make(map[*kong.Value]reading)}
-	options := []kong.Option{kong.PostBuild(describe)}
+	options := []kong.Option{describe(settings, true), describe(commands, false)}
 	for kind := range kinds {
 		options = append(options, kong.NamedMapper(kind, kong.MapperFunc(f.decode)))
 	}

@@ -22,7 +22,7 @@ func load(t *testing.T, args ...string) (Config, []Effective, error) {
 			Config `embed:""`
 		} `cmd:""`
 	}
-	flags, options := NewFlags()
+	flags, options := NewFlags("")
 	parser, err := kong.New(&app, options...)
 	if err != nil {
 		t.Fatal(err)
