@@ -18,7 +18,7 @@ import (
 
 // commandFlags says what the flags of commands are for.
 //
-//go:embed commands.txt
+//go:embed commands.help
 var commandFlags string
 
 // grammar is the command line, from which kong makes the parser and the help.

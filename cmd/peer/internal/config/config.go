@@ -16,7 +16,7 @@ import (
 )
 
 // Config is the configuration of a peer. Fields with a name are its settings: flags,
-// PEER_* variables, and keys of the YAML file; settings.txt says what each is for.
+// PEER_* variables, and keys of the YAML file; settings.help says what each is for.
 // [Flags.Load] checks them and sets the other fields. A Config is plain data: copy it freely.
 type Config struct {
 	File string `name:"config"`

@@ -11,7 +11,7 @@ import (
 
 // settings says what the settings are for.
 //
-//go:embed settings.txt
+//go:embed settings.help
 var settings string
 
 // variable returns the environment variable of a setting.

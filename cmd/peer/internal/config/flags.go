@@ -26,7 +26,7 @@ type reading struct {
 }
 
 // NewFlags returns a decoder, and the options with which a parser uses it. commands has the helps of the flags that are
-// no settings, in the form of settings.txt.
+// no settings, in the form of settings.help.
 func NewFlags(commands string) (*Flags, []kong.Option) {
 	f := &Flags{make(map[*kong.Value]reading), make(map[*kong.Value]reading)}
 	options := []kong.Option{describe(settings, true), describe(commands, false)}

@@ -145,7 +145,7 @@ drain: 1m
 			found = found || e.Name == field.Tag.Get("name")
 		}
 		if !found {
-			t.Errorf("setting %s is not listed: it needs a line in settings.txt", field.Tag.Get("name"))
+			t.Errorf("setting %s is not listed: it needs a line in settings.help", field.Tag.Get("name"))
 		}
 	}
 }
