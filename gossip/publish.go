@@ -101,13 +101,17 @@ func (n inside) SetPublishing(p exchange.Publishing) error {
 func (h *host) publish(filter *digest.CountingFilter, since time.Time) (changed int, next time.Duration) {
 	changed = filter.Changed()
 	var wait time.Duration
+	var alone bool
 	h.with(func(e *exchange.Engine) {
 		now := time.Now()
+		alone = e.Alone()
 		h.firstWait.Store(int64(e.Publishing().MinInterval / 4))
 		// A rebuilt filter is a new version without a change since it was frozen.
 		if filter.Current().Version().Epoch == e.Self().Version.Epoch {
-			e.PublishIn(since, 0) // nothing had changed until then
-			wait = e.PublishIn(now, changed)
+			e.PublishIn(since, 0)                        // nothing had changed until then
+			if wait = e.PublishIn(now, changed); alone { // nobody reads it
+				wait = max(wait, e.Publishing().Interval-now.Sub(since))
+			}
 		}
 	})
 	switch {
@@ -119,7 +123,7 @@ func (h *host) publish(filter *digest.CountingFilter, since time.Time) (changed 
 	case changed == 0:
 		return 0, 0
 	}
-	if len(h.liveMembers()) == 0 {
+	if alone {
 		return math.MaxInt, wait // whatever comes: see takeMember
 	}
 	return changed, min(wait, max(time.Since(since), longLook)) // not all are told, and time alone can shorten a wait

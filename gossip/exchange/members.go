@@ -50,6 +50,9 @@ func (e *Engine) PeerUp(now time.Time, name string, incarnation uint64) {
 	e.advertise(now, p)
 }
 
+// Alone reports whether no other peer is alive.
+func (e *Engine) Alone() bool { return len(e.live) == 0 }
+
 // PeerDown informs the engine that a peer is dead or has left.
 func (e *Engine) PeerDown(now time.Time, name string) {
 	p := e.named(name)

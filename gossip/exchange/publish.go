@@ -10,8 +10,7 @@ import (
 // PublishIn returns how long the changes since the last publication may still wait for more: 0 if the
 // digest should be frozen and given to [Engine.Publish] now. changed is the number of positions that
 // flipped; without any, it returns the longest Duration. The wait counts from the call before the first
-// with changes. Call it some times a second while there are changes, since more can end or shorten the wait, as the
-// first live peer does.
+// with changes. Call it some times a second while there are changes, since more can end or shorten the wait.
 func (e *Engine) PublishIn(now time.Time, changed int) time.Duration {
 	looked := e.lookedAt
 	e.lookedAt = now
@@ -25,7 +24,7 @@ func (e *Engine) PublishIn(now time.Time, changed int) time.Duration {
 		e.changedAt = looked // or later
 	}
 	wait := e.publishedAt.Add(e.Publishing().MinInterval).Sub(now)
-	if changed < enoughFlips || len(e.live) == 0 {
+	if changed < enoughFlips {
 		wait = max(wait, e.changedAt.Add(e.wait(now, changed)).Sub(now))
 	}
 	return max(wait, 0)

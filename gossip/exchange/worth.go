@@ -87,9 +87,6 @@ func (e *Engine) nextPublication(now time.Time) time.Duration {
 // wait returns how long the present changes may wait, counted from the first.
 func (e *Engine) wait(now time.Time, changed int) time.Duration {
 	policy := e.Publishing()
-	if len(e.live) == 0 {
-		return policy.Interval // nobody reads it
-	}
 	rate := e.changes.with(float64(changed), now.Sub(e.publishedAt).Seconds())
 	return min(policy.Wait(rate, e.asks), policy.Interval)
 }
