@@ -11,7 +11,8 @@ import (
 // package os. It must be safe for concurrent use. The store never syncs.
 type FS interface {
 	Lock(name string) (io.Closer, error)   // locks a file, and makes it if it is missing; ErrLocked if another process has locked it
-	Open(name string) (File, error)        // for reading and writing; it must exist
+	Open(name string) (File, error)        // for reading, as a disk that has become read-only allows; it must exist
+	Edit(name string) (File, error)        // for reading and writing; it must exist
 	Create(name string) (File, error)      // for reading and writing; it must not exist
 	Remove(name string) error              // a file
 	MkdirAll(name string) error            // with its parents; it may exist
@@ -36,7 +37,8 @@ type systemFile struct{ *os.File }
 func (system) Lock(name string) (io.Closer, error) { return lock(name) }
 func (system) Remove(name string) error            { return os.Remove(name) }
 func (system) MkdirAll(name string) error          { return os.MkdirAll(name, 0o700) }
-func (system) Open(name string) (File, error)      { return opened(os.OpenFile(name, os.O_RDWR, 0)) }
+func (system) Open(name string) (File, error)      { return opened(os.Open(name)) }
+func (system) Edit(name string) (File, error)      { return opened(os.OpenFile(name, os.O_RDWR, 0)) }
 
 func (system) Create(name string) (File, error) {
 	return opened(os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600))

@@ -261,7 +261,7 @@ func (g *segments) open(n uint32) (sg *segment, dataSize int64, err error) {
 }
 
 func (g *segments) openFile(n uint32, kind, family, magic string) (f File, size int64, err error) {
-	if f, err = g.store.opt.FS.Open(g.path(n, kind)); err != nil {
+	if f, err = g.store.opt.FS.Edit(g.path(n, kind)); err != nil {
 		return nil, 0, err
 	}
 	if err = checkMagic(f, family, magic); err == nil {

@@ -159,7 +159,7 @@ func TestNoDescriptors(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Close()
-	opens := []disktest.Op{disktest.Open, disktest.Create, disktest.ReadDir}
+	opens := []disktest.Op{disktest.Open, disktest.Edit, disktest.Create, disktest.ReadDir}
 	for at := 1; ; at++ {
 		n := 0
 		disk.Inject(func(op disktest.Op, _ string, b []byte) (int, error) {

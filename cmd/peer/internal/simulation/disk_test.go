@@ -96,7 +96,7 @@ func (p *peer) damage(f fault) bool {
 	rng := rand.New(rand.NewPCG(p.w.s.Seed, uint64(f.At)))
 	files := d.Names(storeDir + "/objects")
 	for range (len(files) + 2) / 3 {
-		file, err := d.Open(files[rng.IntN(len(files))])
+		file, err := d.Edit(files[rng.IntN(len(files))])
 		if err != nil {
 			continue
 		}
@@ -134,6 +134,7 @@ func (p *peer) writeBack() {
 // The disk counts the files that are open.
 
 func (d *disk) Open(name string) (diskstore.File, error)   { return d.opened(d.Disk.Open(name)) }
+func (d *disk) Edit(name string) (diskstore.File, error)   { return d.opened(d.Disk.Edit(name)) }
 func (d *disk) Create(name string) (diskstore.File, error) { return d.opened(d.Disk.Create(name)) }
 
 func (d *disk) Lock(name string) (io.Closer, error) {

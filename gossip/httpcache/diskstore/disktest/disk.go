@@ -30,6 +30,7 @@ const (
 	Lock     Op = "lock"
 	Open     Op = "open"
 	Create   Op = "create"
+	Edit     Op = "edit"
 	Remove   Op = "remove"
 	ReadDir  Op = "readdir"
 	MkdirAll Op = "mkdir"
@@ -234,10 +235,15 @@ func (d *Disk) Lock(name string) (l io.Closer, err error) {
 }
 
 // Open implements store.FS.
-func (d *Disk) Open(name string) (f diskstore.File, err error) {
-	err = d.do(Open, name, func() error {
+func (d *Disk) Open(name string) (diskstore.File, error) { return d.open(Open, name) }
+
+// Edit implements store.FS.
+func (d *Disk) Edit(name string) (diskstore.File, error) { return d.open(Edit, name) }
+
+func (d *Disk) open(op Op, name string) (f diskstore.File, err error) {
+	err = d.do(op, name, func() error {
 		if d.names[name] == nil {
-			return failed(Open, name, syscall.ENOENT)
+			return failed(op, name, syscall.ENOENT)
 		}
 		f = &file{d, name, d.names[name]}
 		return nil
