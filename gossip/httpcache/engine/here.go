@@ -13,12 +13,11 @@ var errPanics = errors.New("cache: a fetch has panicked")
 // hand-over from one goroutine to another wakes a thread where there is little to do.
 func (c *Cache) leadHere(v *way) (next step) {
 	f := v.f
-	leave, ok := c.work.Enter()
-	if !ok {
+	if !c.work.Enter() {
 		c.fail(f, &result{}, errStopped)
 		return await
 	}
-	defer leave()
+	defer c.work.Leave()
 	f.here = true
 	defer c.endHere(f)
 	v.r.Context().Done() // from now on somebody wants to know when the client leaves

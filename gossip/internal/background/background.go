@@ -26,26 +26,29 @@ func (g *Group) Context() context.Context { return g.ctx }
 
 // Go runs f in a goroutine, unless the Group is stopped; it reports which.
 func (g *Group) Go(f func()) bool {
-	leave, ok := g.Enter()
-	if ok {
-		go func() {
-			defer leave()
-			f()
-		}()
+	if !g.Enter() {
+		return false
 	}
-	return ok
+	go func() {
+		defer g.Leave()
+		f()
+	}()
+	return true
 }
 
-// Enter makes Wait wait for the calling goroutine, until it calls leave, unless the Group is stopped; it reports which.
-func (g *Group) Enter() (leave func(), ok bool) {
+// Enter makes Wait wait for the calling goroutine until it calls Leave, unless the Group is stopped; it reports which.
+func (g *Group) Enter() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.ctx.Err() != nil {
-		return nil, false
+		return false
 	}
 	g.running.Add(1)
-	return g.running.Done, true
+	return true
 }
+
+// Leave ends what Enter began.
+func (g *Group) Leave() { g.running.Done() }
 
 // Stop ends the context, with that cause, and lets no goroutine begin any more. It does not wait.
 func (g *Group) Stop(cause error) {
