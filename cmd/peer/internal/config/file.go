@@ -169,7 +169,9 @@ func deep(path string, tokens token.Tokens, known names) error {
 		case token.SequenceEntryType:
 			next = dashes + 1
 		case token.MappingValueType:
-			if _, ok := known[t.Prev.Value]; !ok && !inSection(t.Prev.Value) {
+			if t.Prev == nil { // the file begins with a colon
+				unknown++
+			} else if _, ok := known[t.Prev.Value]; !ok && !inSection(t.Prev.Value) {
 				unknown++
 			}
 		}
