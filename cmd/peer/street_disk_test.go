@@ -221,7 +221,11 @@ func TestStreetClocks(t *testing.T) {
 			if n := s.lines(log, "/page"); n != want || s.lines(log, "/page 304") != want-1 {
 				s.Errorf("an origin %s was asked %d times, want %d, and %d answers 304", by, n, want, want-1)
 			}
-			c.quiet()
+			const ahead = "this machine's clock is ahead of an origin's"
+			if said := strings.Contains(c.stderr.String(), ahead); said != (by == "-1d") {
+				s.Errorf("an origin %s: its clock is told of: %v", by, said)
+			}
+			c.quiet(ahead)
 		}
 	})
 }
