@@ -13,7 +13,6 @@ package rules
 
 import (
 	"cmp"
-	"errors"
 	"iter"
 	"net/http"
 	"net/netip"
@@ -193,25 +192,6 @@ func (s Set) decide(f facts, setting func(*Rule) (has, restricts bool)) *Rule {
 		}
 	}
 	return nil
-}
-
-// Network reads a network, or an address as a network of one. One of IPv4 that is written as of IPv6, such as
-// ::ffff:10.0.0.0/104, is of IPv4, as the addresses are that are compared with it.
-func Network(s string) (netip.Prefix, error) {
-	p, err := netip.ParsePrefix(s)
-	if ip, fault := netip.ParseAddr(s); fault == nil {
-		p, err = netip.PrefixFrom(ip, ip.BitLen()), nil
-	}
-	if ip := p.Addr(); ip.Is4In6() {
-		if p = netip.PrefixFrom(ip.Unmap(), p.Bits()-96); !p.IsValid() { // it has more than IPv4
-			err = errors.New("rules: no network of IPv4")
-		}
-	}
-	return p, err
-}
-
-func inAny(all []netip.Prefix, ip netip.Addr) bool {
-	return slices.ContainsFunc(all, func(p netip.Prefix) bool { return p.Contains(ip) })
 }
 
 // anyHost reports whether a host, or the host without its port, matches one of the patterns.
