@@ -189,7 +189,7 @@ func (r *compared) notes() []string {
 			table.Bytes(int64(r.way("digests").Membership))),
 	}
 	if r.Clients > 0 {
-		notes = append(notes, fmt.Sprintf("%s are assigned to the peers by hash.", table.Of(r.Clients, "client")))
+		notes = append(notes, fmt.Sprintf("Clients are assigned to the peers by hash: %s.", table.Of(r.Clients, "client")))
 	} else {
 		notes = append(notes, "The log names no clients: requests are assigned to the peers in runs of 20 to 50.")
 	}

@@ -73,7 +73,7 @@ func TestPlanTrace(t *testing.T) {
 		t.Errorf("the page: %s", html)
 	}
 	_, text, _ := call(t, "plan", "--trace", log, "--peers", "4", "--size", "20kB")
-	for _, says := range []string{"Combined, virtual host first: 3,000 requests", "4 peers of 19.5 KiB each save", "one cache of 78.1 KiB", "owner hashing", "64 clients are assigned"} {
+	for _, says := range []string{"Combined, virtual host first: 3,000 requests", "4 peers of 19.5 KiB each save", "one cache of 78.1 KiB", "owner hashing", "by hash: 64 clients."} {
 		if !strings.Contains(strings.Join(strings.Fields(text), " "), says) {
 			t.Errorf("plan --trace does not say %q:\n%s", says, text)
 		}

@@ -2,7 +2,8 @@ package engine
 
 import "errors"
 
-// mostHere is the length in bytes of a body that is received in its leader's goroutine, which has no client until then.
+// mostHere is the length in bytes of a body that is received in its leader's goroutine: the client gets nothing before
+// all of it has come.
 const mostHere = 8 << 10
 
 // errPanics is what the followers of a fetch get whose goroutine panics.
