@@ -57,10 +57,16 @@ type life struct {
 	lag     int             // new ones in about two seconds
 	began   time.Time
 	newest  atomic.Int64
-	results soakResults
+	results lifeResults
 
 	mu    sync.Mutex
 	times []time.Duration // of the first peer's answers since the last sample
+}
+
+// lifeResults counts requests by their result, and kills.
+type lifeResults struct {
+	right, atDeadPeer, cutOff, kills atomic.Int64
+	unexpected                       soakErrors
 }
 
 // TestLife runs a cluster with default settings while its stores fill and are turned over twenty
