@@ -10,9 +10,14 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/sd"
 )
 
 func main() {
+	if len(os.Args) > 1 && os.Args[1] == "run" { // what ends soon is not worth a second start
+		sd.Slacken()
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process immediately
 	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
