@@ -91,10 +91,13 @@ func (l *Lookup) coalesce(ctx context.Context) {
 	}
 }
 
-// Only makes this sibling the only candidate. No digest advertises the object there: if the
-// sibling does not have it, that is no false hit and is not counted.
-func (l *Lookup) Only(p Peer) {
-	l.candidates, l.later = []Ranked{{Candidate: Candidate{Peer: p.Name, Service: p.Addr}, kind: unlisted}}, nil
+// Only makes these siblings the only candidates. No digest advertises the object there: if one
+// does not have it, that is no false hit and is not counted.
+func (l *Lookup) Only(peers ...Peer) {
+	l.candidates, l.later = nil, nil
+	for _, p := range peers {
+		l.candidates = append(l.candidates, Ranked{Candidate: Candidate{Peer: p.Name, Service: p.Addr}, kind: unlisted})
+	}
 }
 
 // Next asks candidates until one has the object, and then the origin. It returns the answer,

@@ -120,10 +120,9 @@ type Cache struct {
 	unsliced    recentURLs // objects that can't be fetched in slices
 	nowhere     recentURLs // no sibling had a stale response
 	seen        recent[[]sight]
-	staleSlots  chan struct{} // a token for each response that all siblings are being asked for
-	opened      time.Time     // with a monotonic reading: the origin of the steady clock
-	via         []string      // the Via of a message by HTTP/1.1 that had none
-	clock       int64         // identifies the steady clock; never 0
+	opened      time.Time // with a monotonic reading: the origin of the steady clock
+	via         []string  // the Via of a message by HTTP/1.1 that had none
+	clock       int64     // identifies the steady clock; never 0
 
 	buffers sync.Pool // *[bufferSize]byte, for bodies
 	texts   sync.Pool // *bytes.Buffer, for encoded entries
@@ -176,7 +175,7 @@ func New(cfg Config) (*Cache, error) {
 	c.texts.New = func() any { return new(bytes.Buffer) }
 	c.large.limit, c.unsliced.limit = maxLarge, maxUnsliced
 	c.seen.limit = maxSeen
-	c.nowhere.limit, c.staleSlots = maxNowhere, make(chan struct{}, staleLookups)
+	c.nowhere.limit = maxNowhere
 	for _, t := range []*tombstones{&c.invalidated, &c.purged} {
 		t.limit, t.tags.limit = maxTombstones, maxTombstones
 	}
