@@ -22,7 +22,6 @@ type planCommand struct {
 	Memory          int64         `name:"memory" type:"size"`
 	Trace           string        `name:"trace" xor:"load" required:""`
 	Size            int64         `name:"size" type:"size"`
-	HTML            string        `name:"html"`
 	JSON            bool          `name:"json"`
 }
 
@@ -118,13 +117,13 @@ func (c *planCommand) Run(e *environment) error {
 	digests := c.Churn > 0 || c.Interval > 0 || c.FalseCandidates != nil || c.Bandwidth > 0 || c.Memory > 0
 	switch {
 	case c.Trace != "" && digests:
-		return misuse{errors.New("with --trace, plan takes --peers, --size, --html and --json only")}
+		return misuse{errors.New("with --trace, plan takes --peers, --size and --json only")}
 	case c.Trace != "" && c.Peers > mostReplayed:
 		return misuse{fmt.Errorf("with --trace, --peers is at most %d", mostReplayed)}
 	case c.Trace != "":
 		return c.compare(e)
-	case c.Size > 0 || c.HTML != "":
-		return misuse{errors.New("--size and --html need --trace")}
+	case c.Size > 0:
+		return misuse{errors.New("--size needs --trace")}
 	}
 	goal := c.goal()
 	d, err := plan.For(goal)

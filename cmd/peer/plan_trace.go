@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"os"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/table"
 	"github.com/summarycache/summarycache/sim/caches"
@@ -214,28 +213,16 @@ func rate(r *compared) string {
 	return fmt.Sprintf("%.3g a second", float64(r.Requests)/r.Seconds)
 }
 
-var comparedHead = []string{
-	"", ">own hits", ">sibling hits", ">origin requests", ">origin bytes", ">moved bytes", ">messages",
-	">message bytes",
-}
-
-// rows are the cells of the table.
-func (r *compared) rows() (rows [][]any) {
+func (r *compared) text() string {
+	t := table.New("", ">own hits", ">sibling hits", ">origin requests", ">origin bytes", ">moved bytes", ">messages",
+		">message bytes")
 	for i, w := range r.Ways {
 		messages, bytes := "-", "-"
 		if w.MessageBytes > 0 {
 			messages, bytes = table.Count(w.Messages), table.Bytes(int64(w.MessageBytes))
 		}
-		rows = append(rows, []any{r.title(i), table.Count(w.Own), table.Count(w.Sibling), table.Count(w.Origin),
-			table.Bytes(w.OriginBytes), table.Bytes(w.MovedBytes), messages, bytes})
-	}
-	return rows
-}
-
-func (r *compared) text() string {
-	t := table.New(comparedHead...)
-	for _, row := range r.rows() {
-		t.Row(row...)
+		t.Row(r.title(i), table.Count(w.Own), table.Count(w.Sibling), table.Count(w.Origin), table.Bytes(w.OriginBytes),
+			table.Bytes(w.MovedBytes), messages, bytes)
 	}
 	notes := table.New("", "")
 	notes.Row("", r.Read)
@@ -253,11 +240,6 @@ func (c *planCommand) compare(e *environment) error {
 	r, err := c.replay(e)
 	if err != nil {
 		return err
-	}
-	if c.HTML != "" {
-		if err := os.WriteFile(c.HTML, []byte(r.page()), 0o644); err != nil {
-			return fmt.Errorf("--html: %w", err)
-		}
 	}
 	return show(e, c.JSON, r, (*compared).text)
 }
