@@ -3,6 +3,7 @@ package http1
 import (
 	"bytes"
 	"cmp"
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
@@ -16,6 +17,10 @@ const (
 	mostLine    = 4 << 10
 	mostTrailer = 16 << 10
 )
+
+// errBelow is the error of an answer that has no length, and perhaps not all of its bytes: anybody on the way can close
+// the connection (RFC 9112 section 9.8).
+var errBelow = fmt.Errorf("%w: the connection was closed, but TLS was not (close_notify)", io.ErrUnexpectedEOF)
 
 // A body is that of an answer. One goroutine may read it while another closes it.
 type body struct {
@@ -76,6 +81,8 @@ func (b *body) read(p []byte) (n int, err error) {
 		} else if err == io.EOF {
 			err = nil // what follows says whether it was the end
 		}
+	} else if err == io.EOF && c.below != nil && c.below.ended {
+		err = errBelow
 	}
 	if n > 0 && err != io.EOF {
 		return n, nil // another error comes again

@@ -3,6 +3,7 @@ package http1
 import (
 	"cmp"
 	"crypto/tls"
+	"io"
 	"net"
 	"net/netip"
 	"sync/atomic"
@@ -19,6 +20,7 @@ type conn struct {
 	host   *host
 	addr   netip.Addr           // that it was made to; none = to a name
 	tls    *tls.ConnectionState // nil = it is not encrypted here
+	below  *ending              // what TLS reads from; nil = as tls
 	look   func() arrival       // tells what has come without taking it; nil = that cannot be told
 	born   time.Time
 	since  time.Time // when it was kept last
@@ -147,3 +149,16 @@ func (c *conn) fill(most int) error {
 
 // rest is what was read and not yet used.
 func (c *conn) rest() []byte { return c.buf[c.from:c.to] }
+
+// An ending is a connection that says whether its other end has closed it. Package tls takes that for the end of what
+// was sent, although only an alert says so (RFC 8446 section 6.1).
+type ending struct {
+	net.Conn
+	ended bool
+}
+
+func (e *ending) Read(p []byte) (int, error) {
+	n, err := e.Conn.Read(p)
+	e.ended = e.ended || err == io.EOF
+	return n, err
+}

@@ -127,3 +127,50 @@ func TestClear(t *testing.T) {
 		t.Errorf("%q, %v", body, err)
 	}
 }
+
+// TestEndOfTLS checks that an answer without a length is whole only if TLS itself was ended: anybody on the way can close
+// the connection below it (RFC 9112 section 9.8). One with a length is whole by its bytes.
+func TestEndOfTLS(t *testing.T) {
+	const ok = "HTTP/1.1 200 OK\r\nConnection: close\r\n"
+	for _, tt := range []struct {
+		name, answer string
+		end          func(c *tls.Conn, below *net.TCPConn)
+		whole        bool
+	}{
+		{"alert", ok + "\r\nhello", func(c *tls.Conn, _ *net.TCPConn) { c.Close() }, true},
+		{"half", ok + "\r\nhello", func(c *tls.Conn, _ *net.TCPConn) { c.CloseWrite() }, true},
+		{"closed below", ok + "\r\nhello", func(_ *tls.Conn, below *net.TCPConn) { below.CloseWrite() }, false},
+		{"reset below", ok + "\r\nhello", func(_ *tls.Conn, below *net.TCPConn) { below.SetLinger(0); below.Close() }, false},
+		{"length, closed below", ok + "Content-Length: 5\r\n\r\nhello", func(_ *tls.Conn, below *net.TCPConn) { below.CloseWrite() }, true},
+		{"chunked, closed below", ok + "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n", func(_ *tls.Conn, below *net.TCPConn) { below.CloseWrite() }, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			read := make(chan bool)
+			s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				c, _, err := http.NewResponseController(w).Hijack()
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				io.WriteString(c, tt.answer)
+				<-read
+				tt.end(c.(*tls.Conn), c.(*tls.Conn).NetConn().(*net.TCPConn))
+			}))
+			s.StartTLS()
+			defer s.Close()
+			client := &Transport{TLS: s.Client().Transport.(*http.Transport).TLSClientConfig}
+			defer client.CloseIdleConnections()
+			r, _ := http.NewRequest("GET", s.URL, nil)
+			resp, err := client.RoundTrip(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resp.Body.Close()
+			close(read)
+			if b, err := io.ReadAll(resp.Body); string(b) != "hello" && tt.whole || (err == nil) != tt.whole {
+				t.Errorf("the body is %q, %v, want it whole: %v", b, err, tt.whole)
+			}
+		})
+	}
+}

@@ -225,7 +225,8 @@ func (t *Transport) encrypt(ctx context.Context, h *host, c *conn, only1 bool) e
 	if config.NextProtos = []string{"http/1.1"}; t.HTTP2 && !only1 {
 		config.NextProtos = []string{"h2", "http/1.1"}
 	}
-	to := tls.Client(c.Conn, config)
+	c.below = &ending{Conn: c.Conn}
+	to := tls.Client(c.below, config)
 	if err := to.HandshakeContext(ctx); err != nil {
 		return err
 	}
