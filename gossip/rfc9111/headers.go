@@ -75,16 +75,16 @@ func IsSafe(method string) bool {
 
 // Invalidated returns the canonical URLs whose stored responses must be removed after a request
 // was answered with a status and a header (RFC 9111 section 4.4). These are the target of an
-// unsafe request that succeeded and, if they have the same origin, its Location and
-// Content-Location.
-func Invalidated(method string, target *url.URL, status int, h http.Header) []string {
-	if IsSafe(method) || status < 200 || status >= 400 {
+// unsafe request that succeeded and, if they have the same origin, its Location,
+// Content-Location, and the Destination of MOVE and COPY (RFC 4918 section 10.3).
+func Invalidated(r *http.Request, target *url.URL, status int, h http.Header) []string {
+	if IsSafe(r.Method) || status < 200 || status >= 400 {
 		return nil
 	}
 	urls := []string{CanonicalURL(target)}
-	for _, name := range []string{"Location", "Content-Location"} {
-		ref, err := url.Parse(h.Get(name))
-		if h.Get(name) == "" || err != nil {
+	for _, named := range []string{h.Get("Location"), h.Get("Content-Location"), r.Header.Get("Destination")} {
+		ref, err := url.Parse(named)
+		if named == "" || err != nil {
 			continue
 		}
 		if other := CanonicalURL(target.ResolveReference(ref)); originOf(other) == originOf(urls[0]) {

@@ -242,12 +242,17 @@ func TestInvalidated(t *testing.T) {
 		want   []string
 	}{
 		{"GET", 200, "Location: /x", nil},
+		{"MOVE", 201, "Destination: http://o.test/c", []string{"http://o.test/a/b", "http://o.test/c"}},
+		{"COPY", 204, "Destination: /c", []string{"http://o.test/a/b", "http://o.test/c"}},
+		{"COPY", 412, "Destination: /c", nil},
+		{"MOVE", 201, "Destination: http://other.test/c", []string{"http://o.test/a/b"}},
 		{"POST", 404, "Location: /x", nil},
 		{"PUT", 204, "", []string{"http://o.test/a/b"}},
 		{"POST", 201, "Location: c | Content-Location: http://other.test/d", []string{"http://o.test/a/b", "http://o.test/a/c"}},
 		{"POST", 201, "Location: https://o.test/a/c", []string{"http://o.test/a/b"}},
 	} {
-		if got := Invalidated(tt.method, target, tt.status, header(tt.fields)); !slices.Equal(got, tt.want) {
+		r := &http.Request{Method: tt.method, Header: header(tt.fields)} // Destination is the request's, the others the answer's
+		if got := Invalidated(r, target, tt.status, r.Header); !slices.Equal(got, tt.want) {
 			t.Errorf("Invalidated(%s, %d, %s) = %q, want %q", tt.method, tt.status, tt.fields, got, tt.want)
 		}
 	}

@@ -22,7 +22,7 @@ const removeWait = time.Second
 // removeChanged removes the objects that a request with that answer makes out of date (RFC 9111
 // section 4.4). identity is that of its URL. Peers that are slow remove them later.
 func removeChanged(c Cluster, r *http.Request, status int, h http.Header, identity string) {
-	urls := rfc9111.Invalidated(r.Method, r.URL, status, h)
+	urls := rfc9111.Invalidated(r, r.URL, status, h)
 	if c == nil || len(urls) == 0 {
 		return
 	}

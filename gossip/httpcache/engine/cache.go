@@ -57,7 +57,7 @@ type Config struct {
 
 	// Invalidates returns the canonical URLs whose responses must be removed after a request
 	// was answered with this status and header; nil = [rfc9111.Invalidated].
-	Invalidates func(method string, target *url.URL, status int, h http.Header) []string
+	Invalidates func(r *http.Request, target *url.URL, status int, h http.Header) []string
 
 	// Large returns the length in bytes from which the object that a request is for is kept in slices of
 	// [SliceSize]; 0 = it never is. nil = [DefaultLarge] for all.

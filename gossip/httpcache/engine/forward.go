@@ -76,7 +76,7 @@ func (c *Cache) pass(w http.ResponseWriter, r *http.Request, reason string, see 
 		return fail(err)
 	}
 	a := c.fromOrigin(resp, time.Since(start), c.now())
-	c.invalidate(r.Context(), c.cfg.Invalidates(r.Method, r.URL, a.status, a.header))
+	c.invalidate(r.Context(), c.cfg.Invalidates(r, r.URL, a.status, a.header))
 	if see != nil {
 		see(a)
 	}

@@ -39,7 +39,7 @@ func (c *Cache) invalidate(ctx context.Context, urls []string) {
 
 // Written removes what a request that this cache did not pass on makes out of date, once it is answered.
 func (c *Cache) Written(r *http.Request, u *url.URL, status int, h http.Header) {
-	c.invalidate(r.Context(), c.made().cfg.Invalidates(r.Method, u, status, h))
+	c.invalidate(r.Context(), c.made().cfg.Invalidates(r, u, status, h))
 }
 
 // TargetOf returns the target of an invalidation of a canonical URL. With another kind it is one of all

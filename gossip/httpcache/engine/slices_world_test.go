@@ -68,7 +68,7 @@ func newSliceWorld(t *testing.T, size int, names ...string) *sliceWorld {
 		c, err := New(Config{Name: name, Transport: w, Siblings: siblings, Tuning: Tuning{BetweenBytesTimeout: 20 * time.Second},
 			Advertise: tell(1), Withdraw: tell(-1),
 			Recode:      func(*http.Request, http.Header) func(*http.Response) bool { return nil },
-			Invalidates: func(string, *url.URL, int, http.Header) []string { return nil },
+			Invalidates: func(*http.Request, *url.URL, int, http.Header) []string { return nil },
 			Open: func(h bodies.Hooks) (bodies.Store, error) {
 				s, err := memstore.Open(256 << 20)(h)
 				return fillable{s, w}, err

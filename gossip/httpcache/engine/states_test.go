@@ -155,7 +155,7 @@ func (m *model) open() *Cache {
 	}
 	c, err := New(Config{Name: "a", Transport: m, Siblings: siblings, Tuning: Tuning{BetweenBytesTimeout: 20 * time.Second},
 		Recode:      func(*http.Request, http.Header) func(*http.Response) bool { return nil },
-		Invalidates: func(string, *url.URL, int, http.Header) []string { return nil },
+		Invalidates: func(*http.Request, *url.URL, int, http.Header) []string { return nil },
 		Open:        memstore.Open(2 << 20),
 	})
 	if err != nil {

@@ -93,19 +93,22 @@ func otherScheme(s, prefix string) string {
 }
 
 // invalidates is [rfc9111.Invalidated] for the URLs under which responses are stored. It maps
-// Location and Content-Location to those, and adds each URL with the other scheme where clients
+// what is named beside the target to those, and adds each URL with the other scheme where clients
 // use both.
-func (h *Handler) invalidates(method string, target *url.URL, status int, header http.Header) []string {
-	if rfc9111.IsSafe(method) {
+func (h *Handler) invalidates(r *http.Request, target *url.URL, status int, header http.Header) []string {
+	if rfc9111.IsSafe(r.Method) {
 		return nil
 	}
 	v := h.applied.Load()
 	site := v.siteOf(target)
 	named := http.Header{}
-	for _, name := range []string{"Location", "Content-Location"} {
-		ref, err := url.Parse(header.Get(name))
-		if err != nil || header.Get(name) == "" {
+	for name, of := range map[string]http.Header{"Location": header, "Content-Location": header, "Destination": r.Header} {
+		ref, err := url.Parse(of.Get(name))
+		if err != nil || of.Get(name) == "" {
 			continue
+		}
+		if site != nil && site.alone && name == "Destination" { // a client names this peer
+			ref.Scheme, ref.Host = "", ""
 		}
 		switch {
 		case site == nil:
@@ -122,7 +125,7 @@ func (h *Handler) invalidates(method string, target *url.URL, status int, header
 		whole := canonical.URL(target.ResolveReference(ref))
 		named[name] = []string{whole.String()}
 	}
-	urls := rfc9111.Invalidated(method, target, status, named)
+	urls := rfc9111.Invalidated(&http.Request{Method: r.Method, Header: named}, target, status, named)
 	if v.bySchemes {
 		for _, u := range urls {
 			urls = append(urls, otherScheme(u, ""))

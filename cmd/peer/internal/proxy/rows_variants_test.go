@@ -69,6 +69,8 @@ var unsafe = []row{
 	invalidates("POST", 201, "Location: http://origin.test/r", "/other", true),
 	invalidates("POST", 201, "Location: http://elsewhere.test/r", "/other", false),
 	invalidates("OPTIONS", 200, "", "/r", false),
+	moves("/r"),
+	moves("http://origin.test/r"),
 	{section: "9111-4.4", name: "every variant goes", local: true, origin: []scripted{{fields: minute + " | Vary: X-V"}},
 		steps: []step{{fields: "X-V: 1", origin: true}, {fields: "X-V: 2", origin: true}, {method: "PUT", body: "x", origin: true},
 			{fields: "X-V: 1", origin: true}, {fields: "X-V: 2", origin: true}}},
@@ -93,6 +95,13 @@ func invalidates(method string, status int, fields, path string, gone bool) row 
 	return row{section: "9111-4.4", name: name, local: true,
 		origin: []scripted{{fields: minute}, {status: status, fields: fields}, {fields: minute}},
 		steps:  []step{{origin: true}, {method: method, path: path, body: body, origin: true, status: status}, {after: time.Second, origin: gone}}}
+}
+
+// moves is a row of WebDAV: what was at the Destination is replaced.
+func moves(to string) row {
+	return row{section: "9111-4.4", name: "MOVE to " + to + " removes that", local: true,
+		origin: []scripted{{fields: minute}, {status: 201}, {fields: minute}},
+		steps:  []step{{origin: true}, {method: "MOVE", path: "/other", fields: "Destination: " + to, origin: true, status: 201}, {after: time.Second, origin: true}}}
 }
 
 // Messages on their way: RFC 9110 sections 6 to 10 and 15, RFC 9211.
