@@ -2,6 +2,8 @@ package exchange
 
 import (
 	"errors"
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -10,7 +12,7 @@ import (
 
 func FuzzMessage(f *testing.F) {
 	v := readVectors(f)
-	names := []string{"advert", "metadata", "hello", "welcome", "refuse", "get", "busy", "sync", "vector", "rest", "same", "step", "note"}
+	names := slices.Sorted(maps.Keys(codecs))
 	add := func(message, text string) {
 		b := unhex(f, text)
 		for i, n := range names {
