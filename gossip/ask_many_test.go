@@ -11,10 +11,10 @@ import (
 	"github.com/summarycache/summarycache/sim/cputime"
 )
 
-// TestHundredLightPeers runs 100 peers, of which eight keep digests, with 1 % loss, while every peer replaces objects. It checks
+// TestManyLightPeers runs many peers, of which eight keep digests, with 1 % loss, while every peer replaces objects. It checks
 // what a light peer receives and keeps, and what it finds, also after six of the eight were killed.
-func TestHundredLightPeers(t *testing.T) {
-	n, full, objects := 100, 8, 400
+func TestManyLightPeers(t *testing.T) {
+	n, full, objects := *thousand, 8, 400
 	if testing.Short() {
 		n = 30
 	}

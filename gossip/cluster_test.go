@@ -25,8 +25,10 @@ func testLog() *slog.Logger {
 	return slog.New(slog.NewTextHandler(io.Discard, nil))
 }
 
+// geometry is small, since every peer locks all shards of a filter twenty times a second, which otherwise takes most of a
+// test's time.
 func geometry(secret []byte) digest.Geometry {
-	return digest.Geometry{Bits: filterBits, Hashes: 1, Seed: digest.SeedFrom(secret)}
+	return digest.Geometry{Bits: 1 << 19, Hashes: 1, Seed: digest.SeedFrom(secret)}
 }
 
 func newFilter(t testing.TB, secret []byte) *digest.Set {

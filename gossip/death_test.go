@@ -1,12 +1,15 @@
 package gossip
 
 import (
+	"flag"
 	"fmt"
 	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 )
+
+var deaths = flag.Int("deaths", 1, "how many times as many peers TestDeathIsNoticed kills; its bounds were found with 4")
 
 // TestDeathIsNoticed kills peers, one after another, and logs how long it takes until all others count each
 // as dead, with the default settings: at rest, and where each peer has new objects as often as one that gets
@@ -20,12 +23,13 @@ func TestDeathIsNoticed(t *testing.T) {
 		{true, 2, 8, 9 * time.Second, 11 * time.Second}, // of few deaths the median may be late
 		{true, 3, 8, 7 * time.Second, 9 * time.Second},
 		{true, 10, 8, 8 * time.Second, 13 * time.Second},
-		{false, 2, 40, 9 * time.Second, 11 * time.Second},
-		{false, 3, 100, 9 * time.Second, 15 * time.Second},
-		{false, 5, 60, 9 * time.Second, 15 * time.Second},
-		{false, 10, 60, 11 * time.Second, 15 * time.Second},
-		{false, 40, 16, 13 * time.Second, 25 * time.Second}, // 18 s once in some 600 deaths
+		{false, 2, 10, 9 * time.Second, 11 * time.Second},
+		{false, 3, 25, 9 * time.Second, 15 * time.Second},
+		{false, 5, 15, 9 * time.Second, 15 * time.Second},
+		{false, 10, 15, 11 * time.Second, 15 * time.Second},
+		{false, 40, 4, 13 * time.Second, 25 * time.Second}, // 18 s once in some 600 deaths
 	} {
+		tc.deaths *= *deaths
 		if testing.Short() {
 			tc.deaths = min(tc.deaths, 8)
 		}

@@ -2,6 +2,4 @@
 
 package gossip
 
-const manyPeers = 50
-
-const filterBits = 1 << 26
+const manyPeers = 24

@@ -15,7 +15,7 @@ import (
 	"github.com/summarycache/summarycache/sim/cputime"
 )
 
-var thousand = flag.Int("nodes", 60, "nodes of TestThousandNodes, which publish nothing; a thousand take minutes")
+var thousand = flag.Int("nodes", 40, "nodes of TestThousandNodes, which publish nothing, and of TestManyLightPeers; a thousand take minutes")
 
 var fullNodes = flag.Int("full", 0, "how many nodes of TestThousandNodes keep digests, while the others ask these; 0 = all")
 
