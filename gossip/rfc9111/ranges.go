@@ -115,11 +115,15 @@ func (r *Response) HasRest(h http.Header, offset, end, size int64) bool {
 		(coding == "" || coding == r.Header.Get("Content-Encoding"))
 }
 
-// maxRanges bounds the parts of an answer.
-const maxRanges = 16
+// maxRanges bounds the parts of an answer. dnf asks for as many (zchunk), and what is given the whole asks again.
+const maxRanges = 256
+
+// perRange is about what a part of an answer has beside its bytes.
+const perRange = 128
 
 // PartsFor returns the parts that answer a Range of several, in the order of the request (RFC 9110 section 14.2); nil =
-// the request is answered as [Response.PartFor] says. So it is if there are more than 16 of them, if they overlap or
+// the request is answered as [Response.PartFor] says. So it is if there are more than 256 of them, if the answer would be longer than
+// the body (but 16 are always answered), if they overlap or
 // come in another order than in the body, or if none but one can be satisfied. size is the body's.
 func (r *Response) PartsFor(req *http.Request, size int64) (parts []Part) {
 	lines := req.Header["Range"]
@@ -130,7 +134,7 @@ func (r *Response) PartsFor(req *http.Request, size int64) (parts []Part) {
 	}
 	unit, set, _ := strings.Cut(lines[0], "=")
 	all, end := strings.Split(set, ","), int64(0)
-	if len(all) > maxRanges {
+	if n := int64(len(all)); n > maxRanges || n > 16 && n*perRange > size {
 		return nil
 	}
 	for _, one := range all {

@@ -1,6 +1,7 @@
 package rfc9111
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"reflect"
@@ -326,6 +327,21 @@ func TestObstacle(t *testing.T) {
 		}
 		if storable := r.Storable(&cc, q["Authorization"] != nil); (got == 0) != (storable && r.Useful()) {
 			t.Errorf("%s: Obstacle %q, but Storable %v and Useful %v", name, got, storable, r.Useful())
+		}
+	}
+}
+
+// Many small parts are not longer than the body.
+func TestManyParts(t *testing.T) {
+	for _, tt := range []struct{ parts, size, want int }{{2, 10, 2}, {16, 100, 16}, {17, 100, 0}, {17, 17 * perRange, 17}, {256, 1 << 20, 256}, {257, 1 << 20, 0}} {
+		ranges := "bytes=0-0"
+		for i := 1; i < tt.parts; i++ {
+			ranges += fmt.Sprintf(",%d-%d", i, i)
+		}
+		r := NewResponse(200, header(""), 0, noon)
+		got := r.PartsFor(&http.Request{Method: "GET", Header: http.Header{"Range": {ranges}}}, int64(tt.size))
+		if len(got) != tt.want {
+			t.Errorf("%d parts of %d bytes: %d, want %d", tt.parts, tt.size, len(got), tt.want)
 		}
 	}
 }

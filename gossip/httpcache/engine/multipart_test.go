@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"mime"
 	"mime/multipart"
@@ -12,7 +13,7 @@ import (
 )
 
 // Several ranges of a stored object are the parts of one answer. Others than ascending ones give the whole, and so do
-// many: nobody needs them.
+// more than 256, or so many that the answer would be longer than the body.
 func TestSeveralRanges(t *testing.T) {
 	body := content(1, 100_000)
 	synctest.Test(t, func(t *testing.T) {
@@ -26,6 +27,15 @@ func TestSeveralRanges(t *testing.T) {
 		defer w.close()
 		w.get("a", "/x")
 		synctest.Wait()
+		many := func(n, every int) (ranges string, want []string) {
+			for at := 0; at < n*every; at += every {
+				ranges += fmt.Sprintf("%d-%d,", at, at)
+				want = append(want, fmt.Sprintf("bytes %d-%d/100000", at, at))
+			}
+			return ranges[:len(ranges)-1], want
+		}
+		dnf, parts := many(256, 300)
+		tooMany, _ := many(257, 300)
 		for _, c := range []struct {
 			ranges string
 			want   []string
@@ -36,6 +46,8 @@ func TestSeveralRanges(t *testing.T) {
 			{"100-109,0-9", nil},
 			{"0-9,5-20", nil},
 			{"0-9,x", nil},
+			{dnf, parts},
+			{tooMany, nil},
 		} {
 			r := w.get("a", "/x", "Range: bytes="+c.ranges)
 			if c.want == nil {
