@@ -42,7 +42,8 @@ func (c *Conn) Read(p []byte) (int, error) {
 	if q := c.quick; q != nil && n > 0 {
 		switch {
 		case !q.elsewhere && err == nil && c.pass.unheard.Load() && n == len(p) && n == len(preface):
-			return c.first(p)
+			n, err = c.first(p)
+			return c.short(p, n), err
 		case !q.elsewhere && err == nil && c.pass.unheard.Load():
 			n, err = c.answer(p, n)
 		case !q.elsewhere || q.begun != nil:
@@ -50,7 +51,19 @@ func (c *Conn) Read(p []byte) (int, error) {
 			q.follow(p[:n])
 		}
 	}
-	return c.heard(p, n, err)
+	n, err = c.heard(p, n, err)
+	return c.short(p, n), err
+}
+
+// short fills p, of which the server gets n bytes, if they end a connection's first line before that has as many bytes as
+// HTTP/2 begins with. The server would wait for these; now it refuses the line, which is of HTTP/0.9 at best.
+func (c *Conn) short(p []byte, n int) int {
+	if 0 < n && n < len(p) && len(p) <= len(preface) && p[n-1] == '\n' && !c.pass.asked.Load() {
+		for ; n < len(p); n++ {
+			p[n] = '\n'
+		}
+	}
+	return n
 }
 
 // heard counts what the server gets of a header.

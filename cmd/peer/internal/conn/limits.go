@@ -4,6 +4,7 @@ import (
 	"container/heap"
 	"container/list"
 	"context"
+	"crypto/tls"
 	"hash/maphash"
 	"math"
 	"net"
@@ -97,6 +98,7 @@ type pass struct {
 
 	served    atomic.Bool // a request was answered
 	handled   atomic.Bool // a handler has the request that the server has read last
+	one       atomic.Bool // a request has come to the server by HTTP/1 and TLS
 	lingering atomic.Bool // see lingers
 
 	unheard atomic.Bool  // what is read now is of a header
@@ -320,6 +322,9 @@ func Idle(c net.Conn, idle bool) {
 	switch p := &own.pass; {
 	case !idle:
 		p.since.Store(0)
+		if t, ok := c.(*tls.Conn); ok && !p.asked.Load() {
+			p.one.Store(t.ConnectionState().NegotiatedProtocol != "h2")
+		}
 		p.asked.Store(true)
 		p.unheard.Store(false)
 	case p.since.Load() == 0:

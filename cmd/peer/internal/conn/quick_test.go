@@ -43,6 +43,9 @@ func TestAtOnce(t *testing.T) {
 		{"the last one", []string{"GET /hit HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"}, []string{"server /hit ", "unexpected EOF"}},
 		{"kept alive", []string{"GET /hit HTTP/1.1\r\nHost: x\r\nConnection: Keep-Alive\r\n\r\n"}, []string{hit}},
 		{"aborted", []string{get("/abort")}, []string{"unexpected EOF"}},
+		{"HTTP/0.9", []string{"GET /\r\n"}, []string{"400 Bad Request"}},
+		{"HTTP/0.9 in pieces", []string{"GET", " /", "\n"}, []string{"400 Bad Request"}},
+		{"a short line in pieces", []string{"GET / HTT", "P/1.1\r\n", "Host: x\r\n\r\n"}, []string{"server / "}},
 		{"no host", []string{"GET /hit HTTP/1.1\r\n\r\n"}, []string{"400 Bad Request: missing required Host header"}},
 		{"an empty line before", []string{"\r\n" + get("/hit")}, []string{"400 Bad Request"}},
 	} {

@@ -2,9 +2,12 @@ package conn
 
 import (
 	"bufio"
+	"crypto/tls"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +18,13 @@ import (
 // A request that the server refuses by itself is told of, once, whatever has come before it on its connection; one that a
 // handler or the gate refuses is not.
 func TestUnread(t *testing.T) {
+	for _, encrypted := range []bool{false, true} {
+		t.Run(fmt.Sprint("TLS=", encrypted), func(t *testing.T) { testUnread(t, encrypted) })
+	}
+}
+
+// Below TLS each status counts as 400.
+func testUnread(t *testing.T, encrypted bool) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -31,8 +41,19 @@ func TestUnread(t *testing.T) {
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { http.Error(w, "no", http.StatusTeapot) })
 	server := &http.Server{Handler: gate.Requests(handler), ConnState: func(c net.Conn, s http.ConnState) { Idle(c, s == http.StateNew || s == http.StateIdle) }}
 	server.ConnContext = Context
-	go server.Serve(Listen(l, time.Minute, gate))
 	defer server.Close()
+	dial := func() (net.Conn, error) { return net.Dial("tcp", l.Addr().String()) }
+	if own := Listen(l, time.Minute, gate); !encrypted {
+		go server.Serve(own)
+	} else {
+		lender := httptest.NewTLSServer(nil)
+		defer lender.Close()
+		server.TLSConfig = &tls.Config{Certificates: lender.TLS.Certificates}
+		go server.ServeTLS(own, "", "")
+		dial = func() (net.Conn, error) {
+			return tls.Dial("tcp", l.Addr().String(), &tls.Config{InsecureSkipVerify: true})
+		}
+	}
 	const good = "GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 	for _, c := range []struct {
 		sent string
@@ -46,7 +67,7 @@ func TestUnread(t *testing.T) {
 		{"GET / HTTP/1.1\r\nHost: x\r\nExpect: y\r\n\r\n", []int{417}},
 		{"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\n", []int{501}},
 	} {
-		client, err := net.Dial("tcp", l.Addr().String())
+		client, err := dial()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -64,6 +85,9 @@ func TestUnread(t *testing.T) {
 			}
 			select {
 			case got := <-told:
+				if encrypted {
+					want = http.StatusBadRequest
+				}
 				if got != want {
 					t.Errorf("%q: told of %d, want %d", c.sent, got, want)
 				}
