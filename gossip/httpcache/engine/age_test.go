@@ -111,3 +111,27 @@ func TestAgeAfterWaiting(t *testing.T) {
 		})
 	}
 }
+
+// TestSuspended checks that the clock by which answers grow old goes on while the machine is suspended, and only then: the
+// wall clock alone may be set.
+func TestSuspended(t *testing.T) {
+	var slept time.Duration
+	s := sleep{before: int64(time.Minute)}
+	for _, step := range []struct{ ahead, slept, want time.Duration }{
+		{0, 0, 0},
+		{time.Hour, 0, 0}, // set forward
+		{time.Hour + time.Millisecond, 0, 0},
+		{6 * time.Hour, 5 * time.Hour, 5 * time.Hour},
+		{2 * time.Hour, 5 * time.Hour, 5 * time.Hour}, // set back
+		{10 * time.Hour, 13 * time.Hour, 13 * time.Hour},
+		{10 * time.Hour, 13 * time.Hour, 13 * time.Hour},
+	} {
+		slept = time.Minute + step.slept
+		if got := s.by(int64(step.ahead), func() time.Duration { return slept }); got != step.want {
+			t.Errorf("by(%v ahead) = %v, want %v", step.ahead, got, step.want)
+		}
+	}
+	if d := suspended(); d < 0 || d > 365*24*time.Hour {
+		t.Errorf("suspended() = %v", d)
+	}
+}

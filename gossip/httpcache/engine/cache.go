@@ -122,6 +122,7 @@ type Cache struct {
 	seen        recent[[]sight]
 	opened      time.Time // with a monotonic reading: the origin of the steady clock
 	via         []string  // the Via of a message by HTTP/1.1 that had none
+	slept       sleep     // by which the steady clock is ahead of Go's
 	clock       int64     // identifies the steady clock; never 0
 
 	buffers sync.Pool // *[bufferSize]byte, for bodies
@@ -168,7 +169,7 @@ func New(cfg Config) (*Cache, error) {
 	}
 	c := &Cache{cfg: cfg, log: cfg.Logger, variants: rfc9111.NewVariants(),
 		fetches: make(map[string]*fetch), arriving: make(map[string]*fetch), comparing: make(chan struct{}, maxComparisons), unasked: make(chan struct{}, maxUnasked),
-		opened: time.Now(), clock: 1 + rand.Int64N(math.MaxInt64), via: []string{"1.1 " + cfg.Name}}
+		opened: time.Now(), slept: sleep{before: int64(suspended())}, clock: 1 + rand.Int64N(math.MaxInt64), via: []string{"1.1 " + cfg.Name}}
 	c.tuning.Store(&cfg.Tuning)
 	c.buffers.New = func() any { return new([bufferSize]byte) }
 	c.ways.New = func() any { return new(way) }

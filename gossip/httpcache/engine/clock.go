@@ -1,6 +1,9 @@
 package engine
 
-import "time"
+import (
+	"sync/atomic"
+	"time"
+)
 
 // A moment is a point in time by two clocks. The wall clock, to which dates refer, may be wrong and
 // be corrected. The steady clock only goes forward, and means nothing in another process.
@@ -12,11 +15,28 @@ type moment struct {
 
 func (c *Cache) now() moment {
 	t := time.Now()
-	m := moment{wall: t, clock: c.clock, steady: t.Sub(c.opened)}
+	steady := t.Sub(c.opened)
+	m := moment{wall: t, clock: c.clock, steady: steady + c.slept.by(t.UnixNano()-c.opened.UnixNano()-int64(steady), suspended)}
 	if c.cfg.Now != nil {
 		m.wall = c.cfg.Now()
 	}
 	return m
+}
+
+// A sleep is for how long the machine was suspended while the Cache was open. Go's clock stands still meanwhile, and answers
+// grow old. The system is asked when the wall clock has jumped, as it does then, since that takes longer than a clock does.
+type sleep struct {
+	before       int64 // it was opened
+	ahead, total atomic.Int64
+}
+
+// by returns the sum until now. ahead is how far the wall clock has gone ahead of Go's, in nanoseconds.
+func (s *sleep) by(ahead int64, suspended func() time.Duration) time.Duration {
+	if d := ahead - s.ahead.Load(); d > int64(time.Second) || d < -int64(time.Second) {
+		s.total.Store(max(s.total.Load(), int64(suspended())-s.before))
+		s.ahead.Store(ahead)
+	}
+	return time.Duration(s.total.Load())
 }
 
 // ago returns the moment that was d before m.
