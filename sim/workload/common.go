@@ -13,6 +13,7 @@ import (
 type logLine struct {
 	shape
 	entry
+	escaped bool // the quote that looks like the end of the request has a backslash before it
 }
 
 // A shape is what the lines of one log have in common.
@@ -40,14 +41,14 @@ func (s shape) name() string {
 	return name + [...]string{"", ", virtual host first", ", virtual host second"}[s.sites]
 }
 
-// parse reads a line of a log with lines of shape s. If it has other quotes and other ends than these, it has more
-// than one meaning: whoever sent the request may have written one of them. So nobody can choose the status and size of
-// a request.
+// parse reads a line of a log with lines of shape s. If it has other quotes and other ends than these, or an escaped end,
+// it has more than one meaning: whoever sent the request may have written one of them. So nobody can choose the status
+// and size of a request.
 func (s shape) parse(line string) (Request, error) {
 	switch l, ok := apart(line); {
 	case !ok || l.sites != s.sites:
 		return Request{}, foreign
-	case l.quotes != s.quotes && l.ends != s.ends:
+	case l.escaped || l.quotes != s.quotes && l.ends != s.ends:
 		return Request{}, ambiguous
 	default:
 		return l.request()
@@ -80,6 +81,8 @@ func apart(line string) (l logLine, ok bool) {
 		if l.ends++; l.ends == 1 {
 			l.method, l.target = call(unescape(rest[:i]))
 			l.status, l.size, l.combined = status, size, strings.Contains(more, `"`)
+			before := rest[:i]
+			l.escaped = (len(before)-len(strings.TrimRight(before, `\`)))%2 == 1
 		}
 	}
 }
