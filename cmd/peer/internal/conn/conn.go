@@ -108,7 +108,7 @@ type Conn struct {
 	quick    *quick      // nil = the server reads all requests
 	sealed   atomic.Bool // no request comes to a server from it directly: nothing says whether one is under way
 
-	emptyLines int // bytes of empty lines that may still be dropped; Read's
+	emptyLines int // bytes of empty lines that may still be dropped before a request; Read's
 
 	replace bool   // send head in place of what the server writes next
 	head    []byte // of an answer that is still to be sent, or lent by Buffer

@@ -15,30 +15,19 @@ const (
 
 var errHeaders = errors.New("conn: no memory left for so long a header")
 
-// maxEmptyLines is how many bytes of empty lines are dropped before a connection's first request.
-// What TLS and HTTP/2 begin with is none.
+// maxEmptyLines is how many bytes of empty lines are dropped before a request, as RFC 9112 section 2.2 asks; the server
+// would answer 400. What TLS and HTTP/2 begin with is none. Behind a request that the server has read it may have read
+// them already: then they stay, unless that was a POST, behind which it drops them itself.
 const maxEmptyLines = 8
 
-// Read implements [net.Conn]. It fails for a header for which there is no memory. It drops empty lines
-// before the first request, as RFC 9112 section 2.2 asks; the server would answer 400. Before later
-// requests of a connection the server may have read them already, and they stay.
+// Read implements [net.Conn]. It fails for a header for which there is no memory.
 func (c *Conn) Read(p []byte) (int, error) {
 	if q := c.quick; q != nil && len(q.ahead) > 0 {
 		n := copy(p, q.ahead)
 		q.ahead = q.ahead[n:]
 		return n, nil
 	}
-	n, err := c.Conn.Read(p)
-	for c.emptyLines > 0 && n > 0 && err == nil { // each round drops at least a byte
-		rest := bytes.TrimLeft(p[:min(n, c.emptyLines)], "\r\n")
-		if len(rest) > 0 || n > c.emptyLines {
-			n = copy(p, p[min(n, c.emptyLines)-len(rest):n])
-			c.emptyLines = 0
-			break
-		}
-		c.emptyLines -= n
-		n, err = c.Conn.Read(p)
-	}
+	n, err := c.begin(p, 0)
 	if q := c.quick; q != nil && n > 0 {
 		switch {
 		case !q.elsewhere && err == nil && c.pass.unheard.Load() && n == len(p) && n == len(preface):
@@ -53,6 +42,22 @@ func (c *Conn) Read(p []byte) (int, error) {
 	}
 	n, err = c.heard(p, n, err)
 	return c.short(p, n), err
+}
+
+// begin reads the beginning of a request, of which p has n bytes, without the empty lines before it.
+func (c *Conn) begin(p []byte, n int) (int, error) {
+	for { // each round but the last drops at least a byte
+		most := min(n, c.emptyLines)
+		if rest := bytes.TrimLeft(p[:most], "\r\n"); n > most || len(rest) > 0 {
+			c.emptyLines = 0
+			return copy(p, p[most-len(rest):n]), nil
+		}
+		c.emptyLines -= n
+		var err error
+		if n, err = c.Conn.Read(p); n == 0 || err != nil {
+			return n, err
+		}
+	}
 }
 
 // short fills p, of which the server gets n bytes, if they end a connection's first line before that has as many bytes as

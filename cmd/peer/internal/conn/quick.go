@@ -79,12 +79,12 @@ func (c *Conn) answer(p []byte, n int) (int, error) {
 		c.pass.host.credit.earn(now)
 		if n = copy(p, p[size:n]); n > 0 {
 			runtime.Gosched() // there may be many, and it is the turn of others
-			continue
 		}
 		if q.idle > 0 && time.Duration(q.deadline.Load()-now.UnixNano()) < q.idle/4*3 {
 			c.SetReadDeadline(now.Add(q.idle))
 		}
-		if n, err = c.Conn.Read(p); n == 0 || err != nil {
+		c.emptyLines = maxEmptyLines
+		if n, err = c.begin(p, n); n == 0 || err != nil {
 			return n, err
 		}
 	}

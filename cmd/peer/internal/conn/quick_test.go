@@ -47,7 +47,9 @@ func TestAtOnce(t *testing.T) {
 		{"HTTP/0.9 in pieces", []string{"GET", " /", "\n"}, []string{"400 Bad Request"}},
 		{"a short line in pieces", []string{"GET / HTT", "P/1.1\r\n", "Host: x\r\n\r\n"}, []string{"server / "}},
 		{"no host", []string{"GET /hit HTTP/1.1\r\n\r\n"}, []string{"400 Bad Request: missing required Host header"}},
-		{"an empty line before", []string{"\r\n" + get("/hit")}, []string{"400 Bad Request"}},
+		{"empty lines before", []string{"\r\n" + get("/hit"), "\r\n", "\n" + get("/hit")}, []string{hit, hit}},
+		{"empty lines between", []string{get("/hit") + "\r\n" + get("/m") + "\r\n\r\n" + forServer("/s")}, []string{hit, "at once /m", "server /s "}},
+		{"too many of them", []string{get("/hit") + strings.Repeat("\r\n", 5) + get("/hit")}, []string{hit, "400 Bad Request"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s.t = t
