@@ -323,46 +323,6 @@ func TestStat(t *testing.T) {
 	})
 }
 
-type user struct{ Name string }
-
-// TestTyped: values of a type, by JSON or by the caller's codec.
-func TestTyped(t *testing.T) {
-	m := newTestMember(t, "me", nil, nil)
-	load := func(context.Context) (user, time.Time, error) { return user{"Ada"}, time.Time{}, nil }
-	for range 2 {
-		if u, err := Get(t.Context(), m, "user 17", Codec[user]{}, load); err != nil || u.Name != "Ada" {
-			t.Errorf("Get = %v, %v", u, err)
-		}
-	}
-	if err := Set(t.Context(), m, "user 17", Codec[user]{}, user{"Eve"}, time.Time{}); err != nil {
-		t.Error(err)
-	}
-	if u, err := Get(t.Context(), m, "user 17", Codec[user]{}, load); err != nil || u.Name != "Eve" {
-		t.Errorf("Get = %v, %v", u, err)
-	}
-	upper := Codec[string]{
-		Encode: func(s string) ([]byte, error) { return []byte(strings.ToUpper(s)), nil },
-		Decode: func(b []byte) (string, error) {
-			if len(b) == 0 {
-				return "", errors.New("empty")
-			}
-			return string(b), nil
-		},
-	}
-	text := func(s string, err error) func(context.Context) (string, time.Time, error) {
-		return func(context.Context) (string, time.Time, error) { return s, time.Time{}, err }
-	}
-	if s, err := Get(t.Context(), m, "s", upper, text("abc", nil)); s != "ABC" || err != nil {
-		t.Errorf("Get = %q, %v", s, err)
-	}
-	if _, err := Get(t.Context(), m, "e", upper, text("", nil)); err == nil || !strings.Contains(err.Error(), "decoding a value: empty") {
-		t.Errorf("Get of a value that the codec refuses: %v", err)
-	}
-	if _, err := Get(t.Context(), m, "f", upper, text("", io.EOF)); err != io.EOF {
-		t.Errorf("Get of what cannot be loaded: %v", err)
-	}
-}
-
 // A sibling's copy of a value is loaded again after a week, however often siblings pass it on.
 func TestSiblingsValueRunsOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -9,7 +9,6 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/summarycache/summarycache/gossip"
 	"github.com/summarycache/summarycache/gossip/httpcache/memstore"
@@ -74,10 +73,6 @@ func TestNilArguments(t *testing.T) {
 	for name, call := range map[string]func() error{
 		"Get":  func() error { _, err := m.Get(t.Context(), "x", nil); return err },
 		"Open": func() error { _, err := m.Open(t.Context(), "x", nil); return err },
-		"the typed Get": func() error {
-			_, err := Get[int](t.Context(), m, "x", Codec[int]{}, nil)
-			return err
-		},
 		"Put":   func() error { return m.Put(t.Context(), "x", io.Reader(nil)) },
 		"Wrap":  func() error { m.Wrap(nil); return nil },
 		"Serve": func() error { return m.Serve(nil, nil, nil) },
@@ -86,18 +81,6 @@ func TestNilArguments(t *testing.T) {
 		if got := says(func() { err = call() }); got == "" && (err == nil || !strings.Contains(err.Error(), "needs")) ||
 			got != "" && !strings.Contains(got, "needs") {
 			t.Errorf("%s of nil: %v, %q", name, err, got)
-		}
-	}
-	for name, call := range map[string]func() error{ // the zero Codec, and a time that means for ever
-		"Set": func() error { return Set(t.Context(), m, "x", Codec[int]{}, 1, time.Time{}) },
-		"Get": func() error {
-			load := func(context.Context) (int, time.Time, error) { return 1, time.Time{}, nil }
-			_, err := Get(t.Context(), m, "x", Codec[int]{}, load)
-			return err
-		},
-	} {
-		if err := call(); err != nil {
-			t.Errorf("%s with the zero Codec: %v", name, err)
 		}
 	}
 }
