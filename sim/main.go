@@ -4,7 +4,6 @@
 //	go run ./sim NAME [flags]     runs one and prints its tables
 //	go run ./sim help NAME        lists its flags
 //	go run ./sim results          runs the experiments of RESULTS.md and writes it
-//	go run ./sim claims           checks the main results
 //
 // Equal seeds print equal numbers, except for times.
 package main

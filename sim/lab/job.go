@@ -19,7 +19,6 @@ type Job struct {
 	Args   []string // after the name, if the experiment takes arguments
 	Out    string   // directory for the files that an experiment writes
 	Short  bool     // do only as much as a test needs to compare the tables
-	Failed int      // claims that are not true: the program prints the tables, and fails
 
 	name     string
 	command  string

@@ -52,9 +52,6 @@ func (p Program) Run(args []string, stdout, stderr io.Writer) int {
 		}
 		err = write(stdout)
 	}
-	if err == nil && job.Failed > 0 {
-		err = fmt.Errorf("%d of %d claims fail", job.Failed, len(job.Tables[0].Rows))
-	}
 	switch _, broken := errors.AsType[usageError](err); {
 	case err == nil:
 		return 0

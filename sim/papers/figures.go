@@ -1,7 +1,6 @@
 package papers
 
 import (
-	"flag"
 	"fmt"
 	"math"
 
@@ -9,27 +8,21 @@ import (
 	"github.com/summarycache/summarycache/sim/lab"
 )
 
-// figuresExperiment prints the points of the documents' figures, and of two of our own, as tables, and draws them.
+// figuresExperiment prints the points of the documents' figures, and of two of our own, as tables.
 var figuresExperiment = lab.Experiment{
 	Name: "figures",
 	Summary: "the documents' figures as tables: false positives by hashes and by bits; what a set and a delta take " +
 		"on the wire",
 	Seconds: 5,
-	Flags: func(flags *flag.FlagSet) lab.Runner {
-		draw := flags.Bool("draw", false, "draw each table as SVG, into figures/ below --out")
-		return func(job *lab.Job) error {
-			hashesFigure(job, 1, 8)
-			hashesFigure(job, 2, 16)
-			for _, figure := range []func(*lab.Job) error{ratioFigure, sizesFigure, deltasFigure} {
-				if err := figure(job); err != nil {
-					return err
-				}
+	Run: func(job *lab.Job) error {
+		hashesFigure(job, 1, 8)
+		hashesFigure(job, 2, 16)
+		for _, figure := range []func(*lab.Job) error{ratioFigure, sizesFigure, deltasFigure} {
+			if err := figure(job); err != nil {
+				return err
 			}
-			if *draw {
-				return job.DrawCharts()
-			}
-			return nil
 		}
+		return nil
 	},
 }
 
