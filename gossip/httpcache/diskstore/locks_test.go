@@ -5,6 +5,7 @@ import (
 	"go/parser"
 	"go/token"
 	"maps"
+	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -142,3 +143,38 @@ func walkLocks(fn *ast.FuncDecl, takes map[string]map[string]bool, do func(held 
 
 // foreign are methods of other packages that have the names of functions here which take locks.
 var foreign = map[string]bool{"Close": true, "Get": true, "Open": true, "Create": true, "Remove": true, "Write": true, "append": true, "Put": true, "close": true, "Listed": true}
+
+// A store whose directory is removed, or replaced by another, says so within seconds: it goes on, but another process may
+// take that place, and what this one stores is not found there.
+func TestDirectoryRemoved(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	one, err := Open(Options{Dir: dir, MaxBytes: 8 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer one.Close()
+	limit := func() string {
+		one.(*store).measure(false)
+		return one.Stats().RoomLimit
+	}
+	if got := limit(); got != "" {
+		t.Fatalf("at first: %q", got)
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	if got := limit(); !strings.Contains(got, "removed or replaced") {
+		t.Errorf("removed: %q", got)
+	}
+	other, err := Open(Options{Dir: dir, MaxBytes: 8 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	if got := limit(); !strings.Contains(got, "removed or replaced") {
+		t.Errorf("replaced: %q", got)
+	}
+	if got := other.Stats().RoomLimit; got != "" {
+		t.Errorf("the other one: %q", got)
+	}
+}

@@ -3,7 +3,9 @@ package diskstore
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
+	"os"
 	"slices"
 	"sync"
 	"time"
@@ -121,6 +123,9 @@ func (s *store) measure(refused bool) (fell bool) {
 	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
 		limit = err.Error()
 	}
+	if s.gone() {
+		limit = "its directory was removed or replaced, and no other process is kept out of it: restart"
+	}
 	switch {
 	case s.room.limit == "" && limit != "":
 		s.log.Warn("the disk has less room than the store may use", "may use", s.room.max, "has", is, "cause", limit)
@@ -137,6 +142,17 @@ func (s *store) measure(refused bool) (fell bool) {
 		s.applyLocked()
 	}
 	return is < was
+}
+
+// gone reports whether the directory is no longer the one that was locked.
+func (s *store) gone() bool {
+	f, ok := s.lock.(*os.File)
+	if !ok {
+		return false
+	}
+	was, err := f.Stat()
+	is, missing := os.Stat(f.Name())
+	return err == nil && (errors.Is(missing, fs.ErrNotExist) || missing == nil && !os.SameFile(was, is))
 }
 
 // failed counts an error if it is one of the file system, and makes room if the disk is full.
