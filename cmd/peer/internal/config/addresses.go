@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,8 +14,31 @@ import (
 	"github.com/summarycache/summarycache/gossip/insider"
 )
 
+// listeners returns the addresses that the peer listens on, by their settings.
+func (c *checker) listeners() []struct{ setting, addr string } {
+	return []struct{ setting, addr string }{{"listen", c.Listen}, {"admin", c.Admin}, {"gossip", c.Gossip}, {"https", c.HTTPSListen}}
+}
+
+// checkOrigin returns an error if an origin is this peer itself: each request would come round, and be refused then.
+func (c *checker) checkOrigin(o *url.URL) error {
+	host, port := o.Hostname(), cmp.Or(o.Port(), map[string]string{"https": "443"}[o.Scheme], "80")
+	advertised, _ := c.Advertised()
+	for _, l := range c.listeners() {
+		own, at, _ := net.SplitHostPort(l.addr)
+		same := host == own || host == "localhost" && loopback(own) || own == "localhost" && loopback(host) ||
+			wildcard(own) && (loopback(host) || host == advertised)
+		if port == at && same {
+			return fmt.Errorf("is this peer's own --%s %s: requests would come round", l.setting, l.addr)
+		}
+	}
+	return nil
+}
+
 // checkAddresses compares the addresses with each other, unless one is malformed.
 func (c *checker) checkAddresses() {
+	if c.Origin != nil {
+		c.fail("origin", c.Origin.String(), c.checkOrigin(c.Origin))
+	}
 	var squids []string
 	for _, a := range c.SquidPeers {
 		switch {
@@ -30,8 +54,7 @@ func (c *checker) checkAddresses() {
 			return
 		}
 	}
-	listeners := []struct{ setting, addr string }{{"listen", c.Listen}, {"admin", c.Admin}, {"gossip", c.Gossip},
-		{"https", c.HTTPSListen}}
+	listeners := c.listeners()
 	for i, a := range listeners {
 		for _, other := range listeners[:i] {
 			if clash(a.addr, other.addr) {

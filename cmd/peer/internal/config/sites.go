@@ -66,6 +66,11 @@ func (c *checker) readSites(items []section) {
 		if len(item.entries["origins"].values) == 0 {
 			c.errs = append(c.errs, fmt.Errorf("%s:%d: the site has no origins", c.File, item.line))
 		}
+		for _, o := range s.Origins {
+			if err := c.checkOrigin(o); err != nil {
+				c.failKey(item, "origins", o.String(), err)
+			}
+		}
 		switch { // here, 0 is the default
 		case s.SliceFrom < 0:
 			s.SliceFrom = 0

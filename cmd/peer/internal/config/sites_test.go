@@ -13,6 +13,7 @@ func TestSiteMistakes(t *testing.T) {
 		"no origin":         {"sites:\n  - hosts: a.test\n", `peer.yaml:2: the site has no origins`},
 		"far key":           {"sites:\n  - hosts: [a.test]\n    rules: [x]\n", `peer.yaml:3: unknown key "rules", want one of `},
 		"unknown key":       {"sites:\n  - host: a.test\n    origins: http://x\n", `peer.yaml:2: unknown key "host", did you mean "hosts"?`},
+		"the peer itself":   {"sites:\n  - hosts: a.test\n    origins: [http://x, http://127.0.0.1:3128]\n", `peer.yaml:3: origins "http://127.0.0.1:3128" is this peer's own --listen 127.0.0.1:3128`},
 		"beside an origin":  {"origin: http://y\nsites:\n  - origins: http://x\n", `origin "http://y" cannot be combined with sites`},
 		"a URL for a host":  {"sites:\n  - hosts: https://a.test/\n    origins: http://x\n", `hosts "https://a.test/" is not a host`},
 		"an origin of text": {"sites:\n  - origins: [\"http://x\", x:80]\n", `peer.yaml:2: origins "x:80" is no`},
