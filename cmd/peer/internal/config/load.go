@@ -75,8 +75,8 @@ func (f *Flags) Load(ctx *kong.Context, c *Config) ([]Effective, error) {
 	return list, nil
 }
 
-// platforms matches the variables that Kubernetes sets for a service whose name begins with peer.
-var platforms = regexp.MustCompile(`_SERVICE_HOST$|_SERVICE_PORT(_|$)|_PORT(_[0-9]+_(TCP|UDP|SCTP)(_ADDR|_PORT|_PROTO)?)?$`)
+// platforms matches the variables, with their values, that Kubernetes sets for a service whose name begins with peer.
+var platforms = regexp.MustCompile(`_SERVICE_HOST=|_SERVICE_PORT[_=]|_PORT_[0-9]+_(TCP|UDP|SCTP)(_ADDR|_PORT|_PROTO)?=|_PORT=\w+://`)
 
 // Strays returns a mistake for each environment variable that begins with PEER_, is no setting, and is
 // not one that platforms set themselves.
@@ -87,14 +87,12 @@ func Strays(environ []string) (strays []error) {
 	}
 	for _, e := range environ {
 		name, _, _ := strings.Cut(e, "=")
-		if !strings.HasPrefix(name, "PEER_") || slices.Contains(known, name) {
+		if !strings.HasPrefix(name, "PEER_") || slices.Contains(known, name) || platforms.MatchString(e) {
 			continue
 		}
 		near := ""
 		if i := slices.IndexFunc(known, func(k string) bool { return distance(name, k) <= 2 }); i >= 0 {
 			near = ", did you mean " + known[i] + "?"
-		} else if platforms.MatchString(name) {
-			continue
 		}
 		strays = append(strays, fmt.Errorf("the variable %s is not a setting%s", name, near))
 	}

@@ -175,10 +175,11 @@ func TestEveryMistakeAtOnce(t *testing.T) {
 }
 
 func TestStrays(t *testing.T) {
-	got := Strays([]string{"PEER_STOER=x", "PEER_STORE=x", "PEER_SERVICE_HOST=10.0.0.1", "PEER_PORT=tcp://", "PEER_GOSSIP_PORT_7946_TCP_ADDR=10.0.0.1", "HOME=/", "PEER_LOGLEVEL=debug", "PEER_SPEED=9"})
+	got := Strays([]string{"PEER_STOER=x", "PEER_STORE=x", "PEER_SERVICE_HOST=10.0.0.1", "PEER_PORT=tcp://", "PEER_GOSSIP_PORT_7946_TCP_ADDR=10.0.0.1", "PEER_ADMIN_PORT=tcp://10.0.0.1:3129", "PEER_GOSSIP_SERVICE_PORT_UDP=7946", "PEER_LISTEN_PORT=3128", "HOME=/", "PEER_LOGLEVEL=debug", "PEER_SPEED=9"})
 	var want []error
 	for _, text := range []string{
 		"the variable PEER_STOER is not a setting, did you mean PEER_STORE?",
+		"the variable PEER_LISTEN_PORT is not a setting",
 		"the variable PEER_LOGLEVEL is not a setting, did you mean PEER_LOG_LEVEL?",
 		"the variable PEER_SPEED is not a setting",
 	} {
