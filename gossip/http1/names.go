@@ -69,6 +69,7 @@ func (t *Transport) race(ctx context.Context, h *host, list []netip.Addr) (*conn
 	defer next.Stop()
 	var (
 		errs   error
+		failed []netip.Addr
 		more   chan []netip.Addr // of the lookup
 		looked bool
 	)
@@ -100,9 +101,15 @@ func (t *Transport) race(ctx context.Context, h *host, list []netip.Addr) (*conn
 		case r := <-results:
 			ended++
 			if r.err == nil {
+				for _, ip := range list[:slices.Index(list, r.ip)] { // these had longer
+					if !slices.Contains(failed, ip) {
+						t.refused(h, ip)
+					}
+				}
 				return r.c, nil
 			}
 			t.refused(h, r.ip)
+			failed = append(failed, r.ip)
 			errs = errors.Join(errs, r.err)
 			if looked && ended == len(list) {
 				return nil, errs
@@ -172,13 +179,17 @@ func (a *addresses) order(now time.Time) []netip.Addr {
 	return list
 }
 
-func (t *Transport) refused(h *host, ip netip.Addr) {
+// refused notes that an address cannot be used, and reports whether that is new.
+func (t *Transport) refused(h *host, ip netip.Addr) (fresh bool) {
 	t.pool.mu.Lock()
 	defer t.pool.mu.Unlock()
 	if h.addresses.refused == nil {
 		h.addresses.refused = make(map[netip.Addr]time.Time)
 	}
-	h.addresses.refused[ip] = time.Now()
+	now := time.Now()
+	fresh = now.Sub(h.addresses.refused[ip]) >= restAfter
+	h.addresses.refused[ip] = now
+	return fresh
 }
 
 // refresh looks up the addresses of a host again, beside the request. The caller holds the pool's mutex.

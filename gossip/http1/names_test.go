@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -161,6 +162,69 @@ func TestSlowConnectionsLookUpLittle(t *testing.T) {
 			t.Errorf("%d lookups in 70 s, want 3", w.lookups)
 		}
 		time.Sleep(time.Minute)
+	})
+}
+
+// An address that is silent, or that speaks no TLS, costs a request time once in a while, and none its answer, as long as
+// the name has another.
+func TestAddressesThatFail(t *testing.T) {
+	t.Run("silent", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			w.to.Addresses = w.lookup
+			w.set("two.test", "a", "b")
+			w.stop("a")
+			w.silent.Store(true)
+			for range 40 {
+				if _, body, err := get(w.to, "GET", "http://two.test/"); err != nil || body != "b" {
+					t.Errorf("%q, %v", body, err)
+				}
+				w.to.CloseIdleConnections()
+			}
+			if w.refusals > 1 {
+				t.Errorf("the silent one was tried %d times for 40 connections", w.refusals)
+			}
+			time.Sleep(time.Minute)
+		})
+	})
+	t.Run("no TLS", func(t *testing.T) {
+		good := newSecure(t, false)
+		port := good.Listener.Addr().(*net.TCPAddr).Port
+		bad, err := net.Listen("tcp", net.JoinHostPort("127.0.0.2", strconv.Itoa(port)))
+		if err != nil {
+			t.Skip(err)
+		}
+		defer bad.Close()
+		var tried atomic.Int32
+		go func() {
+			for {
+				c, err := bad.Accept()
+				if err != nil {
+					return
+				}
+				tried.Add(1)
+				io.WriteString(c, "HTTP/1.1 400 Bad Request\r\n\r\n")
+				c.Close()
+			}
+		}()
+		client := &Transport{TLS: good.Client().Transport.(*http.Transport).TLSClientConfig.Clone(),
+			Addresses: func(context.Context, string) ([]netip.Addr, error) {
+				return []netip.Addr{netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("127.0.0.2")}, nil
+			}}
+		client.TLS.ServerName = "example.com"
+		for i := range 40 {
+			if _, _, err := get(client, "GET", "https://two.test:"+strconv.Itoa(port)); err != nil {
+				t.Fatalf("request %d: %v", i, err)
+			}
+			client.CloseIdleConnections()
+		}
+		if tried.Load() > 2 {
+			t.Errorf("the bad one was tried %d times for 40 connections", tried.Load())
+		}
+		good.Close()
+		if _, _, err := get(client, "GET", "https://two.test:"+strconv.Itoa(port)); err == nil {
+			t.Error("none of the two answers")
+		}
 	})
 }
 

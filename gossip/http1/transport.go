@@ -202,15 +202,20 @@ func (t *Transport) connect(ctx context.Context, h *host, only1 bool) (*conn, er
 var errConnect = &net.OpError{Op: "dial", Net: "tcp", Err: timeout("no connection in time")}
 
 func (t *Transport) make(ctx context.Context, h *host, only1 bool) (*conn, error) {
-	c, err := t.dial(ctx, h)
-	if err != nil || h.scheme != "https" {
-		return c, err
-	}
-	if err := t.encrypt(ctx, h, c, only1); err != nil {
+	for { // each round but the last finds an address that was good before, or not tried
+		c, err := t.dial(ctx, h)
+		if err != nil || h.scheme != "https" {
+			return c, err
+		}
+		err = t.encrypt(ctx, h, c, only1)
+		if err == nil {
+			return c, nil
+		}
 		c.Close()
-		return nil, err
+		if ctx.Err() != nil || !c.addr.IsValid() || !t.refused(h, c.addr) {
+			return nil, err
+		}
 	}
-	return c, nil
 }
 
 // encrypt begins TLS on a connection.
