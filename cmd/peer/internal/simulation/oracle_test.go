@@ -156,8 +156,11 @@ func (w *world) judge(r result) {
 			w.fail("error", &r, "status %d", r.status)
 		}
 	case !r.complete && r.err != nil && !errors.Is(r.err, os.ErrDeadlineExceeded):
-		// What only-if-cached asks for is to come from the store, and a bad disk may end it.
-		alone := r.Kind == "only-if-cached" && slices.ContainsFunc(w.s.Faults, func(f fault) bool { return f.Node == r.Node && spoils(f.Kind) })
+		// What only-if-cached asks for is to come from the store, and a bad disk may end it. Or it is arriving, and a liar may
+		// end it, after its time too: for this request nothing is asked of others.
+		alone := r.Kind == "only-if-cached" && slices.ContainsFunc(w.s.Faults, func(f fault) bool {
+			return f.Node == r.Node && spoils(f.Kind) || f.Kind == "liar" && strings.Contains(status, "detail=arriving")
+		})
 		alone = alone || w.unkept(&r)
 		if !whole && !host && !superseded && !alone && !lied && !(once && !w.resumable(&r)) {
 			w.fail("cut", &r, "an answer was cut: %v", r.err)
