@@ -368,3 +368,19 @@ func TestEventStreamLives(t *testing.T) {
 		}
 	}
 }
+
+// A sibling below the lowest floor is ended while the origin is down, too.
+func TestCrawlingSiblingIsTheOnlySource(t *testing.T) {
+	for _, tag := range []string{"", `"a"`} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newCluster(t, func(http.ResponseWriter, *http.Request, int) { panic(http.ErrAbortHandler) }, "a")
+			defer w.close()
+			w.rogue("c", &faulty{body: content(1, 100_000), fault: "crawl", at: 1, tag: tag})
+			start := time.Now()
+			r, err := w.try("a", "GET", "/x", "")
+			if took := time.Since(start); took > 15*time.Second || err == nil && r.err == nil && r.StatusCode < http.StatusInternalServerError {
+				t.Errorf("tag %s: %d, %d bytes after %v, %v, %v", tag, r.StatusCode, len(r.body), took, err, r.err)
+			}
+		})
+	}
+}

@@ -20,8 +20,8 @@
 //	  └───────────────────────────────────────────────┘
 //	                              nothing was sent, and the result is of no use
 //
-// look finds a fresh response in the store, and sends it. missed decides what is requested: a validation, the whole, a slice
-// or the client's range alone. join follows the fetch of the same response that is under way (coalesce.go); without one,
+// look finds a fresh response in the store, and sends it. missed decides what is requested: a validation, the whole or a
+// slice. A range that neither answers is passed to the origin. join follows the fetch of the same response that is under way (coalesce.go); without one,
 // lead begins a fetch. await waits for its result, send sends that. Where nothing can be sent, refuse sends a stale copy or
 // the error.
 //
@@ -32,7 +32,7 @@
 // A client is sent the header together with the first byte. If the body breaks off before that, the request looks again,
 // and its client gets whatever version there is by then.
 //
-// An answer for one client alone is not kept, so only a strong validator lets it go on.
+// An answer for one client alone is not kept: it is cut where its source breaks off.
 //
 // # A fetch
 //

@@ -30,15 +30,12 @@ type fetch struct {
 	left atomic.Pointer[sources] // those that it leaves, for one of the fetches that its clients begin; nil = none
 	over atomic.Pointer[body]    // beside which it was begun, and which it has not overtaken; nil = none
 
-	replaces bodies.Object // removed when an answer handed to the leader alone is complete; nil = none
-
 	// The memory of the first of each.
 	ctx      detached
 	unwanted context.CancelFunc // ends ctx when no request waits for a result; nil = it lasts
 	sources  sources
 	outcome  result
-	entry    entry  // of the result
-	handed   answer // of the result
+	entry    entry // of the result
 	body     body
 
 	arriving   string // identity in Cache.arriving, "" = not there; guarded by Cache.mu
@@ -119,7 +116,7 @@ func (c *Cache) take(f *fetch, a *answer, err error) bool {
 	case beside != nil && !c.better(f, beside, a):
 	case c.betterInPart(f, a):
 		a.close()
-		c.deliver(f, &result{err: errPart}, fetchFailed)
+		c.fail(f, newResult(f), context.Canceled) // its request, and those that wait for it, look again
 	case c.mayStore(f, a):
 		if f.here && (a.bodyLength() < 0 || a.bodyLength() > mostHere) {
 			c.runOn(f, a)
@@ -153,11 +150,8 @@ func (c *Cache) fail(f *fetch, res *result, err error) {
 
 // conditions returns the fields of a request for less than the whole response; nil = for the whole.
 func (c *Cache) conditions(f *fetch) (h http.Header) {
-	switch {
-	case f.stored != nil && !f.stored.entry.overdue(c.now()):
+	if f.stored != nil && !f.stored.entry.overdue(c.now()) {
 		h = f.stored.entry.Conditions()
-	case f.stored == nil && f.r.part:
-		return ofPart(f.r.Header)
 	}
 	if f.r.slice > 0 {
 		h = ofSlice(f.r.slice, h)
@@ -220,13 +214,6 @@ func (f *fetch) leave() {
 	if res != nil {
 		res.close()
 	}
-}
-
-// leaderLeft reports whether nobody takes what is for the leader alone.
-func (f *fetch) leaderLeft() bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.leftAlone
 }
 
 // newResult makes a result in the fetch's memory, where it replaces an earlier one that was not

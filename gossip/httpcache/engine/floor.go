@@ -1,11 +1,12 @@
 package engine
 
 import (
-	"context"
 	"io"
 	"math"
 	"strings"
 	"time"
+
+	"github.com/summarycache/summarycache/gossip/sibling"
 )
 
 // A source that brings fewer bytes a second makes too little progress. Another source is then looked
@@ -55,28 +56,53 @@ func (c *Cache) betweenBytes(a *answer) time.Duration {
 	return c.tuning.Load().BetweenBytesTimeout
 }
 
-// A pausing body may be waited for as long as its allowance says, and no longer.
-type pausing struct {
-	io.Reader
-	clock *time.Timer
-	may   allowance // most = 0: without limit
+// A paced body is that of an answer that is passed on. Its source may be waited for as long as its allowance says.
+type paced struct {
+	io.ReadCloser
+	c     *Cache
+	a     *answer
+	may   allowance
+	watch *alarm // nil once it went off, or the body is closed
 }
 
-// newPausing returns a body that calls cancel with the cause when it was waited for too long.
-func newPausing(r io.Reader, may allowance, cancel context.CancelCauseFunc, cause error) *pausing {
-	clock := time.AfterFunc(may.most, func() { cancel(cause) })
-	clock.Stop()
-	return &pausing{r, clock, may}
+// pace limits how long the source of an answer that is passed on may be waited for.
+func (c *Cache) pace(a *answer) {
+	may := allow(c.betweenBytes(a), 0)
+	if a.sibling != nil && may.most < forever {
+		may = allow(floorTime, sharedFloor)
+	}
+	a.paced = paced{ReadCloser: a.body, c: c, a: a, may: may}
+	a.paced.watch = c.alarm(&a.paced, forever)
+	a.body = &a.paced
 }
 
-func (p *pausing) Read(b []byte) (int, error) {
-	if p.may.most == 0 {
-		return p.Reader.Read(b)
+func (p *paced) wakeUp() {
+	if p.a.sibling != nil {
+		p.a.cancel(sibling.ErrStalled)
+	} else {
+		p.a.cancel(errBetweenBytes)
+	}
+}
+
+func (p *paced) Read(b []byte) (int, error) {
+	if p.watch == nil {
+		return p.ReadCloser.Read(b)
 	}
 	start := time.Now()
-	p.clock.Reset(p.may.left)
-	n, err := p.Reader.Read(b)
-	p.clock.Stop()
+	p.watch.clock.Reset(p.may.left)
+	n, err := p.ReadCloser.Read(b)
+	if !p.watch.clock.Reset(forever) {
+		p.watch.clock.Stop()
+		p.watch = nil
+	}
 	p.may.charge(time.Since(start), n)
 	return n, err
+}
+
+func (p *paced) Close() error {
+	if p.watch != nil {
+		p.c.silence(p.watch)
+		p.watch = nil
+	}
+	return p.ReadCloser.Close()
 }

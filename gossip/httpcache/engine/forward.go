@@ -80,7 +80,8 @@ func (c *Cache) pass(w http.ResponseWriter, r *http.Request, reason string, see 
 	if see != nil {
 		see(a)
 	}
-	a.body, a.cancel = &closing{newPausing(a.body, allow(c.betweenBytes(a), 0), cancel, errBetweenBytes), a.body}, cancel
+	a.cancel = cancel
+	c.pace(a)
 	st.FwdStatus = a.status
 	res, ok := c.relay(w, r, a, st)
 	if !ok {

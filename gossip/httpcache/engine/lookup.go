@@ -21,7 +21,6 @@ type request struct {
 	aim    int64    // the slice in which its answer begins, once that is known; 0 = it is not
 	origin bool     // no sibling is asked
 	alone  bool     // it joins no fetch
-	part   bool     // only the range that the client wants is requested
 	fields []string // those that select the variant, if an answer has shown that; nil = they are guessed
 	after  *fetch   // that broke off, whose remaining sources are asked; nil = none
 	open   *opened  // the origin's answer with all of the object, of which a slice is requested; nil = none

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"time"
 
@@ -12,37 +11,24 @@ import (
 // A range of an object that is not stored is answered by slices (slices.go). If the object can't be sliced,
 // there are two ways. If the range begins near the beginning of an object that is not known to be large, the
 // whole object is fetched, as for any other request, and the range is sent as soon as it arrives. Otherwise
-// the range is requested from siblings and the origin, and passed on.
+// the request is passed to the origin.
 const (
 	nearStart = 1 << 20  // bytes before a range that a client waits for, at most
 	maxLarge  = 16 << 10 // URLs of objects known to be large
 	largeTime = 10 * time.Minute
 )
 
-// errPart ends the fetch of a whole object that was begun for a range: the response can't be
-// shared, or is too large to be fetched for a part of it.
-var errPart = errors.New("cache: only the range should be requested")
-
-// asPart reports whether only the range should be requested for r, which has one.
+// asPart reports whether only a range should be requested for r.
 func (c *Cache) asPart(r *request) bool {
 	first, ok := rangeStart(r.Header)
-	return !ok || first < 0 || first > nearStart ||
-		r.cc.NoStore || r.Header["Authorization"] != nil || c.hitForMiss.has(r.url, r.now) || c.large.has(r.url, r.now)
-}
-
-// ofPart returns the fields that request the client's range.
-func ofPart(h http.Header) http.Header {
-	part := http.Header{"Range": h["Range"]}
-	if v := h["If-Range"]; v != nil {
-		part["If-Range"] = v
-	}
-	return part
+	return r.Header["Range"] != nil && (!ok || first < 0 || first > nearStart ||
+		r.cc.NoStore || r.Header["Authorization"] != nil || c.hitForMiss.has(r.url, r.now) || c.large.has(r.url, r.now))
 }
 
 // betterInPart reports whether an answer should not be fetched completely for the range for which
 // the fetch was begun, and remembers that.
 func (c *Cache) betterInPart(f *fetch, a *answer) bool {
-	if f.r.part || f.r.Header["Range"] == nil || a.status != http.StatusOK {
+	if f.r.Header["Range"] == nil || a.status != http.StatusOK {
 		return false
 	}
 	if !c.mayStore(f, a) {

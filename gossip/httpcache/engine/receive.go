@@ -43,7 +43,7 @@ func (c *Cache) receive(f *fetch, a *answer) {
 
 // receiving returns the result of a fetch whose body is received into w.
 func (c *Cache) receiving(f *fetch, a *answer, w *bodies.Stream) *result {
-	body := c.newBody(f, a, false)
+	body := c.newBody(f, a)
 	f.entry = newEntry(a.response(), a.received, c.via)
 	e := &f.entry
 	e.given = a.given

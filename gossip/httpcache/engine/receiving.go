@@ -32,10 +32,9 @@ var (
 // A body is the body of a response that is received from one source, and read by one goroutine. It is watched: a source
 // that is silent for too long is ended, and beside one that makes too little progress another fetch begins (overtake.go).
 type body struct {
-	c     *Cache
-	f     *fetch
-	from  *answer // its source
-	alone bool    // it is handed over to one client, and not kept
+	c    *Cache
+	f    *fetch
+	from *answer // its source
 
 	mu         sync.Mutex
 	at         int64         // bytes received
@@ -48,12 +47,12 @@ type body struct {
 	watch      *alarm        // nil once the body has ended
 }
 
-func (c *Cache) newBody(f *fetch, a *answer, alone bool) *body {
+func (c *Cache) newBody(f *fetch, a *answer) *body {
 	b := &f.body
 	if b.c != nil {
 		b = new(body)
 	}
-	*b = body{c: c, f: f, alone: alone, from: a, may: a.allowance()}
+	*b = body{c: c, f: f, from: a, may: a.allowance()}
 	a.response()                                          // which others read
 	if o := f.over.Load(); o != nil && a.sibling == nil { // it was begun since a source is slow, and so may this be
 		o.mu.Lock()
@@ -89,17 +88,10 @@ func (b *body) Read(p []byte) (int, error) {
 	if err == io.EOF && length >= 0 && b.at != length {
 		err = io.ErrUnexpectedEOF
 	}
-	broke := err != nil && err != io.EOF
-	if broke && b.err == nil {
+	if err != nil && err != io.EOF && b.err == nil {
 		b.err = err
 	}
 	b.mu.Unlock()
-	switch {
-	case broke && b.alone:
-		b.from.close()
-	case err == io.EOF && b.f.replaces != nil:
-		b.c.store.DeleteObject(b.f.replaces)
-	}
 	return n, err
 }
 
@@ -121,11 +113,11 @@ func (b *body) wakeUp() {
 	}
 	next := arrivingTime
 	if !b.reading.IsZero() {
-		idle, limit := time.Since(b.reading), b.limit()
+		idle, limit := time.Since(b.reading), b.c.tuning.Load().BetweenBytesTimeout
 		switch {
 		case idle >= limit:
 			b.from.cancel(errBetweenBytes)
-		case idle >= b.may.left && limit < forever:
+		case idle >= b.may.left:
 			b.slow(idle)
 		}
 		for _, d := range [...]time.Duration{limit - idle, b.may.left - idle} {
@@ -135,14 +127,6 @@ func (b *body) wakeUp() {
 		}
 	}
 	b.watch.clock.Reset(next)
-}
-
-// limit returns how long the source may pause. b.mu is held.
-func (b *body) limit() time.Duration {
-	if b.alone {
-		return b.c.betweenBytes(b.from)
-	}
-	return b.c.tuning.Load().BetweenBytesTimeout
 }
 
 // slow acts on a source that has used up its allowance: it is ended if that costs no client anything, or another fetch
@@ -159,11 +143,8 @@ func (b *body) slow(idle time.Duration) {
 		if b.from.sibling != nil || idle >= b.may.most && !single { // no other source has the rest
 			b.drop()
 		}
-	case b.alone, b.at == 0 && !b.f.delivered(): // its client gets the rest elsewhere, or the fetch its next answer
-		again := b.from.response().StrongValidator() != ""
-		if b.from.sibling != nil && (b.at == 0 || again) || again && idle >= aloneStall || b.crawls() {
-			b.drop()
-		}
+	case b.at == 0 && !b.f.delivered(): // a sibling's: the fetch takes its next answer
+		b.drop()
 	case single && (b.from.response().StrongValidator() == "" || idle < aloneStall<<b.beside.fruitless):
 	case b.f.waiters.n.Load() > 0:
 		b.lookBeside()
@@ -222,13 +203,6 @@ func (b *body) moving(ctx context.Context) error {
 	}
 }
 
-// broke reports whether reading has failed.
-func (b *body) broke() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.err != nil && b.err != io.EOF
-}
-
 // end ends the body, with io.EOF if it is complete, and closes its source. next is the fetch that was begun beside it; nil
 // = none. If the body broke off, its clients join that; if it stood still, so does next.
 func (b *body) end(err error) (next *fetch, joined bool) {
@@ -250,10 +224,4 @@ func (b *body) end(err error) (next *fetch, joined bool) {
 		next.unwanted()
 	}
 	return next, joined
-}
-
-// Close ends a body that was handed over.
-func (b *body) Close() error {
-	b.end(io.EOF)
-	return nil
 }

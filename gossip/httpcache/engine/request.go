@@ -37,7 +37,6 @@ type way struct {
 	f      *fetch
 	joined bool // f is that of another request
 	late   bool // f had a result by then
-	part   bool // if neither a whole nor a slice is stored, the client's range alone is requested
 	rounds int
 	res    Result
 }
@@ -109,9 +108,9 @@ func missed(v *way) step {
 		return nil
 	case v.stored != nil && v.stored.entry.overdue(r.now):
 		r.origin = true
-	}
-	if r.part = r.Header["Range"] != nil && v.stored == nil && r.slice == 0 && (v.part || c.asPart(r)); r.part {
-		v.reason = "partial"
+	case v.stored == nil && r.slice == 0 && c.asPart(r):
+		v.res = c.pass(v.w, r.Request, "partial", nil)
+		return nil
 	}
 	return join
 }
@@ -120,7 +119,7 @@ func missed(v *way) step {
 func join(v *way) step {
 	c, r := v.c, &v.r
 	key := c.fetchKey(r, v.stored, r.fields)
-	if r.alone || r.part || r.cc.NoStore || r.cc.NoCache || c.hitForMiss.has(r.url, r.now) {
+	if r.alone || r.cc.NoStore || r.cc.NoCache || c.hitForMiss.has(r.url, r.now) {
 		key = ""
 	}
 	if v.f, v.joined = c.newFetch(r, key, v.stored); v.joined {
@@ -190,9 +189,6 @@ func send(v *way) step {
 	switch got.err {
 	case context.Canceled: // another fetch has taken the place of this
 		return look
-	case errPart:
-		v.part = true
-		return look
 	case errSliced, errUnsliced:
 		if r.open == nil {
 			r.open = got.open
@@ -222,9 +218,7 @@ func send(v *way) step {
 		v.unanswered(st, got.err)
 		return nil
 	case got.answer != nil:
-		if sent, ok = c.relay(v.w, r.Request, got.answer, st); ok && sent.Broken {
-			sent = c.relayRest(v.w, r, got.answer, sent)
-		}
+		sent, ok = c.relay(v.w, r.Request, got.answer, st)
 	case got.obj != nil:
 		sent, ok = c.serveStored(v.w, r, got.obj, st, via)
 	default:
@@ -254,7 +248,7 @@ func (v *way) nothingSent(got *result, st rfc9111.Status, err error) step {
 		r.origin = true
 	case unread(err): // the disk must not be used
 		r.cc.NoStore, r.cc.NoCache, r.slice = true, true, 0
-	case errors.Is(err, errStandsStill), v.rounds >= maxRounds/2, late && v.rounds > 0, got.answer != nil && got.peer == "" && got.answer.response().StrongValidator() == "":
+	case errors.Is(err, errStandsStill), v.rounds >= maxRounds/2, late && v.rounds > 0, got.answer != nil && got.peer == "":
 		v.refuse(st, err)
 		return nil
 	}
@@ -302,7 +296,7 @@ func (v *way) unfit(got *result) bool {
 	case got.err == errSliced, got.err == errUnsliced:
 	case got.answer != nil, got.alone:
 		r.alone = true
-	case got.err == context.Canceled, IsClients(got.err), got.err == errPart && r.Header["Range"] == nil:
+	case got.err == context.Canceled, IsClients(got.err):
 	case got.err == nil && !v.c.selects(got, r):
 		r.fields = got.fields
 	case got.body != nil:

@@ -72,25 +72,6 @@ func (c *Cache) restOf(w io.Writer, r *request, e *entry, n int64, p rfc9111.Par
 	return &rest{c: c, to: w, r: &own, of: e, size: e.whole(n), plan: p, res: res, from: e.of.first, sums: sums}
 }
 
-// relayRest sends the rest of an answer that one client gets alone, if its source broke off and a strong validator shows
-// what belongs to it.
-func (c *Cache) relayRest(w io.Writer, r *request, a *answer, res Result) Result {
-	b, received := a.body.(*body)
-	first, end, size := a.span()
-	if !received || !b.broke() || a.status == http.StatusPartialContent && size < 0 || a.derived != nil || b.from.response().StrongValidator() == "" {
-		return res
-	}
-	whole := *a.response()
-	whole.Status = http.StatusOK
-	g := &rest{c: c, to: w, r: r, of: &entry{Response: &whole}, size: size, plan: rfc9111.Part{Offset: first, Length: a.length}, res: res, inOne: true}
-	if g.plan.Length < 0 && size >= 0 { // a chunked part
-		g.plan.Length = end - first
-	}
-	res = g.goOn()
-	res.Broken = res.Err != nil
-	return res
-}
-
 func (g *rest) at() int64 { return g.plan.Offset + g.res.Bytes }
 
 // goOn sends the rest. A sibling gets none that is not stored, since it finds another source itself. The loop ends: each
@@ -140,7 +121,7 @@ func (g *rest) goOn() Result {
 		case tries >= max(g.tries, restTries), g.r.cc.OnlyIfCached, g.final:
 		case unread(why):
 			if !g.past { // no source was asked
-				g.past, tries = true, tries-1
+				g.past, g.inOne, tries = true, g.sliced(), tries-1
 			}
 			continue
 		default:
@@ -166,13 +147,7 @@ func (g *rest) round(tries int) error {
 	case g.inOne && g.r.open.left() && g.r.open.at <= g.at():
 		return g.copy(g.r.open, g.r.open.at, g.r.open.length)
 	case g.inOne:
-		q.slice, q.part, q.origin, q.cc.NoStore = 0, true, true, true
-		wanted := "bytes=" + strconv.FormatInt(g.at(), 10) + "-"
-		if g.plan.Length >= 0 {
-			wanted += strconv.FormatInt(end-1, 10)
-		}
-		q.Header["Range"] = []string{wanted}
-		q.Header["If-Range"] = []string{g.of.StrongValidator()}
+		return g.allLeft(q)
 	case g.sliced():
 		q.slice = g.at()/SliceSize + 1
 		if g.next.Store(q.slice); tries == 1 {
@@ -250,7 +225,7 @@ func (g *rest) release() {
 func (g *rest) send(v *way, got *result) {
 	switch a := got.answer; {
 	case got.err == errUnsliced, got.err == errSliced:
-		g.past, g.inOne = true, g.sliced() && (g.past || g.r.open.left())
+		g.past, g.inOne = true, g.sliced()
 		g.err, g.tries = got.err, disagreeTries
 	case got.err != nil:
 		g.err = got.err
@@ -273,9 +248,8 @@ func (g *rest) send(v *way, got *result) {
 		if sums := body.Sums(); g.err != errVersion && (first != g.from || sums.Size > g.sums.Size) {
 			g.from, g.sums = first, sums
 		}
-	case a != nil && g.answers(a):
-		first, end, _ := a.span()
-		g.err = g.copy(a.body, first, end)
+	case a != nil && a.status != http.StatusPartialContent && g.fits(a.response(), span{}, a.bodyLength()):
+		g.err = g.copy(a.body, 0, a.length)
 	default:
 		g.err = errVersion
 	}
@@ -287,23 +261,29 @@ func (g *rest) send(v *way, got *result) {
 	}
 }
 
-// answers reports whether an answer for this client alone has the rest.
-func (g *rest) answers(a *answer) bool {
-	first, end, size := a.span()
-	switch {
-	case first > g.at():
-		return false
-	case a.status != http.StatusPartialContent:
-		return g.fits(a.response(), span{}, a.bodyLength())
-	case a.described != nil && a.described.Status == http.StatusOK: // a slice
-		return g.fits(a.described, span{first, size}, -1)
+// allLeft requests all that is left from the origin at once, and sends it.
+func (g *rest) allLeft(q *request) error {
+	src := &sources{c: g.c, f: &fetch{r: *q}} // without siblings
+	last := strconv.FormatInt(g.plan.Offset+g.plan.Length-1, 10)
+	a, err := src.next(g.r.Context(), http.Header{"Range": {"bytes=" + strconv.FormatInt(g.at(), 10) + "-" + last}, "If-Range": {g.of.StrongValidator()}})
+	if err != nil {
+		return err
 	}
+	g.c.pace(a)
+	defer a.close()
+	first, end, size := a.span()
 	h := a.header
 	if size < 0 && end > 0 { // "*": it does not say how long the whole is
 		h = maps.Clone(h)
 		h["Content-Range"] = []string{span{first, g.size}.contentRange(end - first)}
 	}
-	return end > g.at() && (g.plan.Length >= 0 || end == size) && g.of.HasRest(h, first, end, g.size)
+	switch {
+	case first > g.at(), a.status == http.StatusPartialContent && (end <= g.at() || !g.of.HasRest(h, first, end, g.size)):
+		return errVersion
+	case a.status != http.StatusPartialContent && !g.fits(a.response(), span{}, a.bodyLength()):
+		return errVersion
+	}
+	return g.copy(a.body, first, end)
 }
 
 // differs notes that a source has another version. If it is a sibling, the origin is asked next. If the origin's first

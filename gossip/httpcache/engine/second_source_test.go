@@ -25,29 +25,6 @@ func TestSecondSourceDiffers(t *testing.T) {
 	})
 }
 
-// A body that is not stored is also continued, under a strong validator: by a range or, where the
-// origin supports none, by skipping what was sent.
-func TestResumeNotStored(t *testing.T) {
-	body := content(1, 1_000_000)
-	for _, ranges := range []bool{true, false} {
-		for _, at := range []int{1, 65_536, 999_999} {
-			for _, tag := range []string{`"a"`, `W/"a"`} {
-				for _, next := range []string{"", `"b"`} {
-					synctest.Test(t, func(t *testing.T) {
-						o := &faulty{body: body, tag: tag, nextTag: next, ranges: ranges, fault: "cut", at: at, fields: "Cache-Control: no-store"}
-						w := newCluster(t, o.serve, "a")
-						defer w.close()
-						r := w.get("a", "/x")
-						if goesOn := tag == `"a"` && next == ""; goesOn != (r.err == nil) || r.body != string(body[:len(r.body)]) || goesOn && len(r.body) != len(body) {
-							t.Errorf("ranges %v, cut at %d, tag %s and then %q: %d bytes, %v", ranges, at, tag, next, len(r.body), r.err)
-						}
-					})
-				}
-			}
-		}
-	}
-}
-
 // A sibling that crawls or stalls where it should continue a body is not waited for longer than the
 // origin would need.
 func TestSecondSourceCrawls(t *testing.T) {

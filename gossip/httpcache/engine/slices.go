@@ -209,7 +209,7 @@ func (c *Cache) misfit(f *fetch, a *answer) bool {
 // tooLarge reports whether the origin's answer to a request for a whole object shows that this should be
 // requested in slices.
 func (c *Cache) tooLarge(f *fetch, a *answer) bool {
-	if a.sibling != nil || a.derived != nil || a.status != http.StatusOK || a.length <= SliceSize || f.r.part || f.r.slice > 0 {
+	if a.sibling != nil || a.derived != nil || a.status != http.StatusOK || a.length <= SliceSize || f.r.slice > 0 {
 		return false
 	}
 	large := c.slicedFrom(&f.r)
@@ -221,7 +221,7 @@ func (c *Cache) tooLarge(f *fetch, a *answer) bool {
 // requests as a whole. It is used if the origin fails, since it would cost each miss a lookup, and some
 // a false hit.
 func (c *Cache) sliceElsewhere(f *fetch) bool {
-	if f.r.slice > 0 || f.r.part || f.src.siblings == nil || c.slicedFrom(&f.r) == 0 {
+	if f.r.slice > 0 || f.src.siblings == nil || c.slicedFrom(&f.r) == 0 {
 		return false
 	}
 	q := f.src.request

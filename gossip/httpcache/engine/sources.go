@@ -36,6 +36,7 @@ type answer struct {
 
 	described *rfc9111.Response // see response
 	own       rfc9111.Response  // its memory
+	paced     paced             // body, where it is passed on
 
 	cancel context.CancelCauseFunc
 }
@@ -93,7 +94,6 @@ type sources struct {
 	request  sibling.LookupRequest // of siblings
 	accepted *answer               // the sibling's answer that was accepted last
 	plain    http.Header           // of requests to the origin, see plainly; nil = the client's
-	begun    int                   // status of the response whose rest is requested; 0 = a whole response is
 	exchange exchange              // memory for the first exchange with the origin
 	taken    atomic.Bool           // it is used
 }
@@ -101,9 +101,6 @@ type sources struct {
 func (c *Cache) sources(f *fetch) *sources {
 	s := &f.sources
 	*s = sources{c: c, f: f}
-	if f.r.part {
-		s.begun = http.StatusOK
-	}
 	r := &f.r
 	if f.r.origin || !c.asksSiblings(r) || c.isDerived(r) { // for a derived response, the fetch of the plain one asks siblings
 		return s
@@ -153,7 +150,7 @@ func (c *Cache) siblingHeader(r *request) http.Header {
 
 // inFlight returns the sibling that is fetching the response, or has just fetched it.
 func (s *sources) inFlight(ctx context.Context, fetch time.Duration) (first sibling.Peer, ok bool) {
-	if c, f := s.c.cfg.Coalescer, s.f; c != nil && f.key != "" && f.stored == nil && s.begun == 0 {
+	if c, f := s.c.cfg.Coalescer, s.f; c != nil && f.key != "" && f.stored == nil {
 		return c.InFlight(ctx, f.key, fetch)
 	}
 	return first, false
@@ -218,14 +215,12 @@ func (s *sources) usable(a *answer, sent http.Header) (resp *rfc9111.Response, o
 	return resp, !c.purged.has(r.url, a.header, generated) && !(a.sibling.Outside && c.invalidated.has(r.url, a.header, generated))
 }
 
-// whole describes the response that an answer is or, for a 304, a part or a slice, the one that it refers to.
+// whole describes the response that an answer is or, for a 304 or a slice, the one that it refers to.
 func (s *sources) whole(a *answer) *rfc9111.Response {
 	status := a.status
 	switch {
-	case status == http.StatusNotModified && s.f.stored != nil && s.begun == 0:
+	case status == http.StatusNotModified && s.f.stored != nil:
 		status = s.f.stored.entry.Status
-	case status == http.StatusPartialContent && s.begun != 0:
-		status = s.begun
 	case status == http.StatusPartialContent && s.f.r.slice > 0:
 		status = http.StatusOK
 	}

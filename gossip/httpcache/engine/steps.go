@@ -102,9 +102,9 @@ func (c *Cache) confirmed(f *fetch, a *answer) *result {
 }
 
 // mayStore reports whether a whole response may be stored, and can ever be reused. What an origin
-// answers to a range is nothing to other clients, unless it is the whole, or the slice that was requested.
+// answers to a request for a slice is nothing to other clients, unless it is that slice, or the whole.
 func (c *Cache) mayStore(f *fetch, a *answer) bool {
-	return (f.r.slice == 0 || a.status == http.StatusPartialContent) && (!f.r.part || a.status == http.StatusOK) &&
+	return (f.r.slice == 0 || a.status == http.StatusPartialContent) &&
 		(a.derived == nil || a.derived.recoded) && !c.outdated(f, a.response()) && f.r.obstacle(a.response()) == 0
 }
 
@@ -114,24 +114,20 @@ func aboutPage(status int) bool {
 	return status < http.StatusInternalServerError && status != http.StatusTooManyRequests && status != http.StatusRequestTimeout
 }
 
-// handOver delivers an answer that can't be shared to the leader alone. Another source can continue
-// it if there is a strong validator. Without one, a part, or a response that might be stored at
-// another time, can be continued if comparing shows that the bytes are the same.
+// handOver delivers an answer that can't be shared to the leader alone. Nothing of it is kept, so it is cut where its
+// source breaks off. What it replaces is removed before the client can send another request.
 func (c *Cache) handOver(f *fetch, a *answer) {
 	switch {
-	case f.r.slice > 0 && a.status == http.StatusPartialContent && !f.r.cc.NoStore: // the client may want less, or more; its rest asks for the whole
+	case f.r.slice > 0 && a.status == http.StatusPartialContent: // the client may want less, or more; its rest asks for the whole
 		a.close()
 		c.fail(f, newResult(f), errUnsliced)
 		return
-	case a.status == http.StatusPartialContent:
-	case (f.r.part || f.r.slice > 0) && a.status != http.StatusOK: // it says nothing of the whole
+	case a.status == http.StatusPartialContent, f.r.slice > 0 && a.status != http.StatusOK: // it says nothing of the whole
 	case !f.r.cc.NoStore && a.derived == nil: // otherwise other requests may still share theirs
 		c.hitForMiss.add(f.r.url, c.now(), hitForMissTime)
 	}
 	if f.stored != nil && aboutPage(a.status) && a.sibling == nil && !f.r.cc.NoStore {
-		if f.replaces = f.stored.obj; noBody(a.status) || f.leaderLeft() {
-			c.store.DeleteObject(f.replaces) // before the client can send another request; without one, nobody reads a body
-		}
+		c.store.DeleteObject(f.stored.obj)
 	}
 	if in := f.src.siblings; a.sibling == nil && a.derived == nil && a.status != http.StatusPartialContent && (in == nil || in.Asked > 0 || f.stored != nil) {
 		c.saw(&f.r, a.response()) // otherwise no sibling is known to have a copy
@@ -144,8 +140,7 @@ func (c *Cache) handOver(f *fetch, a *answer) {
 			c.NotStored[res.obstacle].Add(1)
 		}
 	}
-	f.handed = *a
-	f.handed.body, f.handed.cancel = c.newBody(f, a, true), func(error) {}
-	res.answer = &f.handed
+	c.pace(a)
+	res.answer = a
 	c.deliver(f, res, fetchHandedOver)
 }
