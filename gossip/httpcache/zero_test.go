@@ -71,8 +71,8 @@ func TestNilArguments(t *testing.T) {
 	}
 	m := newTestMember(t, "m", nil, nil)
 	for name, call := range map[string]func() error{
-		"Get":  func() error { _, err := m.Get(t.Context(), "x", nil); return err },
-		"Open": func() error { _, err := m.Open(t.Context(), "x", nil); return err },
+		"Get":   func() error { _, err := m.Get(t.Context(), "x", nil); return err },
+		"Open":  func() error { _, err := m.Open(t.Context(), "x", nil); return err },
 		"Put":   func() error { return m.Put(t.Context(), "x", io.Reader(nil)) },
 		"Wrap":  func() error { m.Wrap(nil); return nil },
 		"Serve": func() error { return m.Serve(nil, nil, nil) },
