@@ -3,6 +3,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -110,6 +111,34 @@ var moreReports = []report{
 			s.get().is(200, "plain").field("Content-Encoding", "")
 		}
 	}, held},
+	{"HTTP semantics", "CVE-2025-43864, remix-run/react-router 13453; nuxt/nuxt 15667; CVE-2024-46982, vercel/next.js", "a field that only a framework itself sends has an empty page stored for all", func(s *scene) {
+		names := []string{"X-React-Router-SPA-Mode", "X-React-Router-Prerender-Data", "X-Nuxt-No-Ssr", "X-Now-Route-Matches", "X-Invoke-Status", "X-Invoke-Path"}
+		s.answer(func(n int, r *http.Request) string {
+			for _, name := range names {
+				if r.Header.Get(name) != "" {
+					return "200" + fresh + "||"
+				}
+			}
+			return "200" + fresh + "||page"
+		})
+		for i, name := range names {
+			s.ask(0, "GET", fmt.Sprint("/", i), "", name+": 1").is(200, "page")
+			s.ask(1, "GET", fmt.Sprint("/", i), "").is(200, "page")
+		}
+	}, failed},
+	{"HTTP semantics", "RFC 4918, nextcloud/server, apache/httpd mod_dav", "what MOVE or COPY has replaced is served as it was", func(s *scene) {
+		s.answer(func(n int, r *http.Request) string {
+			if r.Method != "GET" {
+				return "201"
+			}
+			return fmt.Sprintf("200"+fresh+"||%d", n)
+		})
+		s.ask(0, "GET", "/to", "").is(200, "0")
+		s.ask(0, "COPY", "/from", "", "Destination: http://"+s.peers[0].listen+"/"+s.path+"/to").is(201, "")
+		s.ask(0, "GET", "/to", "").is(200, "2")
+		s.ask(0, "MOVE", "/from", "", "Destination: /"+s.path+"/to").is(201, "")
+		s.ask(0, "GET", "/to", "").is(200, "4")
+	}, failed},
 
 	{"Purging", "varnishcache/varnish-cache 4082, strapi-community/plugin-rest-cache 132", "a validation under way brings back what was purged", func(s *scene) {
 		asked := make(chan bool)

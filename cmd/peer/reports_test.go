@@ -277,16 +277,16 @@ func TestReportsPage(t *testing.T) {
 	for _, r := range reports {
 		if r.area != area {
 			area = r.area
-			table += fmt.Sprintf("\n### %s\n\n| report | symptom | here |\n|---|---|---|\n", area)
+			table += fmt.Sprintf("\n### %s\n\n|report|symptom|here|\n|-|-|-|\n", area)
 		}
 		name := reportName(r)
 		if r.scene != nil && seen[name] {
 			t.Errorf("two rows have the test %s", name)
 		}
 		seen[name] = true
-		table += fmt.Sprintf("| %s | %s |", r.of, r.symptom)
+		table += fmt.Sprintf("|%s|%s|", r.of, r.symptom)
 		if here := strings.TrimSuffix(strings.TrimSuffix(r.result, held), ": "); here != "" {
-			table += " " + here + " |"
+			table += here + "|"
 		}
 		table += "\n"
 	}

@@ -23,7 +23,10 @@ var readings = map[string]string{
 		"X-Envoy-External-Address X-Proxyuser-Ip Proxy-Client-Ip Wl-Proxy-Client-Ip Incap-Client-Ip " +
 		"X-Vercel-Forwarded-For Cloudfront-Viewer-Address",
 	"proxy of scripts": "Proxy",
-	ofSafe:             "X-Http-Method-Override X-Http-Method X-Method-Override",
+	"rendering": "X-React-Router-Spa-Mode X-React-Router-Prerender-Data X-Nuxt-No-Ssr " +
+		"X-Invoke-Error X-Invoke-Output X-Invoke-Path X-Invoke-Query X-Invoke-Status " +
+		"X-Middleware-Subrequest X-Matched-Path X-Now-Route-Matches X-Astro-Path X-Astro-Locals",
+	ofSafe: "X-Http-Method-Override X-Http-Method X-Method-Override",
 }
 
 // relayed are the fields in which a proxy describes its client. A trusted proxy's are kept.
