@@ -14,7 +14,7 @@ const (
 
 // Blameless reports whether an origin that answers 400 or 414 to a request can only mean its URL, which is the key: its
 // path is short and plain, it has no query, and no field that servers and frameworks check by themselves, or that is long,
-// repeated or strangely written. Other fields may have been the reason too, as they may be that of any response: an
+// repeated or strangely written, such as with another one folded into it. Other fields may have been the reason too, as they may be that of any response: an
 // origin that decides by them says so in Vary.
 func Blameless(r *http.Request) bool {
 	path := r.URL.EscapedPath()
@@ -27,11 +27,11 @@ func Blameless(r *http.Request) bool {
 		if len(value) > blamelessField || checked(name) {
 			return false
 		}
-		more := " \"'`()[]?!%@&#$~"
+		more := " :\"'`()[]?!%@&#$~"
 		if strings.HasPrefix(name, "Accept") {
 			more = " "
 		}
-		if size += len(name) + len(value); size > blamelessFields || !plain(value, "/-._:,;=+*"+more) {
+		if size += len(name) + len(value); size > blamelessFields || strings.Contains(value, ": ") || !plain(value, "/-._,;=+*"+more) {
 			return false
 		}
 	}
