@@ -122,7 +122,7 @@ func (w *world) judge(r result) {
 		w.fail("slow", &r, "no end before %v", took)
 	case took > overtakes && r.Kind == "get" && len(troubles) == 1 && troubles[0].kind == "stall" && r.start.Sub(troubles[0].from) > 3*time.Second:
 		w.fail("slow", &r, "no end before %v, of a request that came when the answer had stalled for long", took)
-	case took > goesOn && !atLeisure && len(troubles) == 1 && troubles[0].kind == "stall" && r.complete && pageOf(r.URL).rule.tag && w.resumable(&r) &&
+	case took > goesOn && !atLeisure && len(troubles) == 1 && troubles[0].kind == "stall" && r.complete && pageOf(r.URL).rule.tag && w.resumable(&r) && !w.unkept(&r) &&
 		w.origin.version(pageOf(r.URL), r.start) == r.version.number: // and not one with which it had to begin again
 		w.fail("slow", &r, "no end before %v, of an answer whose rest could be asked for", took)
 	case took > quick && !atLeisure && troubles == nil && !superseded && !w.crawls(&r) && !w.unkept(&r) && !(lied && took < 2*quick): // at 128 KiB/s
@@ -238,11 +238,15 @@ func (w *world) resumable(r *result) bool {
 	return w.origin.version(p, time.Now()) == r.version.number && (p.rule.tag || w.cacheable(r))
 }
 
-// unkept reports whether an answer is a sibling's that this peer does not keep, without a validator: it has no other source, so it
-// is as fast as that sibling, and ends with it.
+// unkept reports whether an answer is for one client alone, as its peer does not keep it: it has no other source, so it is as
+// fast as the one that it has, and ends with that.
 func (w *world) unkept(r *result) bool {
 	all := r.header["Cache-Status"]
-	return !pageOf(r.URL).rule.tag && !w.cacheable(r) && len(all) > 0 && strings.Contains(all[len(all)-1], "detail=sibling")
+	if len(all) == 0 {
+		return false
+	}
+	said := all[len(all)-1]
+	return strings.Contains(said, "fwd=") && !slices.ContainsFunc([]string{"stored", "collapsed", "fwd-status=304"}, func(of string) bool { return strings.Contains(said, of) })
 }
 
 // judgeVersion checks whether an answer's version may still be served.
