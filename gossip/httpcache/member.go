@@ -105,8 +105,7 @@ func NewMember(cfg MemberConfig) (*Member, error) {
 	}
 	coalescer := sibling.NewCoalescer(peering.CoalescerConfig{
 		Name: node.Name(), HTTP: transport, Others: others,
-		Key:        func(identity string) uint64 { return uint64(digest.KeyOfString(node.Seed(), identity)) },
-		Advertised: func(identity string) bool { return len(node.Candidates(nil, identity)) > 0 },
+		Key: func(identity string) uint64 { return uint64(digest.KeyOfString(node.Seed(), identity)) },
 	}, health)
 	held, m := node.Holdings(), (*Member)(nil)
 	if err := node.Inside().Claim(func() (err error) {

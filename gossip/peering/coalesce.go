@@ -20,9 +20,6 @@ type CoalescerConfig struct {
 	Others func() []Peer                // the other living members
 	Key    func(identity string) uint64 // the same at all peers
 	HTTP   http.RoundTripper            // to other peers
-	// Advertised reports whether the digest of another peer has an identity. It must neither
-	// block nor do I/O.
-	Advertised func(identity string) bool
 	// Admit returns an error if a request does not come from the peer that it names; nil = all
 	// requests are believed.
 	Admit func(r *http.Request, name string) error
@@ -33,7 +30,7 @@ type Coalescer interface {
 	http.Handler // answers the other peers
 	InFlight(ctx context.Context, identity string, fetch time.Duration) (Peer, bool)
 	Joined()
-	Served(identity string, request http.Header)
+	Served(request http.Header)
 	Invalidated(t invalidation.Target, n int)
 	Counts() (asked, found, sent uint64) // lookups of owners, also at this peer; those that found another peer; messages
 }

@@ -69,8 +69,8 @@ type inFlight struct {
 func NewCoalescer(c peering.CoalescerConfig, h *Health) peering.Coalescer { return newCoalescer(c, h) }
 
 func newCoalescer(c peering.CoalescerConfig, h *Health) *coalescer {
-	if checkName(c.Name) != nil || c.Others == nil || c.Key == nil || c.HTTP == nil || c.Advertised == nil || h == nil {
-		panic("sibling: NewCoalescer needs a Name that can stand in Via, and Others, Key, HTTP, Advertised and Health")
+	if checkName(c.Name) != nil || c.Others == nil || c.Key == nil || c.HTTP == nil || h == nil {
+		panic("sibling: NewCoalescer needs a Name that can stand in Via, and Others, Key, HTTP and Health")
 	}
 	return &coalescer{cfg: c, health: h, yield: yield{share: yieldAtFirst}, first: make(map[uint64]inFlight)}
 }
@@ -91,9 +91,8 @@ type Peer = peering.Peer
 // that this peer fetches, others must want more than half at about the same time, or that share
 // times the time of a fetch must exceed the round trip to an owner, or an invalidation has just
 // removed objects here ([coalescer.Invalidated]). The share is known from
-// the answers of owners and, without a message, from requests that join a fetch, from those of
-// peers that an owner sent here, and from objects that others begin to advertise without
-// having got them here ([coalescer.Joined], [coalescer.Served]).
+// the answers of owners and, without a message, from requests that join a fetch, and from those of
+// peers that an owner sent here ([coalescer.Joined], [coalescer.Served]).
 func (c *coalescer) InFlight(ctx context.Context, identity string, fetch time.Duration) (Peer, bool) {
 	if c.cfg.Key == nil { // the zero coalescer is alone
 		return Peer{}, false
@@ -108,7 +107,6 @@ func (c *coalescer) InFlight(ctx context.Context, identity string, fetch time.Du
 	case owner.Name == c.cfg.Name:
 		name = c.enter(key, c.cfg.Name, fetch)
 	case !c.yield.pays(fetch, time.Now()):
-		c.yield.fetches(identity, time.Now(), c.cfg.Advertised)
 		return Peer{}, false
 	default:
 		c.sent.Add(1)
@@ -119,7 +117,7 @@ func (c *coalescer) InFlight(ctx context.Context, identity string, fetch time.Du
 		}
 		if err == nil {
 			name = got
-			c.yield.asked(identity, time.Since(start), name != "", time.Now(), c.cfg.Advertised)
+			c.yield.asked(time.Since(start), name != "")
 		}
 	}
 	c.asked.Add(1)
@@ -133,12 +131,14 @@ func (c *coalescer) InFlight(ctx context.Context, identity string, fetch time.Du
 
 // Joined reports that a request joined a fetch at this peer, which shows that several clients
 // want an object at once.
-func (c *coalescer) Joined() { c.yield.joined() }
+func (c *coalescer) Joined() { c.yield.wanted(true) }
 
 // Served reports that another peer got an object here, by a request with that header, and so need
-// not have fetched it.
-func (c *coalescer) Served(identity string, request http.Header) {
-	c.yield.served(identity, peering.PreferredWait(request) > 0)
+// not have fetched it. Only one that an owner has sent here waits.
+func (c *coalescer) Served(request http.Header) {
+	if peering.PreferredWait(request) > 0 {
+		c.yield.wanted(true)
+	}
 }
 
 // Invalidated reports that an invalidation of the cluster has removed n objects here. What this owner

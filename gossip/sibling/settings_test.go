@@ -41,16 +41,14 @@ func TestSettings(t *testing.T) {
 	if c.Inside().SetZoneCost(-1); c.zoneCost.Load() != 0 {
 		t.Errorf("SetZoneCost(-1) sets %d", c.zoneCost.Load())
 	}
-	whole := peering.CoalescerConfig{Name: "a", Others: func() []Peer { return nil }, Key: func(string) uint64 { return 0 }, HTTP: http.DefaultTransport,
-		Advertised: func(string) bool { return false }}
+	whole := peering.CoalescerConfig{Name: "a", Others: func() []Peer { return nil }, Key: func(string) uint64 { return 0 }, HTTP: http.DefaultTransport}
 	NewCoalescer(whole, new(Health))
 	for field, unset := range map[string]func(*peering.CoalescerConfig) *Health{
-		"Name":       func(c *peering.CoalescerConfig) *Health { c.Name = ""; return new(Health) },
-		"Others":     func(c *peering.CoalescerConfig) *Health { c.Others = nil; return new(Health) },
-		"Key":        func(c *peering.CoalescerConfig) *Health { c.Key = nil; return new(Health) },
-		"HTTP":       func(c *peering.CoalescerConfig) *Health { c.HTTP = nil; return new(Health) },
-		"Advertised": func(c *peering.CoalescerConfig) *Health { c.Advertised = nil; return new(Health) },
-		"Health":     func(*peering.CoalescerConfig) *Health { return nil },
+		"Name":   func(c *peering.CoalescerConfig) *Health { c.Name = ""; return new(Health) },
+		"Others": func(c *peering.CoalescerConfig) *Health { c.Others = nil; return new(Health) },
+		"Key":    func(c *peering.CoalescerConfig) *Health { c.Key = nil; return new(Health) },
+		"HTTP":   func(c *peering.CoalescerConfig) *Health { c.HTTP = nil; return new(Health) },
+		"Health": func(*peering.CoalescerConfig) *Health { return nil },
 	} {
 		func() {
 			defer func() {

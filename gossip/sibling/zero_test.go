@@ -53,7 +53,7 @@ func TestZeroValues(t *testing.T) {
 	c.CloseIdleConnections()
 	c.originRoundTrip("x")
 	co.Joined()
-	co.Served("x", nil)
+	co.Served(nil)
 	co.Invalidated(invalidation.Target{Kind: invalidation.Everything}, 1)
 	h.Of("x")
 	h.record(outcome{peer: "x", result: answered})

@@ -88,9 +88,9 @@ type Coalescer interface {
 	// it. If there is none, it announces to the others that this cache is about to fetch it. fetch is
 	// the expected duration of that; 0 = unknown.
 	InFlight(ctx context.Context, identity string, fetch time.Duration) (sibling.Peer, bool)
-	Joined()                                     // is called when a request joins a fetch of this cache
-	Served(identity string, request http.Header) // is called when a sibling has got a response from this cache
-	Invalidated(t invalidation.Target, n int)    // is called when an invalidation of the cluster has removed n responses
+	Joined()                                  // is called when a request joins a fetch of this cache
+	Served(request http.Header)               // is called when a sibling has got a response from this cache
+	Invalidated(t invalidation.Target, n int) // is called when an invalidation of the cluster has removed n responses
 }
 
 const (

@@ -21,7 +21,7 @@ type first struct {
 }
 
 func (first) Joined()                              {}
-func (first) Served(string, http.Header)           {}
+func (first) Served(http.Header)                   {}
 func (first) Invalidated(invalidation.Target, int) {}
 
 func (f first) InFlight(context.Context, string, time.Duration) (sibling.Peer, bool) {

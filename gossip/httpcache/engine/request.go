@@ -347,11 +347,8 @@ func (c *Cache) NotCachedHere(w http.ResponseWriter, r *http.Request) Result {
 
 // servedSibling reports the answer to a sibling's request to the coalescer.
 func (c *Cache) servedSibling(r *request) {
-	if c.cfg.Coalescer == nil {
-		return
-	}
-	for _, identity := range c.identities(r) {
-		c.cfg.Coalescer.Served(identity, r.Header)
+	if c.cfg.Coalescer != nil {
+		c.cfg.Coalescer.Served(r.Header)
 	}
 }
 

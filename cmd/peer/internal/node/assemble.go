@@ -196,7 +196,6 @@ func (n *Node) proxyConfig() proxy.Config {
 	c.SiblingTransport = n.peers
 	n.coalescer = sibling.NewCoalescer(peering.CoalescerConfig{
 		Name: n.config().Name, Others: n.livePeers, Key: n.coalescingKey, HTTP: n.peers, Admit: c.Admit,
-		Advertised: func(identity string) bool { return len(n.gossip.Candidates(nil, identity)) > 0 },
 	}, &n.health)
 	c.Coalescer = n.coalescer
 	return c
