@@ -41,6 +41,7 @@ func (c *runCommand) Run(e *environment, ctx *kong.Context, flags *config.Flags)
 	environ, signals := os.Environ(), make(chan os.Signal, 2)
 	signal.Notify(signals, append(replacing, syscall.SIGHUP)...)
 	defer signal.Stop(signals)
+	signal.Ignore(syscall.SIGPIPE) // whoever reads the log may go away
 	settings, err := flags.Load(ctx, &c.Config)
 	if err != nil {
 		return misuse{err}
