@@ -161,7 +161,10 @@ func (w *world) judge(r result) {
 		alone := r.Kind == "only-if-cached" && slices.ContainsFunc(w.s.Faults, func(f fault) bool {
 			return f.Node == r.Node && spoils(f.Kind) || f.Kind == "liar" && strings.Contains(status, "detail=arriving")
 		})
-		alone = alone || w.unkept(&r)
+		// So is what the disk does not take, for the client that is there then.
+		alone = alone || w.unkept(&r) || once && slices.ContainsFunc(w.s.Faults, func(f fault) bool {
+			return f.Node == r.Node && slices.Contains([]string{"disk-full", "disk-any", "disk-write", "disk-room"}, f.Kind)
+		})
 		if !whole && !host && !superseded && !alone && !lied && !(once && !w.resumable(&r)) {
 			w.fail("cut", &r, "an answer was cut: %v", r.err)
 		}
