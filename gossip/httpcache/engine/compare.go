@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"math/rand/v2"
 	"net/http"
@@ -14,8 +13,7 @@ import (
 const (
 	maxComparisons = 4                // at a time; others are skipped
 	compareTime    = 30 * time.Second // for one
-	comparedPart   = 64 << 10         // bytes requested of a longer body that has a strong validator
-	maxCompared    = 1 << 20          // bytes compared of a body without one, which is requested whole
+	maxCompared    = DefaultLarge     // bytes compared of a body, at most
 	maxRefuted     = 3                // a sibling lies if so many of its answers, and most of those compared, differ from the origin's
 	forgetRefuted  = 64               // comparisons after which all counts are halved
 )
@@ -55,45 +53,31 @@ const (
 // whose answer is disproved, or most of whose answers differ, is quarantined; all responses
 // that it gave are fetched again, and all peers remove the object.
 //
-// This is not a validation, since a liar would repeat the origin's validators. It requests one
-// block with If-Range, or the whole.
+// This is not a validation, since a liar would repeat the origin's validators. It requests the same again: the whole, or
+// the slice with If-Range.
 func (c *Cache) compare(ctx context.Context, r *request, f *found) {
 	v, err := c.store.Open(f.obj, nil)
 	if err != nil {
 		return
 	}
 	defer v.Close()
-	mine := f.entry.representation(f.obj.Size())
-	tag, conditions := mine.StrongValidator(), http.Header{}
-	of := f.entry.of
-	inPart := tag != "" && (mine.length > comparedPart || of.size > 0)
-	offset := int64(0)
-	if inPart {
-		offset = rand.Int64N((mine.length+comparedPart-1)/comparedPart) * comparedPart
+	mine, of := f.entry.representation(f.obj.Size()), f.entry.of
+	conditions := http.Header{}
+	if of.size > 0 {
+		conditions = ofSlice(of.first/SliceSize+1, nil)
+		conditions["If-Range"] = []string{mine.StrongValidator()}
 	}
 	src := &sources{c: c, f: &fetch{r: *asNobody(r)}} // without siblings
-	var a *answer
-	for { // three times at most
-		if inPart {
-			conditions["Range"] = []string{fmt.Sprintf("bytes=%d-%d", of.first+offset, of.first+min(offset+comparedPart, mine.length)-1)}
-			conditions["If-Range"] = []string{tag}
-		}
-		if a, err = src.next(ctx, conditions); err != nil {
-			return
-		}
-		switch {
-		case src.plainly(a, mine.Response):
-			a.close()
-			continue
-		case a.status == http.StatusRequestedRangeNotSatisfiable && offset > 0:
-			a.close()
-			offset = 0 // the origin's body is shorter: find out its length
-			continue
-		}
-		break
+	a, err := src.next(ctx, conditions)
+	if err == nil && src.plainly(a, mine.Response) {
+		a.close()
+		a, err = src.next(ctx, conditions)
+	}
+	if err != nil {
+		return
 	}
 	defer a.close()
-	c.judge(ctx, r, f.entry.given.by, compared(mine, of, v.Sums(), a, inPart, offset), nil)
+	c.judge(ctx, r, f.entry.given.by, compared(mine, of, v.Sums(), a), nil)
 }
 
 // judge draws the conclusions from a comparison with the origin's answer, which the fetch f has brought; nil = it is not
@@ -130,22 +114,19 @@ func (c *Cache) accuse(by, of string, about ...any) {
 	c.cfg.Siblings.Accuse(by, true)
 }
 
-// compared compares a stored body, by its checksums, with the origin's answer: with the whole, or
-// with the part that begins at offset, if that was requested. of says which slice the body is.
-func compared(mine representation, of span, sums bodies.Sums, a *answer, inPart bool, offset int64) likeness {
+// compared compares a stored body, by its checksums, with the origin's answer: with the whole, or with the slice that of
+// says it is.
+func compared(mine representation, of span, sums bodies.Sums, a *answer) likeness {
 	theirs := a.response()
 	from, _, size := a.span()
-	if of.size > 0 {
-		from -= of.first
-		if size == of.size {
-			size = mine.length
-		}
+	if from -= of.first; of.size > 0 && size == of.size {
+		size = mine.length
 	}
 	partial := a.status == http.StatusPartialContent
 	switch {
 	case a.passing(), a.status == http.StatusRequestedRangeNotSatisfiable:
 		return unknown
-	case partial && (!inPart || from != offset || size < 0), !partial && of.size > 0:
+	case partial && (of.size == 0 || from != 0 || size < 0), !partial && of.size > 0:
 		return unknown // it is not the part that was requested
 	case partial && (theirs.ETag != mine.ETag || mine.ETag == "" && !theirs.LastModified.Equal(mine.LastModified)):
 		return other // the origin has ignored If-Range
@@ -160,12 +141,9 @@ func compared(mine representation, of span, sums bodies.Sums, a *answer, inPart 
 	if !partial && a.status != mine.Status || !sameMeaning(mine.Header, theirs.Header) || size >= 0 && size != mine.length {
 		return differs
 	}
-	length := min(maxCompared, mine.length-from)
-	if partial {
-		length = min(comparedPart, length)
-	}
+	length := min(maxCompared, mine.length)
 	source := &source{Reader: a.body}
-	_, err := io.CopyN(io.Discard, sums.Check(source, from, from+length), length)
+	_, err := io.CopyN(io.Discard, sums.Check(source, 0, length), length)
 	if err == nil && length == mine.length {
 		if n, _ := io.ReadFull(source, make([]byte, 1)); n > 0 {
 			return differs // the origin's body is longer

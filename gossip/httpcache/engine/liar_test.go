@@ -233,28 +233,6 @@ func TestLiarIsFound(t *testing.T) {
 	}
 }
 
-// A long body is compared by one block, which is requested from the origin with If-Range, and
-// nothing more.
-func TestComparisonAsksForABlock(t *testing.T) {
-	long := strings.Repeat("0123456789abcdef", 64<<10) // 1 MiB
-	synctest.Test(t, func(t *testing.T) {
-		w := newCluster(t, validated(long))
-		w.tune = func(c *peerConfig) { c.Compare = 1 }
-		w.start("a", t.TempDir())
-		w.start("b", t.TempDir())
-		defer w.close()
-		w.get("a", "/x")
-		synctest.Wait()
-		w.get("b", "/x")
-		synctest.Wait()
-		last := w.origin.last()
-		if n := w.peers["b"]; w.origin.count() != 2 || n.SiblingsCompared.Load() != 1 || n.SiblingsRefuted.Load() != 0 || n.BytesFromOrigins.Load() != 64<<10 ||
-			last.Header.Get("If-Range") != `"v1"` {
-			t.Errorf("%d requests, the last %v; %d compared, %d refuted, %d bytes", w.origin.count(), last.Header, n.SiblingsCompared.Load(), n.SiblingsRefuted.Load(), n.BytesFromOrigins.Load())
-		}
-	})
-}
-
 // A sibling is not accused when the origin has changed its content, but it is when most of its
 // answers differ from the origin's content.
 func TestChangedOrigin(t *testing.T) {

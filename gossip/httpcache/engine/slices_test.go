@@ -315,7 +315,7 @@ func TestSlicesCompared(t *testing.T) {
 			asked := w.asked()
 			for _, part := range asked {
 				var first, last int
-				if n, _ := fmt.Sscanf(part, "bytes=%d-%d", &first, &last); n != 2 || last-first >= comparedPart || first < 2*sliceLength || last >= size {
+				if n, _ := fmt.Sscanf(part, "bytes=%d-%d", &first, &last); n != 2 || last-first >= sliceLength || first < 2*sliceLength || first >= size {
 					t.Errorf("the origin was asked for %q", asked)
 				}
 			}
