@@ -26,9 +26,8 @@ type fetch struct {
 	first   *opened  // the origin's answer to a request for the whole, of which this is the first slice; nil = none
 	result  *result  // nil = none yet; set once, with mu held
 
-	src  *sources                // its own, or those that the fetch before it has left
-	left atomic.Pointer[sources] // those that it leaves, for one of the fetches that its clients begin; nil = none
-	over atomic.Pointer[body]    // beside which it was begun, and which it has not overtaken; nil = none
+	src  *sources             // its own, or those of the fetch beside which it was begun
+	over atomic.Pointer[body] // beside which it was begun, and which it has not overtaken; nil = none
 
 	// The memory of the first of each.
 	ctx      detached

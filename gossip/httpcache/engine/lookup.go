@@ -22,7 +22,6 @@ type request struct {
 	origin bool     // no sibling is asked
 	alone  bool     // it joins no fetch
 	fields []string // those that select the variant, if an answer has shown that; nil = they are guessed
-	after  *fetch   // that broke off, whose remaining sources are asked; nil = none
 	open   *opened  // the origin's answer with all of the object, of which a slice is requested; nil = none
 }
 

@@ -137,16 +137,13 @@ func (c *Cache) settle(f *fetch, res *result) {
 // whole.
 func (c *Cache) brokeOff(f *fetch, a *answer, res *result, err error) {
 	w := res.into
-	next, joined := res.body.end(err)
+	joined := res.body.end(err)
 	overtaken := joined || errors.Is(err, errOvertaken)
 	if f.result != nil || overtaken {
 		c.forget(f) // first, so that a client that learns of it and asks again gets another fetch
 	}
 	if res.body.beside.fruitless >= maxFruitless {
 		err = fmt.Errorf("%w: %w", errStandsStill, err)
-	}
-	if f.result != nil && !overtaken && next == nil {
-		f.left.Store(f.src)
 	}
 	w.End(err)
 	w.Abort()

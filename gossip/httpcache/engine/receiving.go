@@ -203,9 +203,9 @@ func (b *body) moving(ctx context.Context) error {
 	}
 }
 
-// end ends the body, with io.EOF if it is complete, and closes its source. next is the fetch that was begun beside it; nil
-// = none. If the body broke off, its clients join that; if it stood still, so does next.
-func (b *body) end(err error) (next *fetch, joined bool) {
+// end ends the body, with io.EOF if it is complete, and closes its source. If it broke off, its clients join the fetch that
+// was begun beside it, if there is one; if it stood still, that one ends, too.
+func (b *body) end(err error) (joined bool) {
 	b.mu.Lock()
 	if b.err == nil {
 		b.err = err
@@ -214,7 +214,8 @@ func (b *body) end(err error) (next *fetch, joined bool) {
 		b.c.silence(b.watch)
 		b.watch = nil
 	}
-	next, b.beside.f = b.beside.f, nil
+	next := b.beside.f
+	b.beside.f = nil
 	b.wake()
 	b.mu.Unlock()
 	b.from.close()
@@ -223,5 +224,5 @@ func (b *body) end(err error) (next *fetch, joined bool) {
 	} else if next != nil {
 		next.unwanted()
 	}
-	return next, joined
+	return joined
 }

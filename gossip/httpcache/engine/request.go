@@ -140,9 +140,6 @@ func lead(v *way) step {
 			return look
 		}
 	}
-	if r.after != nil && r.after.key == f.key {
-		f.src = r.after.left.Swap(nil)
-	}
 	if r.slice == 1 { // otherwise what was found meanwhile needs a whole, or nothing
 		f.first = r.open
 	}
@@ -255,7 +252,6 @@ func (v *way) nothingSent(got *result, st rfc9111.Status, err error) step {
 	if got.fields != nil {
 		r.fields = got.fields
 	}
-	r.after = v.f
 	return look
 }
 

@@ -117,9 +117,7 @@ func (c *Cache) serveArriving(w http.ResponseWriter, r *request, got *result, st
 		c.forget(got.body.f)
 	}
 	if failed || res.Err == nil && here.Length < p.Length {
-		g := c.restOf(w, r, got.entry, got.length, p, res, sums)
-		g.after = got.body.f
-		res = g.goOn()
+		res = c.restOf(w, r, got.entry, got.length, p, res, sums).goOn()
 	}
 	res.Broken = res.Err != nil
 	return res, true

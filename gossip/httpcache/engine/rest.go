@@ -37,12 +37,11 @@ type rest struct {
 	next atomic.Int64        // the slice that is being sent
 	kept map[int64]keptSlice // for this answer, by number; guarded by Cache.kept
 
-	after  *fetch // that broke off
-	past   bool   // neither the store nor another request's fetch is used: the disk may be full or bad, the client slow
-	origin bool   // no sibling is asked: one had another version
-	inOne  bool   // all that is left is requested at once, for this client alone
-	tries  int    // rounds without a byte, at most; 0 = restTries
-	final  bool   // nobody has it
+	past   bool // neither the store nor another request's fetch is used: the disk may be full or bad, the client slow
+	origin bool // no sibling is asked: one had another version
+	inOne  bool // all that is left is requested at once, for this client alone
+	tries  int  // rounds without a byte, at most; 0 = restTries
+	final  bool // nobody has it
 	err    error
 }
 
@@ -160,7 +159,6 @@ func (g *rest) round(tries int) error {
 		}
 		fallthrough
 	default:
-		q.after = g.after
 		q.cc.NoStore = g.past
 		q.cc.NoCache = g.past && tries >= restTries
 	}
@@ -238,7 +236,6 @@ func (g *rest) send(v *way, got *result) {
 			return
 		}
 		defer body.Close()
-		g.after = v.f
 		end := got.length
 		if end >= 0 {
 			end += got.entry.of.first
