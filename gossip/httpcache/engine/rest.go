@@ -92,7 +92,7 @@ func (g *rest) goOn() Result {
 		defer g.c.kept.remove(g)
 	}
 	for tries := 1; ; tries++ {
-		if by := g.of.given; errors.Is(why, errStandsStill) || by != nil && by.judged.Load() {
+		if errors.Is(why, errStandsStill) {
 			break
 		}
 		before := g.res.Bytes
@@ -290,13 +290,6 @@ func (g *rest) differs(f *fetch) {
 	if !g.origin && got.peer != "" {
 		g.origin = true
 		return
-	}
-	if by := g.of.given; by != nil && !by.judged.Swap(true) {
-		like := other
-		if got.entry != nil && g.of.ETag != "" && got.entry.ETag == g.of.ETag && g.of.StrongValidator() != "" {
-			like = disproof
-		}
-		c.judge(g.r.Context(), g.r, by.by, like, f)
 	}
 	switch {
 	case !g.sliced():

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/dunglas/httpsfv"
@@ -164,10 +163,9 @@ func (b *checkedBody) Read(p []byte) (int, error) {
 // given says which sibling sent a response, or a part of it, and how long it may be served without
 // the origin's confirmation.
 type given struct {
-	by     string // the sibling
-	at     moment
-	left   time.Duration
-	judged atomic.Bool // it was compared with what continued an answer
+	by   string // the sibling
+	at   moment
+	left time.Duration
 }
 
 // remaining returns how much longer it may be served; negative or 0 = no longer. It returns 0 if the
