@@ -33,7 +33,7 @@ type conn struct {
 }
 
 func (t *Transport) newConn(h *host, raw net.Conn, addr netip.Addr) *conn {
-	c := &conn{Conn: raw, t: t, host: h, addr: addr, born: time.Now()}
+	c := &conn{Conn: Direct(raw), t: t, host: h, addr: addr, born: time.Now()}
 	below := raw
 	for of, ok := below.(interface{ NetConn() net.Conn }); ok; of, ok = below.(interface{ NetConn() net.Conn }) {
 		below = of.NetConn()

@@ -71,7 +71,7 @@ var layers = []struct {
 
 	{dir: "cmd/peer/internal/health"},
 	// How answers leave, whatever they are.
-	{dir: "cmd/peer/internal/conn", imports: "net gossip/httpcache/budget golang.org/x/net/http/httpguts golang.org/x/sys/unix"},
+	{dir: "cmd/peer/internal/conn", imports: "net gossip/http1 gossip/httpcache/budget golang.org/x/net/http/httpguts golang.org/x/sys/unix"},
 	// Traces of requests, whoever answers them; nothing else sees OpenTelemetry.
 	{dir: "cmd/peer/internal/tracing", imports: "net go.opentelemetry.io/otel/attribute go.opentelemetry.io/otel/codes " +
 		"go.opentelemetry.io/otel/propagation go.opentelemetry.io/otel/sdk/resource go.opentelemetry.io/otel/sdk/trace " +

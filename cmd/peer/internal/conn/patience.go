@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/summarycache/summarycache/gossip/http1"
 )
 
 // looks is how often a wait for a client is checked within its limit: the limit is kept to a
@@ -27,7 +29,7 @@ type patience struct {
 // Patient returns c as a [Conn] whose writes fail when the other end has taken nothing for the
 // time limit; see [Listen].
 func Patient(c net.Conn, limit time.Duration) *Conn {
-	wrapped := &Conn{Conn: c, emptyLines: maxEmptyLines}
+	wrapped := &Conn{Conn: http1.Direct(c), emptyLines: maxEmptyLines}
 	wrapped.patience.limit = limit
 	if of, ok := c.(syscall.Conn); ok {
 		wrapped.raw, _ = of.SyscallConn()
