@@ -10,8 +10,7 @@ const (
 	lateFactor   = 4                // times the lateness of this process is added: a request waits for processors often
 	// share of lost requests from which no sibling is blamed, if they were sent to several
 	lostByMost   = 0.5
-	lostBearable = 0.25     // share of lost requests up to which every lookup asks siblings
-	askedLeast   = 1.0 / 16 // share of lookups that ask siblings even if all requests are lost
+	lostBearable = 0.25 // share of lost requests up to which these do not show that all siblings are slow
 )
 
 // recent sums up the recent requests to all siblings. It is part of a Health.
@@ -19,7 +18,6 @@ type recent struct {
 	summary
 	losers [3]string // of the last lost ones
 	at     time.Time // of the last one
-	saved  float64   // a lookup that asks siblings costs 1
 }
 
 // A summary has moving averages of the share of lost requests, and of what they took, in seconds.
@@ -36,7 +34,6 @@ func (r *recent) add(peer string, took time.Duration, lost bool, now time.Time) 
 		share = 1
 		r.losers = [3]string{peer, r.losers[0], r.losers[1]}
 	}
-	// a few do not show that all are slow
 	if r.lost += averageGain / 2 * (share - r.lost); !lost || r.lost > lostBearable {
 		r.took.add(took.Seconds())
 	}
@@ -51,8 +48,7 @@ func (r *recent) now(now time.Time) summary {
 	return r.summary
 }
 
-// mostAreLost reports whether so many requests to different siblings are lost that none of these is to blame. Then
-// fewer lookups ask siblings (spares).
+// mostAreLost reports whether so many requests to different siblings are lost that none of these is to blame.
 func (r *recent) mostAreLost(now time.Time) bool {
 	a, b, c := r.losers[0], r.losers[1], r.losers[2]
 	return r.now(now).lost >= lostByMost && a != b && b != c && a != c
@@ -63,23 +59,6 @@ func (h *Health) recently() summary {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.recent.now(time.Now())
-}
-
-// spares reports whether a lookup should ask the origin before siblings, because many recent
-// requests were lost. The larger their share, the more lookups are spared.
-func (h *Health) spares() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	r := &h.recent
-	lost := r.now(time.Now()).lost
-	if lost <= lostBearable {
-		return false
-	}
-	if r.saved += max(1-(lost-lostBearable)/(1-lostBearable), askedLeast); r.saved < 1 {
-		return true
-	}
-	r.saved--
-	return false
 }
 
 // deadline returns how long a sibling may take now to send the header of its answer: three times

@@ -58,17 +58,12 @@ type Answer struct {
 	Requested, Arrived time.Time // when the request was sent, and when the header had arrived
 }
 
-// Lookup finds the candidates for an object, and asks none of them yet. If many recent
-// requests to siblings were lost, only some lookups ask siblings before the origin.
+// Lookup finds the candidates for an object, and asks none of them yet.
 func (c *Client) Lookup(r LookupRequest) *Lookup {
 	l := &Lookup{c: c, req: r}
 	l.candidates, l.later = c.plan(&l.req)
-	switch {
-	case r.Origin == nil:
+	if r.Origin == nil {
 		l.candidates, l.later = append(l.candidates, l.later...), nil
-	case len(l.candidates) > 0 && c.cfg.Health.spares():
-		c.count(&c.stats.n.Spared)
-		l.candidates, l.later = nil, append(l.candidates, l.later...)
 	}
 	return l
 }

@@ -29,7 +29,6 @@ type Stats struct {
 	FetchesShared uint64 // of Hits, objects from siblings that were still fetching them
 	// of Errors, not held against the sibling, since this process ran late or most siblings did not answer
 	Excused uint64
-	Spared  uint64 // lookups that asked the origin before siblings, since too many requests were lost
 	Bytes   uint64 // of bodies received
 }
 

@@ -57,8 +57,7 @@ func StatusText(s Status) string {
 	rows.Row("of siblings", table.Count(t.ServedToSiblings+t.NotServedToSiblings), "",
 		fmt.Sprintf("%s had the object, %s not", table.Count(t.ServedToSiblings), table.Count(t.NotServedToSiblings)))
 	rows.Row("to siblings", table.Count(t.SiblingRequests), "",
-		fmt.Sprintf("%s false hits, %s failed, %s spared", table.Count(t.FalseHits), table.Count(t.SiblingErrors),
-			table.Count(t.SiblingsSpared)))
+		fmt.Sprintf("%s false hits, %s failed", table.Count(t.FalseHits), table.Count(t.SiblingErrors)))
 	rows.Row("  compared", table.Count(t.SiblingsCompared), "",
 		fmt.Sprintf("%s differ from the origin's, %s for bodies", table.Count(t.SiblingsRefuted),
 			table.Of(t.SiblingsAccused, "quarantine")))

@@ -72,7 +72,6 @@ type Counts struct {
 	SiblingErrors   uint64 `json:"sibling_errors"`   // of those, failed or too slow
 	// of the failed, not counted against the sibling: this process was late, or most siblings were
 	SiblingsExcused uint64 `json:"siblings_excused"`
-	SiblingsSpared  uint64 `json:"siblings_spared"` // requests to siblings not sent, since too many had failed
 	SiblingsOutrun  uint64 `json:"siblings_outrun"` // of the requests to siblings, overtaken by a hedge
 
 	SiblingsCompared uint64 `json:"siblings_compared"` // siblings' answers compared with the origin's
@@ -209,7 +208,7 @@ func (h *Handler) Counters() Counts {
 		k := s.Stats()
 		n.SiblingRequests, n.FalseHits = k.Asked, k.FalseHits
 		n.SiblingErrors, n.BytesFromSiblings = k.Errors, k.Bytes
-		n.SiblingsExcused, n.SiblingsSpared = k.Excused, k.Spared
+		n.SiblingsExcused = k.Excused
 		n.FetchersShared, n.OriginsOutrun = k.FetchesShared, k.Origins
 		n.SiblingsUseful, n.SiblingsOutrun, n.Hedges, n.HedgesWon, n.HedgesDenied = k.Hits, k.Overtaken, k.Hedges, k.HedgesWon, k.HedgesDenied
 	}
