@@ -48,7 +48,7 @@ func (h *host) answerGet(w *conn, peer string, g exchange.Get) error {
 	default:
 		h.with(func(e *exchange.Engine) { a = e.Busy(busyWait) })
 	}
-	frame := h.bodies.frame(a)
+	frame := a.AppendTo(nil)
 	err := w.writeAll(frame)
 	if err == nil {
 		h.with(func(e *exchange.Engine) { e.Served(exchange.FrameType(frame[0])) })

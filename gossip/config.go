@@ -144,8 +144,8 @@ type Limits struct {
 
 	// DigestMemory grants the memory of the others' digests: replicas, the index over them, and answers
 	// that are being received. A digest for which there is none is not fetched, and its peer is no
-	// candidate or remains at its last version. StreamMemory grants that of incoming connections and of
-	// the answers kept for them. nil means that only the limits above hold.
+	// candidate or remains at its last version. StreamMemory grants that of incoming connections. nil means
+	// that only the limits above hold.
 	DigestMemory, StreamMemory Memory
 }
 

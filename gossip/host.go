@@ -18,7 +18,6 @@ type host struct {
 	removals *removals.Removals
 
 	digestLimits digest.Limits
-	bodies       bodies
 	digests      digestLedger   // of the others
 	serving      chan struct{}  // a place for each body being served
 	index        *index.Index   // of the others' digests
@@ -55,7 +54,6 @@ func newHost(g *group, gone *removals.Removals) *host {
 	h := &host{
 		group: g, removals: gone,
 		digestLimits: cfg.digestLimits(),
-		bodies:       bodies{known: make(map[exchange.AnswerKey]func() []byte), memory: cfg.Limits.StreamMemory},
 		digests:      digestLedger{memory: cfg.Limits.DigestMemory},
 		serving:      make(chan struct{}, servesMost),
 		index:        index.New(),

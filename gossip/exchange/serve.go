@@ -18,8 +18,8 @@ type Answer struct {
 	have    digest.Version // the base for a delta; the zero Version if none can be sent
 }
 
-// AnswerKey is equal for answers with equal bytes, so that they can be encoded once and sent to
-// many peers. Answers that are not worth keeping have the zero key.
+// AnswerKey is equal for answers with equal bytes, so that a simulation encodes them once. Answers that are not worth
+// keeping have the zero key.
 type AnswerKey struct {
 	Origin      ID
 	Incarnation uint64
