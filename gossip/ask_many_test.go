@@ -16,7 +16,7 @@ import (
 func TestManyLightPeers(t *testing.T) {
 	n, full, objects := *thousand, 8, 400
 	if testing.Short() {
-		n = 30
+		t.Skip("many peers: TestLightPeersAsk has a few, and the same goroutines")
 	}
 	synctest.Test(t, func(t *testing.T) {
 		c, nodes := lightCluster(t, n, full, objects, nil)
