@@ -43,9 +43,6 @@ func (c *validateCommand) Run(e *environment, ctx *kong.Context, flags *config.F
 	if err := show(e, c.JSON, settings, settingsText); err != nil {
 		return err
 	}
-	for _, w := range c.Warnings {
-		fmt.Fprintln(e.stderr, "Warning: "+w)
-	}
 	if !c.Try {
 		return nil
 	}

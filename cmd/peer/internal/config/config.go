@@ -103,8 +103,6 @@ type Config struct {
 	Sites []proxy.Site `kong:"-"` // of the file; nil if Origin is set
 	Rules rules.Set    `kong:"-"` // of the file, followed by those of DefaultTTL and Compress
 
-	Warnings []string `kong:"-"` // of settings that do nothing, each with its line
-
 	Traces       *url.URL          `kong:"-"` // where spans are posted to, as OTLP over HTTP; nil = nowhere
 	TraceHeader  map[string]string `kong:"-"` // fields to send with them
 	TraceTimeout time.Duration     `kong:"-"` // for one post; 0 = 10 s

@@ -40,7 +40,6 @@ func (c *checker) readRules(items []section) {
 		r := rules.Rule{Name: strconv.Itoa(i + 1), Where: fmt.Sprintf("%s:%d", c.File, item.line)}
 		c.fill(item, &r)
 		c.checkRule(item, &r)
-		c.checkReached(items, i)
 		c.Rules = append(c.Rules, r)
 	}
 	if c.DefaultTTL != nil {

@@ -164,30 +164,3 @@ rules:
 		t.Errorf("shown as %q, want %q", shown, want)
 	}
 }
-
-// A setting that an earlier rule decides for all of its requests does nothing, and validate says so.
-func TestNeverReached(t *testing.T) {
-	for rules, want := range map[string]string{
-		"  - ttl: 1h\n  - path: /a\n    ttl: 2h\n    max-ttl: 3h\n":                                         "peer.yaml:5: ttl is never reached: line 3 has ttl for all requests of this rule",
-		"  - path: [/a*, /b]\n    bypass: false\n  - path: [/a/x, /a*b]\n    cookie: c\n    bypass: true\n": "peer.yaml:7: bypass is never reached: line 4",
-		"  - deny: true\n    path: /x*\n  - path: /x\n    rate: 1r/s\n":                                     "peer.yaml:6: rate is never reached: line 3 has deny",
-		"  - status: 5xx\n    ttl: 1s\n  - status: [502, 500-504]\n    ttl: 2s\n":                           "ttl is never reached",
-		"  - client: 10.0.0.0/8\n    deny: false\n  - client: [10.1.0.0/16, 10.0.0.1]\n    deny: true\n":    "deny is never reached",
-		"  - when: '\"c\" in cookie'\n    bypass: false\n  - when: '\"c\" in cookie'\n    bypass: true\n":   "bypass is never reached",
-		"  - response-header: [X-A 1, -X-B]\n  - response-header: -x-a\n":                                   "peer.yaml:4: response-header is never reached",
-		"  - path: /a\n    ttl: 1h\n  - path: /a*\n    ttl: 2h\n":                                           "",
-		"  - path: /a*\n    cookie: c\n    bypass: false\n  - path: /a\n    bypass: true\n":                 "",
-		"  - client: 10.0.0.0/16\n    deny: false\n  - client: 10.0.0.0/8\n    deny: true\n":                "",
-		"  - response-header: [X-A 1]\n  - response-header: [X-A 2, X-B 1]\n":                               "",
-		"  - path: /a*\n    deny: false\n  - path: /a\n    rate: 1r/s\n":                                    "",
-	} {
-		c, _, err := load(t, "--config", write(t, "peer.yaml", "origin: http://o\nrules:\n"+rules))
-		if err != nil {
-			t.Errorf("%s: %v", rules, err)
-			continue
-		}
-		if got := strings.Join(c.Warnings, "\n"); want == "" && got != "" || !strings.Contains(got, want) {
-			t.Errorf("%s: warns %q, want %q", rules, got, want)
-		}
-	}
-}

@@ -185,9 +185,6 @@ func assemble(o Options) *Node {
 
 // warn logs settings that are allowed but rarely intended.
 func (n *Node) warn() {
-	for _, w := range n.config().Warnings {
-		n.log.Warn("a setting does nothing", "where", w)
-	}
 	if n.config().SecretShared {
 		n.log.Warn("every user of this machine can read the secret: chmod o= its file")
 	}
