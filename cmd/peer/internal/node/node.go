@@ -226,9 +226,6 @@ func (n *Node) serve() {
 	n.every(admin.HistoryStep, func() { n.history.Add(admin.SampleOf(n.Status())) })
 	n.every(time.Second, n.watchdog.Tick, n.hangReporter(), n.shortageReporter())
 	n.serving.Go(func() { n.lateness.Run(n.stopped) })
-	if n.config().PeerTLS != nil {
-		n.every(certificateCheck, n.certificateWatcher())
-	}
 }
 
 // serveDirectly has plain requests on a connection served without the server. They have no body, so none is of package

@@ -31,7 +31,7 @@ func (n *Node) Status() admin.Status {
 		s.Origin = table.Of(len(n.config().Sites), "site")
 	}
 	if n.config().PeerTLS != nil {
-		_, s.CertificateUntil = n.config().PeerTLS.Validity()
+		s.CertificateUntil = n.config().PeerTLS.Until()
 	}
 	s.Traffic.OwnersAsked, s.Traffic.FetchersFound, s.Traffic.LookupsSent = n.coalescer.Counts()
 	n.askParts(&s)

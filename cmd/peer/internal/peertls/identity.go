@@ -55,17 +55,14 @@ func (i *Identity) Differs(later *Identity) bool {
 	return !slices.EqualFunc(was.cert.Certificate, now.cert.Certificate, bytes.Equal) || !was.roots.Equal(now.roots)
 }
 
-// Validity returns the period in which all certificates of this peer's chain are valid.
-func (i *Identity) Validity() (from, until time.Time) {
+// Until returns when the first certificate of this peer's chain expires.
+func (i *Identity) Until() (until time.Time) {
 	for n, c := range certificates(i.now.Load().cert) {
-		if n == 0 || c.NotBefore.After(from) {
-			from = c.NotBefore
-		}
 		if n == 0 || c.NotAfter.Before(until) {
 			until = c.NotAfter
 		}
 	}
-	return from, until
+	return until
 }
 
 func read(name string, f Files) (*material, error) {
