@@ -21,5 +21,5 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process immediately
 	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	os.Exit(complain(os.Stderr, err))
+	os.Exit(complain(newLossy(os.Stderr), err))
 }

@@ -61,10 +61,12 @@ func (c *runCommand) Run(e *environment, ctx *kong.Context, flags *config.Flags)
 	}
 	level := new(slog.LevelVar)
 	level.Set(cfg.LogLevel)
-	log := slog.New(slog.NewTextHandler(e.stderr, &slog.HandlerOptions{Level: level}))
+	lines := newLossy(e.stderr)
+	log := slog.New(slog.NewTextHandler(lines, &slog.HandlerOptions{Level: level}))
 	if cfg.LogFormat == "json" {
-		log = slog.New(slog.NewJSONHandler(e.stderr, &slog.HandlerOptions{Level: level}))
+		log = slog.New(slog.NewJSONHandler(lines, &slog.HandlerOptions{Level: level}))
 	}
+	lines.tells = func(n int64) { log.Warn("lines of the log are lost: nobody reads them", "lines", n) }
 	// net/http's client logs errors that belong to no request with package log.
 	stdlog.SetFlags(0)
 	stdlog.SetOutput(slog.NewLogLogger(log.Handler(), slog.LevelDebug).Writer())

@@ -21,7 +21,8 @@ import (
 const (
 	flushEvery = time.Second
 	flushSize  = 64 << 10 // bytes of waiting lines that are written at once
-	maxWaiting = 4 << 20  // bytes of waiting lines beyond which lines are dropped
+	closeWait  = time.Second
+	maxWaiting = 4 << 20 // bytes of waiting lines beyond which lines are dropped
 )
 
 // A Log is an access log. It is safe for concurrent use.
@@ -79,15 +80,26 @@ func (l *Log) Reopen() error {
 	return nil
 }
 
-// Close writes the waiting lines and closes the file.
+// Close writes the waiting lines and closes the file. If that hangs, it returns after a second.
 func (l *Log) Close() error {
 	close(l.stop)
-	<-l.done
-	l.flush()
-	if f, ok := l.to.(*os.File); ok && l.path != "-" {
-		return f.Close()
+	closed := make(chan error, 1)
+	go func() {
+		<-l.done
+		l.flush()
+		var err error
+		if f, ok := l.to.(*os.File); ok && l.path != "-" {
+			err = f.Close()
+		}
+		closed <- err
+	}()
+	select {
+	case err := <-closed:
+		return err
+	case <-time.After(closeWait):
+		l.log.Warn("lines of the access log are lost: writing them hangs")
+		return nil
 	}
-	return nil
 }
 
 func (l *Log) run() {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // A pipe without a reader is refused by name; with one, the log goes through it.
@@ -38,5 +39,21 @@ func TestPipe(t *testing.T) {
 	}
 	if line, err := bufio.NewReader(r).ReadString('\n'); err != nil || !strings.Contains(line, "GET") {
 		t.Errorf("the line in the pipe: %q, %v", line, err)
+	}
+}
+
+// Closing a log whose reader has stopped takes a second.
+func TestPipeThatIsNotRead(t *testing.T) {
+	r, w := io.Pipe()
+	defer r.Close()
+	var said strings.Builder
+	l, err := Open("-", false, w, slog.New(slog.NewTextHandler(&said, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Observe(event())
+	begun := time.Now()
+	if err := l.Close(); err != nil || time.Since(begun) > 10*closeWait || !strings.Contains(said.String(), "writing them hangs") {
+		t.Errorf("Close took %v: %v, and said %q", time.Since(begun), err, said.String())
 	}
 }
