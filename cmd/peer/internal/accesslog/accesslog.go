@@ -187,7 +187,7 @@ func appendCombined(b, stamp []byte, e *proxy.Event) []byte {
 		b = append(b, "-\" "...)
 	} else {
 		b = append(escape(b, r.Method, false), ' ')
-		b = append(escape(b, r.RequestURI, false), ' ')
+		b = append(escape(b, proxy.Target(r), false), ' ')
 		b = append(append(b, r.Proto...), "\" "...)
 	}
 	b = append(strconv.AppendInt(b, int64(e.Status), 10), ' ')
@@ -212,7 +212,7 @@ func appendJSON(b, stamp []byte, e *proxy.Event) []byte {
 	r := e.Request
 	b = append(append(append(b, `{"time":"`...), stamp...), '"')
 	for _, f := range [...]struct{ name, value string }{
-		{`,"client":"`, e.Client}, {`,"method":"`, r.Method}, {`,"host":"`, r.Host}, {`,"uri":"`, r.RequestURI}, {`,"protocol":"`, r.Proto},
+		{`,"client":"`, e.Client}, {`,"method":"`, r.Method}, {`,"host":"`, r.Host}, {`,"uri":"`, proxy.Target(r)}, {`,"protocol":"`, r.Proto},
 		{`,"referer":"`, r.Header.Get("Referer")}, {`,"user_agent":"`, r.Header.Get("User-Agent")},
 		{`,"outcome":"`, e.Outcome.String()}, {`,"sibling":"`, e.Peer}, {`,"trace":"`, e.Trace},
 	} {

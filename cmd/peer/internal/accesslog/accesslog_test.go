@@ -389,3 +389,26 @@ func BenchmarkHit(b *testing.B) {
 		b.ReportMetric(float64(used[i])/float64(n*turn), format+"-cpu-ns/hit")
 	}
 }
+
+// A password in the URL of a request is in no line.
+func TestNoPasswords(t *testing.T) {
+	for in, want := range map[string]string{
+		"http://u:secret@shop.example/a@b?c=d@e": "http://shop.example/a@b?c=d@e",
+		"http://u:sec@ret@shop.example?x":        "http://shop.example?x",
+		"http://secret@shop.example":             "http://shop.example",
+		"/a@b":                                   "/a@b",
+	} {
+		for _, asJSON := range []bool{false, true} {
+			e := event()
+			e.Request.RequestURI = in
+			e.Request.URL, _ = url.Parse(in)
+			var b strings.Builder
+			l := open(t, asJSON, &b)
+			l.Observe(e)
+			l.Close()
+			if line := b.String(); strings.Contains(line, "secret") || !strings.Contains(line, want+" ") && !strings.Contains(line, want+`"`) {
+				t.Errorf("%s: %s", in, line)
+			}
+		}
+	}
+}

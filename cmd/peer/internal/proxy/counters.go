@@ -4,6 +4,7 @@ import (
 	"math/bits"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -32,6 +33,19 @@ func (e *Event) URL() string {
 		return e.requestTarget
 	}
 	return e.target.String()
+}
+
+// Target returns the target of a request line as logs may have it: without the name and password that a URL may hold.
+func Target(r *http.Request) string {
+	if r.URL == nil || r.URL.User == nil {
+		return r.RequestURI
+	}
+	scheme, rest, _ := strings.Cut(r.RequestURI, "//")
+	end := len(rest)
+	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
+		end = i
+	}
+	return scheme + "//" + rest[strings.LastIndexByte(rest[:end], '@')+1:]
 }
 
 // Counts is a snapshot of a [Handler]'s counters. All start at 0 and only grow. Requests is the

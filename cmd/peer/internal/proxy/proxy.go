@@ -126,7 +126,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	start, v := time.Now(), h.applied.Load()
 	wantTrailer(r)
-	e := Event{requestTarget: r.RequestURI, Request: r}
+	e := Event{requestTarget: Target(r), Request: r}
 	r, span := h.cfg.Tracing.Request(r)
 	lookup := sibling.IsLookup(r)
 	switch {
