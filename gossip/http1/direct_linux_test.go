@@ -82,7 +82,7 @@ func TestDirect(t *testing.T) {
 		t.Errorf("Read at the end = %d, %v", n, err)
 	}
 
-	a, b = pair()
+	a, _ = pair()
 	ended := make(chan error, 4)
 	for range cap(ended) {
 		go func() {

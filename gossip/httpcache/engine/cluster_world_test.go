@@ -234,12 +234,6 @@ func (o *scriptedOrigin) count() int {
 	return len(o.requests)
 }
 
-func (o *scriptedOrigin) last() *http.Request {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.requests[len(o.requests)-1]
-}
-
 var peerNames = []string{"a", "b", "c", "d", "e"}
 
 // digests replaces gossip: it knows at once and exactly what each peer advertises, unless a test adds a false entry.
