@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -23,7 +22,7 @@ type fetch struct {
 
 	waiters waiters
 	interim interims // 1xx responses, for the leader
-	first   *opened  // the origin's answer to a request for the whole, of which this is the first slice; nil = none
+	open    *opened  // the origin's answer with the whole, of which this is the first slice; nil = none
 	result  *result  // nil = none yet; set once, with mu held
 
 	src  *sources             // its own, or those of the fetch beside which it was begun
@@ -53,7 +52,7 @@ type fetch struct {
 type result struct {
 	err    error   // no source answered
 	answer *answer // for the leader alone, which closes it
-	open   *opened // with errSliced: the origin's answer, for the leader's next fetch; nil = none
+	open   *opened // the fetch's, for the leader, which closes it
 
 	// If neither is set, an answer for all requests that select it.
 	id        string   // its identity
@@ -87,7 +86,7 @@ func (c *Cache) run(f *fetch) {
 	}
 	for slice := f.r.slice; f.result == nil; {
 		f.r.slice = slice // an unusable answer may have been a whole one
-		if a, err := c.next(f); !c.take(f, a, err) {
+		if a, err := f.src.next(&f.ctx, c.conditions(f)); !c.take(f, a, err) {
 			return
 		}
 	}
@@ -108,7 +107,7 @@ func (c *Cache) take(f *fetch, a *answer, err error) bool {
 	case beside == nil && a.sibling == nil && c.staleInstead(f, a.status):
 		a.close()
 	case beside == nil && c.tooLarge(f, a):
-		c.beginSlices(f, a)
+		return c.take(f, c.beginSlices(f, a), nil)
 	case c.misfit(f, a):
 		c.skip(f, a)
 	case beside != nil && !c.better(f, beside, a):
@@ -125,18 +124,6 @@ func (c *Cache) take(f *fetch, a *answer, err error) bool {
 		c.handOver(f, a)
 	}
 	return true
-}
-
-// next returns the next answer: one to a request or, in place of the origin's, that with which another fetch has begun.
-func (c *Cache) next(f *fetch) (*answer, error) {
-	a, err := f.src.next(&f.ctx, c.conditions(f))
-	if errors.Is(err, errOpen) { // of the fetch whose sources these are, which need not be f
-		if a := f.src.f.first.firstSlice(); a != nil {
-			return a, nil
-		}
-		return f.src.next(&f.ctx, c.conditions(f))
-	}
-	return a, err
 }
 
 // fail ends a fetch without an answer.
@@ -218,7 +205,7 @@ func (f *fetch) leave() {
 // delivered. It has the counts of the siblings asked.
 func newResult(f *fetch) *result {
 	res := &f.outcome
-	*res = result{}
+	*res = result{open: f.open}
 	if in := f.src.siblings; in != nil {
 		res.asked, res.falseHits, res.siblingErrors = in.Asked, in.FalseHits, in.Errors
 	}

@@ -1,23 +1,18 @@
 package engine
 
 import (
-	"errors"
 	"io"
 	"maps"
 	"net/http"
 	"sync/atomic"
 )
 
-// errOpen stands for the origin's answer to the request for a first slice, which is there already.
-var errOpen = errors.New("cache: the origin has answered with the whole")
-
-// An opened answer is the origin's to a request for a whole that is to be kept in slices. The fetch of the first slice
-// reads that from it, while the second slice is requested. The answer stays open until that is found to fit: if it does not,
+// An opened answer is the origin's to a request for a whole that is to be kept in slices. The fetch becomes one of the first
+// slice, and reads that from it, while the second slice is requested. The answer stays open until that is found to fit: if it does not,
 // since the origin's servers disagree about the version, the client gets all of it.
 type opened struct {
 	*answer
 	users atomic.Int32 // the request that has it, and the fetch that reads it
-	taken bool         // the first slice is read from it
 	at    int64        // bytes read
 }
 
@@ -41,19 +36,11 @@ func (o *opened) Read(p []byte) (int, error) {
 }
 
 // left reports whether the answer can be read from byte o.at on, by the request that has it.
-func (o *opened) left() bool { return o != nil && (!o.taken || o.at == min(o.length, SliceSize)) }
+func (o *opened) left() bool { return o != nil && o.at == min(o.length, SliceSize) }
 
-// firstSlice returns the answer as one to a request for the first slice; nil = it was closed, since its request has ended.
+// firstSlice returns the answer as one to a request for the first slice.
 func (o *opened) firstSlice() *answer {
-	o.taken = true
-	for n := o.users.Load(); ; n = o.users.Load() {
-		if n == 0 {
-			return nil
-		}
-		if o.users.CompareAndSwap(n, n+1) {
-			break
-		}
-	}
+	o.users.Add(1)
 	a, n := *o.answer, min(o.length, SliceSize)
 	a.header = maps.Clone(o.header)
 	a.header["Content-Range"] = []string{span{0, o.length}.contentRange(n)}

@@ -140,9 +140,6 @@ func lead(v *way) step {
 			return look
 		}
 	}
-	if r.slice == 1 { // otherwise what was found meanwhile needs a whole, or nothing
-		f.first = r.open
-	}
 	if v.w != nil {
 		f.interim.begin(v.w, r.Request)
 	}
@@ -187,9 +184,6 @@ func send(v *way) step {
 	case context.Canceled: // another fetch has taken the place of this
 		return look
 	case errSliced, errUnsliced:
-		if r.open == nil {
-			r.open = got.open
-		}
 		if v.rest == nil {
 			return look
 		}
@@ -197,6 +191,10 @@ func send(v *way) step {
 	if v.rest != nil {
 		v.rest.send(v, got)
 		return nil
+	}
+	if !v.joined && got.open != nil {
+		r.open.release()
+		r.open = got.open
 	}
 	if in, ok := v.w.(*inside); ok {
 		in.peer = got.peer

@@ -90,7 +90,7 @@ func (c *Cache) serveArriving(w http.ResponseWriter, r *request, got *result, st
 	begun := false
 	begin := func() { begun = true; c.writeHeader(w, r, got.entry, p, st, via) }
 	if r.open != nil && here.Length < p.Length && r.Method != http.MethodHead { // the sooner a second slice fits, the less comes in vain
-		c.ahead(r, r.slice+1)
+		c.ahead(r, got.entry.of.first/SliceSize+2)
 	}
 	if r.Method == http.MethodHead || p.Length == 0 {
 		begin()

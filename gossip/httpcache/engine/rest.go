@@ -222,9 +222,9 @@ func (g *rest) release() {
 // send sends what a fetch has brought.
 func (g *rest) send(v *way, got *result) {
 	switch a := got.answer; {
-	case got.err == errUnsliced, got.err == errSliced:
+	case got.err == errUnsliced, got.err == errSliced, got.entry != nil && got.entry.of.size > 0 && !g.sliced():
 		g.past, g.inOne = true, g.sliced()
-		g.err, g.tries = got.err, disagreeTries
+		g.err, g.tries = cmp.Or(got.err, errSliced), disagreeTries
 	case got.err != nil:
 		g.err = got.err
 	case got.obj != nil && g.fits(got.entry.Response, got.entry.of, got.obj.obj.Size()):
@@ -250,8 +250,8 @@ func (g *rest) send(v *way, got *result) {
 	default:
 		g.err = errVersion
 	}
-	if a := got.answer; a != nil && !v.joined {
-		a.close()
+	if !v.joined {
+		got.close()
 	}
 	if errors.Is(g.err, errVersion) {
 		g.differs(v.f)

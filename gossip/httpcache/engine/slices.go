@@ -33,7 +33,7 @@ const (
 )
 
 var (
-	// errSliced ends the fetch of a whole object that turned out to be large.
+	// errSliced ends the fetch of a whole object of which siblings have slices.
 	errSliced = errors.New("cache: the object is fetched in slices")
 	// errUnsliced ends the fetch of a slice whose answer can't be stored as one.
 	errUnsliced = errors.New("cache: the object can't be fetched in slices")

@@ -280,9 +280,6 @@ func (s *sources) plainly(a *answer, resp *rfc9111.Response) bool {
 // fromOrigin sends a GET for the whole response to the origin, under ctx, which cancel ends.
 func (s *sources) fromOrigin(ctx context.Context, cancel context.CancelCauseFunc, conditions http.Header) (*http.Response, error) {
 	c, r := s.c, &s.f.r
-	if first := s.f.first; first != nil && !first.taken {
-		return nil, errOpen
-	}
 	h := withoutConditions(r.Header)
 	if s.plain != nil {
 		h = maps.Clone(s.plain)

@@ -29,15 +29,25 @@ func (c *Cache) confirm(f *fetch, a *answer) {
 	f.stored = nil
 }
 
-// beginSlices ends a fetch whose answer shows that the object is to be kept in slices. The next fetch, that of the
-// first slice, begins with this answer.
-func (c *Cache) beginSlices(f *fetch, a *answer) {
+// beginSlices makes a fetch whose answer shows that the object is to be kept in slices one of the first slice. Requests that
+// wait for the whole look again.
+func (c *Cache) beginSlices(f *fetch, a *answer) *answer {
 	if f.stored != nil {
 		c.keep(f.r.url)
 		c.store.DeleteObject(f.stored.obj)
+		f.stored = nil
 	}
 	c.large.add(f.r.url, c.now(), largeTime)
-	c.fail(f, &result{open: newOpened(a)}, errSliced)
+	f.open, f.r.slice = newOpened(a), 1
+	key := c.fetchKey(&f.r, nil, f.r.fields)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if f.key != "" && c.fetches[f.key] == f && c.fetches[key] == nil {
+		c.fetches[key] = f
+		c.forgetLocked(f)
+		f.key = key
+	}
+	return f.open.firstSlice()
 }
 
 // skip drops an answer that is not the slice that was requested. After a sibling's, the next source is asked; after
