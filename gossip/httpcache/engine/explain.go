@@ -58,13 +58,13 @@ func (c *Cache) Explain(r *http.Request) Explanation {
 	of := c.made().request(r)
 	q := &of
 	e := Explanation{URL: q.url, Verdict: WouldPass, Reason: "method", Stored: []Stored{}}
-	best := c.explainStored(q, &e)
+	best, miss := c.chooseBy(q, c.store.Peek)
 	if best == nil {
 		if q.slice = c.slice(q); q.slice > 0 {
-			e.Stored = e.Stored[:0]
-			best = c.explainStored(q, &e)
+			best, _ = c.chooseBy(q, c.store.Peek)
 		}
 	}
+	c.explainStored(q, &e)
 	switch {
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		return e
@@ -72,16 +72,14 @@ func (c *Cache) Explain(r *http.Request) Explanation {
 		e.Reason = "bypass"
 		return e
 	}
-	e.Verdict, e.Reason = WouldFetch, "uri-miss"
+	e.Verdict, e.Reason = WouldFetch, miss
 	switch {
-	case best != nil && c.discredited(best):
+	case best != nil && c.discredited(best.entry):
 		e.Verdict, e.Reason = WouldValidate, "stale"
 	case best != nil:
 		var use rfc9111.Use
-		use, e.Reason = best.reuse(q)
+		use, e.Reason = best.entry.reuse(q)
 		e.Verdict = [...]Verdict{rfc9111.ServeFresh: WouldHit, rfc9111.ServeStale: WouldHitStale, rfc9111.StaleWhileRevalidate: WouldHitStale, rfc9111.Validate: WouldValidate}[use]
-	case len(c.variants.Rules(q.url)) > 0:
-		e.Reason = "vary-miss"
 	}
 	switch {
 	case e.Verdict == WouldHit:
@@ -110,32 +108,23 @@ func (c *Cache) Explain(r *http.Request) Explanation {
 	return e
 }
 
-// explainStored lists the responses stored for the URL and returns the one that r selects.
-func (c *Cache) explainStored(r *request, e *Explanation) (best *entry) {
+// explainStored lists the responses stored for the URL.
+func (c *Cache) explainStored(r *request, e *Explanation) {
 	selected := map[string]bool{r.identity(nil): true}
 	for _, fields := range c.variants.Rules(r.url) {
 		selected[r.identity(fields)] = true
 	}
-	plain := false // best has no Vary, see choose
 	for _, id := range append([]string{r.plain}, c.variants.Identities(r.url)...) {
-		obj, ok := c.store.Peek(id)
-		if !ok {
+		f := c.describe(c.store.Peek(id))
+		if f == nil {
 			continue
 		}
-		about, err := c.store.Describe(obj)
-		if err != nil {
-			continue
-		}
-		held := about.Value().(*entry)
+		obj, held := f.obj, f.entry
 		e.Stored = append(e.Stored, Stored{
 			Identity: id, Selected: selected[id], Status: held.Status, Bytes: obj.Size(), From: held.of.first, Whole: held.of.size,
 			ETag: held.Header.Get("Etag"), LastModified: held.Header.Get("Last-Modified"), Date: held.Date,
 			Age: held.age(r.now).Seconds(), FreshFor: held.freshFor(r.now).Seconds(), Listed: obj.Listed(), Header: held.Header,
 		})
-		if selected[id] && (best == nil || plain || id != r.identity(nil) && best.Date.Before(held.Date)) {
-			best, plain = held, id == r.identity(nil)
-		}
 	}
 	slices.SortStableFunc(e.Stored, func(a, b Stored) int { return cmp.Compare(a.From, b.From) })
-	return best
 }

@@ -117,16 +117,19 @@ func (c *Cache) lookup(r *request) (best *found, miss string) {
 // choose returns the stored response, or the slice, that r selects; of several, the one generated last
 // (RFC 9111 section 4). One without Vary is for requests that select no other, since origins leave it out of errors and
 // redirects (section 4.1). If there is none, miss says why.
-func (c *Cache) choose(r *request) (best *found, miss string) {
+func (c *Cache) choose(r *request) (best *found, miss string) { return c.chooseBy(r, c.store.Get) }
+
+// chooseBy is choose with the store's Get or, if that is not to count as a use, Peek.
+func (c *Cache) chooseBy(r *request, get func(string) (bodies.Object, bool)) (best *found, miss string) {
 	rules := c.variants.Rules(r.url)
 	for _, fields := range rules {
-		f := c.peek(r.identity(fields))
+		f := c.describe(get(r.identity(fields)))
 		if f != nil && (best == nil || best.entry.Date.Before(f.entry.Date)) {
 			best = f
 		}
 	}
 	if best == nil {
-		best = c.peek(r.identity(nil))
+		best = c.describe(get(r.identity(nil)))
 	}
 	if best == nil && len(rules) > 0 {
 		return nil, "vary-miss"
@@ -152,8 +155,10 @@ func (e *entry) reuse(r *request) (use rfc9111.Use, reason string) {
 }
 
 // peek returns the response stored under an identity.
-func (c *Cache) peek(id string) *found {
-	obj, ok := c.store.Get(id)
+func (c *Cache) peek(id string) *found { return c.describe(c.store.Get(id)) }
+
+// describe returns what is known of a stored response, if it is there; nil = it is not.
+func (c *Cache) describe(obj bodies.Object, ok bool) *found {
 	if !ok {
 		return nil
 	}

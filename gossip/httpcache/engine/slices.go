@@ -121,12 +121,8 @@ func (c *Cache) slice(r *request) int64 {
 	}
 	of := *r
 	of.slice = 1
-	for _, fields := range append([][]string{nil}, c.variants.Rules(r.url)...) {
-		if obj, ok := c.store.Peek(of.identity(fields)); ok {
-			if about, err := c.store.Describe(obj); err == nil && about.Value().(*entry).of.size >= large {
-				return 1
-			}
-		}
+	if held, _ := c.chooseBy(&of, c.store.Peek); held != nil && held.entry.of.size >= large {
+		return 1
 	}
 	return 0
 }
