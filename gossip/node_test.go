@@ -115,8 +115,12 @@ func TestLeaveIsNoticedAtOnce(t *testing.T) {
 		c.startMany(4)
 		c.nodes["p4"].cfg.Holdings.Keys().Add(key("p4", 1))
 		within(t, settling, c.inStep)
+		began := time.Now()
 		if err := c.nodes["p4"].Leave(t.Context()); err != nil {
 			t.Errorf("Leave = %v", err)
+		}
+		if took := time.Since(began); took > time.Second/4 {
+			t.Errorf("Leave takes %v: it waits for memberlist's gossip", took)
 		}
 		delete(c.nodes, "p4")
 		within(t, time.Second, func() error {

@@ -56,7 +56,7 @@ func TestSwitches(t *testing.T) {
 		do    func(int)
 		limit float64 // a second, or a request beside rest
 	}{
-		{"rest", func(int) {}, 38},
+		{"rest", func(int) {}, 20},
 		{"a hit", func(int) { get(0) }, 2},
 		{"a miss", func(i int) { get(1 + i) }, 7},
 	} {
