@@ -45,7 +45,7 @@ func (n *Node) Candidates(dst []Candidate, identity string) []Candidate {
 	// round finds it.
 	for range min(len(seeds), 2) {
 		for _, seed := range seeds {
-			dst = n.lookup(dst, start, digest.KeyOfString(seed, identity))
+			dst = n.candidatesOf(dst, start, digest.KeyOfString(seed, identity))
 		}
 	}
 	return dst
@@ -56,11 +56,11 @@ func (n *Node) Candidates(dst []Candidate, identity string) []Candidate {
 // the node runs, use Candidates.
 func (n *Node) CandidatesByKey(dst []Candidate, k digest.Key) []Candidate {
 	n.made().demand.Note(k)
-	return n.lookup(dst, len(dst), k)
+	return n.candidatesOf(dst, len(dst), k)
 }
 
-// lookup appends to dst the peers that probably have a key, and sorts dst[start:].
-func (h *host) lookup(dst []Candidate, start int, k digest.Key) []Candidate {
+// candidatesOf appends to dst the peers that probably have a key, and sorts dst[start:].
+func (h *host) candidatesOf(dst []Candidate, start int, k digest.Key) []Candidate {
 	var buf [maxMatches]index.Match
 	return h.rank(dst, start, h.index.Lookup(buf[:0], k), k)
 }

@@ -62,7 +62,7 @@ func (d delegate) NotifyConflict(existing, other *memberlist.Node) {
 // these (see [screen.confirmed]).
 func (d delegate) AckPayload() []byte {
 	d.g.meters.out.move(kindMembership, kindVectors, guard.SumBytes)
-	b := binary.LittleEndian.AppendUint32(make([]byte, 0, guard.AnswerBytes), d.g.above.sum())
+	b := binary.LittleEndian.AppendUint32(make([]byte, 0, guard.AnswerBytes), d.g.callbacks.sum())
 	if !d.g.transport.screen.WasProbed() {
 		return b
 	}
@@ -82,7 +82,7 @@ func (d delegate) NotifyPingComplete(other *memberlist.Node, rtt time.Duration, 
 func (g *group) compare(name string, b []byte) {
 	if len(b) >= guard.SumBytes {
 		g.meters.in.move(kindMembership, kindVectors, guard.SumBytes)
-		g.above.compare(name, binary.LittleEndian.Uint32(b))
+		g.callbacks.compare(name, binary.LittleEndian.Uint32(b))
 	}
 }
 
@@ -120,5 +120,5 @@ func (g *group) noteMember(node *memberlist.Node, up bool) {
 	g.inbox.Lock()
 	g.inbox.members[node.Name] = ev
 	g.inbox.Unlock()
-	g.above.wake()
+	g.callbacks.wake()
 }

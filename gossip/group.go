@@ -21,7 +21,7 @@ import (
 // group is the membership of a node.
 type group struct {
 	*base
-	above door
+	callbacks callbacks
 
 	ring      atomic.Pointer[secrets.Ring]
 	ownSeed   bool                     // the digest seed does not follow from a secret
@@ -44,7 +44,7 @@ type group struct {
 		sync.Mutex
 		members map[string]memberEvent
 	}
-	settings atomic.Pointer[alike]
+	settings atomic.Pointer[settingSums]
 	farewell [farewellKey]byte // signs this peer's farewell
 	met      struct {
 		sync.Mutex
@@ -59,8 +59,8 @@ type group struct {
 	seeds         atomic.Pointer[[]*seed]
 }
 
-// door is what membership calls of the parts above it. None of these functions waits.
-type door struct {
+// callbacks are what membership calls of the parts above it. None of these functions waits.
+type callbacks struct {
 	datagram func(b []byte) // of the exchange
 	// of the exchange, or a reply to one
 	question func(b []byte, from netip.AddrPort)
@@ -81,7 +81,7 @@ func newGroup(b *base, advertise netip.AddrPort) *group {
 	g.accepted.Store(&seeds)
 	g.members.Store(&memberTable{})
 	crand.Read(g.farewell[:])
-	g.settings.Store(newAlike(b.cfg.Settings))
+	g.settings.Store(sumsOfSettings(b.cfg.Settings))
 	g.inbox.members = make(map[string]memberEvent)
 	g.met.at = make(map[string]time.Time)
 	g.incarnation.Store(exchange.NewIncarnation(time.Now(), rand.Uint64()))

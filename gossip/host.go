@@ -29,16 +29,16 @@ type host struct {
 	mu     sync.Mutex // guards engine
 	engine *exchange.Engine
 
-	sum       atomic.Uint32 // of the digests and members that this peer knows
-	datagrams chan []byte
-	woken     chan struct{}
-	calls     chan func() // for loop
-	publisher chan func() // for publishLoop
-	changed   chan struct{}
-	firstWait atomic.Int64 // nanoseconds that a first change waits
-	steps     turn         // of loop
-	looks     turn         // of publishLoop
-	hooks     chan func()  // for callHooks
+	sum        atomic.Uint32 // of the digests and members that this peer knows
+	datagrams  chan []byte
+	woken      chan struct{}
+	calls      chan func() // for loop
+	publisher  chan func() // for publishLoop
+	changed    chan struct{}
+	firstWait  atomic.Int64 // nanoseconds that a first change waits
+	exchanging turn         // of loop
+	publishing turn         // of publishLoop
+	hooks      chan func()  // for callHooks
 }
 
 const (
@@ -90,7 +90,7 @@ func (h *host) start() {
 
 // sendFarewell sends a farewell to every live peer, including those that became members just now.
 func (h *host) sendFarewell() {
-	h.takeMembers()
+	h.handleMemberEvents()
 	h.mu.Lock()
 	farewells := h.engine.Leave()
 	h.mu.Unlock()

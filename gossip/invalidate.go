@@ -64,7 +64,7 @@ func (n *Node) catchUp(ctx context.Context) {
 	done := make(chan struct{})
 	if !n.work.Go(func() {
 		defer close(done)
-		n.inLoop(n.takeMembers)
+		n.inLoop(n.handleMemberEvents)
 		for name, m := range *n.members.Load() {
 			if m.up.Load() && n.removals.Recall(name) == nil {
 				break

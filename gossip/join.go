@@ -173,7 +173,7 @@ func (g *group) rejoin() bool {
 	if err := g.enter(met); err != nil {
 		g.log.Debug("rejoining failed", "err", err)
 	}
-	for _, h := range g.half() {
+	for _, h := range g.halfMembers() {
 		g.log.Warn("a peer is a member only by half", "member", h.Name, "why", h)
 	}
 	return len(met) == 0

@@ -112,7 +112,7 @@ func TestMeetsAgainWhoIsNotDead(t *testing.T) {
 				p1.inbox.Lock()
 				p1.inbox.members["p2"] = gone
 				p1.inbox.Unlock()
-				p1.takeMembers()
+				p1.handleMemberEvents()
 			})
 			p1.met.Lock()
 			clear(p1.met.at)

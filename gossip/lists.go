@@ -26,7 +26,7 @@ func (g *group) listLoop() {
 		return listInterval * time.Duration(max(1, bits.Len(uint(len(g.liveMembers())))-4))
 	}
 	for last := time.Now(); g.sleep(interval()/2 + rand.N(interval())); {
-		at, odd := g.above.agreed() // half of a cluster may lack what the other half knows
+		at, odd := g.callbacks.agreed() // half of a cluster may lack what the other half knows
 		agreed := time.Since(at) < interval()
 		live := g.liveMembers()
 		if len(live) == 0 || agreed && odd == "" && time.Since(last) < agreedListInterval {
@@ -77,8 +77,8 @@ func (g *group) liveAt(at netip.AddrPort) (found *member) {
 	return found
 }
 
-// sumSelf puts the hash of this peer's name and metadata, which have changed, into the sum of those of members; take
-// does so for other members. It runs in the node's loop, or before the loop starts.
+// sumSelf puts the hash of this peer's name and metadata, which have changed, into the sum of those of members;
+// storeMembers does so for other members. It runs in the node's loop, or before the loop starts.
 func (g *group) sumSelf() {
 	sum := memberSum(g.cfg.Name, delegate{g}.NodeMeta(0))
 	g.memberSum.Add(sum - g.selfSum)

@@ -11,7 +11,7 @@ import (
 	"github.com/summarycache/summarycache/gossip/invalidation"
 )
 
-// wake makes the loop run a step.
+// wake makes the loop run the engine.
 func (h *host) wake() {
 	select {
 	case h.woken <- struct{}{}:
@@ -43,7 +43,7 @@ func (h *host) loop() {
 	for {
 		var call func()
 		var datagram []byte
-		h.steps.end()
+		h.exchanging.end()
 		select {
 		case <-h.ctx.Done():
 			return
@@ -52,15 +52,15 @@ func (h *host) loop() {
 		case call = <-h.calls:
 		case <-timer.C:
 		}
-		h.steps.begin()
+		h.exchanging.begin()
 		switch {
 		case datagram != nil:
 			h.with(func(e *exchange.Engine) { e.HandleDatagram(time.Now(), datagram) })
 		case call != nil:
 			call()
 		}
-		h.takeMembers()
-		next := h.step()
+		h.handleMemberEvents()
+		next := h.runEngine()
 		now := time.Now()
 		if !now.Before(pruneAt) {
 			h.pool.prune(now.Add(-clientIdle))
@@ -76,9 +76,9 @@ func (h *host) loop() {
 	}
 }
 
-// step passes the queued datagrams and the time to the engine, handles its outputs, and returns when
-// the engine needs the next step.
-func (h *host) step() time.Time {
+// runEngine passes the queued datagrams and the time to the engine, handles its outputs, and returns when
+// the engine needs that next.
+func (h *host) runEngine() time.Time {
 	h.mu.Lock()
 	for drained := false; !drained; {
 		select {
@@ -103,7 +103,7 @@ func (h *host) step() time.Time {
 }
 
 func (h *host) do(out exchange.Outputs) {
-	h.learn(out.Updates)
+	h.applyUpdates(out.Updates)
 	table := *h.members.Load()
 	now := time.Now()
 	for _, name := range out.Fresh {
@@ -262,11 +262,11 @@ type turn struct{ works atomic.Bool }
 func (t *turn) begin() { t.works.Store(true) }
 func (t *turn) end()   { t.works.Store(false) }
 
-// ProbeExchange waits until the loop that runs the exchange has finished its present step, or the
+// ProbeExchange waits until the loop that runs the exchange has finished its present turn, or the
 // node is closed. It returns at once, and wakes nobody, if the node is idle, and never while the loop hangs. A health
 // check calls it in a goroutine of its own and measures the time.
 func (n inside) ProbeExchange() {
-	if n.made().steps.works.Load() {
+	if n.made().exchanging.works.Load() {
 		n.inLoop(func() {})
 	}
 }
@@ -274,7 +274,7 @@ func (n inside) ProbeExchange() {
 // ProbePublishing is ProbeExchange for the loop that publishes changes of the holdings.
 // Without holdings it returns at once.
 func (n inside) ProbePublishing() {
-	if n.made().cfg.Holdings != nil && n.looks.works.Load() {
+	if n.made().cfg.Holdings != nil && n.publishing.works.Load() {
 		n.in(n.publisher, func() {})
 	}
 }

@@ -20,9 +20,9 @@ func (g *group) arrived() map[string]memberEvent {
 	return events
 }
 
-// take puts the states of members into the table, and returns those before, which are zero values of new members. It
+// storeMembers puts the states of members into the table, and returns those before, which are zero values of new members. It
 // leaves out members that NotifyAlive excludes.
-func (g *group) take(events map[string]memberEvent, now time.Time) map[*member]memberInfo {
+func (g *group) storeMembers(events map[string]memberEvent, now time.Time) map[*member]memberInfo {
 	table, cloned := *g.members.Load(), false
 	before := make(map[*member]memberInfo, len(events))
 	for _, ev := range events {

@@ -83,7 +83,7 @@ func runPeer(name, ip, join string) error {
 		}
 		switch lines.Text() {
 		case "half":
-			fmt.Println(n.Inside().Half())
+			fmt.Println(n.Inside().HalfMembers())
 			continue
 		case "members":
 			fmt.Println(n.states())

@@ -92,7 +92,7 @@ func newNode(cfg Config, advertise netip.AddrPort) *Node {
 		Work: b.work, Send: g.sendRemoval, Request: g.recall,
 	})
 	h := newHost(g, gone)
-	g.above = door{
+	g.callbacks = callbacks{
 		datagram: h.datagram, question: h.question, removal: gone.Datagram, answer: h.answer, sum: h.knownSum, compare: h.compareSum,
 		agreed: h.agreed, wake: h.wake,
 	}

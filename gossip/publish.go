@@ -54,7 +54,7 @@ func (h *host) publishLoop() {
 	})
 	for {
 		var call func()
-		h.looks.end()
+		h.publishing.end()
 		select {
 		case <-h.ctx.Done():
 			return
@@ -62,7 +62,7 @@ func (h *host) publishLoop() {
 		case <-h.changed:
 		case <-timer.C:
 		}
-		h.looks.begin()
+		h.publishing.begin()
 		if call != nil {
 			call()
 			continue
@@ -124,7 +124,7 @@ func (h *host) publish(filter *digest.CountingFilter, since time.Time) (changed 
 		return 0, 0
 	}
 	if alone {
-		return math.MaxInt, wait // whatever comes: see takeMember
+		return math.MaxInt, wait // whatever comes: see memberChanged
 	}
 	return changed, min(wait, max(time.Since(since), longLook)) // not all are told, and time alone can shorten a wait
 }

@@ -30,7 +30,7 @@ func (g *group) serve(w *conn) {
 			g.strange(w, "request", err)
 			return
 		}
-		if err := g.above.answer(w, peer, t, payload); err != nil {
+		if err := g.callbacks.answer(w, peer, t, payload); err != nil {
 			g.strange(w, "request", err)
 			return
 		}

@@ -99,12 +99,12 @@ func (t *transport) readPackets() {
 		switch kindOf(opened) {
 		case ofInvalidation:
 			in.packet(kindInvalidations, len(opened))
-			t.g.above.removal(opened)
+			t.g.callbacks.removal(opened)
 		case ofExchange:
 			if exchange.IsQuestion(opened) || exchange.IsReply(opened) {
-				t.g.above.question(opened, guard.AddrPortOf(from))
+				t.g.callbacks.question(opened, guard.AddrPortOf(from))
 			} else if b := noteFarewell(*t.g.members.Load(), opened, guard.AddrPortOf(from)); b != nil {
-				t.g.above.datagram(b)
+				t.g.callbacks.datagram(b)
 			} else {
 				in.packet(kindAdverts, len(opened))
 			}
@@ -204,7 +204,7 @@ func (t *transport) short(b []byte, to netip.AddrPort) (short []byte, spared boo
 			net.UDPAddrFromAddrPort(to), now)
 		return nil, true
 	default:
-		if short = t.life.Probes(short, to, t.g.above.sum(), now); short[0] != guard.ShortPing {
+		if short = t.life.Probes(short, to, t.g.callbacks.sum(), now); short[0] != guard.ShortPing {
 			t.g.meters.out.move(kindMembership, kindVectors, guard.SumBytes)
 		}
 	}

@@ -20,8 +20,8 @@ type Node interface {
 
 	Claim(open func() error) error                  // opens the one cache that answers at Config.Service
 	Alone() error                                   // why no other peer was found; nil if one is alive or none is to be
-	Half() []Half                                   // members only by half, by name
-	Unlike() []Unlike                               // live members whose settings differ from this one's, by name
+	HalfMembers() []HalfMember                      // members only by half, by name
+	SettingsDiffer() []SettingsDiffer               // live members whose settings differ from this one's, by name
 	Digest(peer string) (f *digest.Filter, ok bool) // the replica of a peer's digest
 	SetJoin(entries []string) error                 // replaces Config.Join
 	SetPublishing(p exchange.Publishing) error      // replaces Advanced.Publish
@@ -65,13 +65,13 @@ func (h Hearing) String() string {
 	return [...]string{"", "yes", "streams only", "no", "unheard"}[min(h, Unheard)]
 }
 
-// Half is a peer that is a member only by half, for half a minute or so already.
-type Half struct {
+// A HalfMember is a peer that is a member only by half, for half a minute or so already.
+type HalfMember struct {
 	Name, Addr string // of gossip, as it advertises it
 	Hearing    Hearing
 }
 
-func (h Half) String() string {
+func (h HalfMember) String() string {
 	switch h.Hearing {
 	case HearsStreams:
 		return fmt.Sprintf("%s at %s and this peer reach each other by TCP and not by UDP: open UDP to the gossip "+
@@ -84,8 +84,9 @@ func (h Half) String() string {
 		"advertise there an address and port that this peer reaches", h.Name, h.Addr)
 }
 
-// Unlike is a member that has other settings than this one for something that both have, see [Advanced.Settings].
-type Unlike struct {
+// SettingsDiffer is a member that has other settings than this one for something that both have: see Advanced.Settings
+// of package gossip.
+type SettingsDiffer struct {
 	Member string
 	Names  []string // of the settings, in order
 }

@@ -82,8 +82,8 @@ func (e *Engine) dueAt(p *peer) time.Time {
 // Outputs is what the caller of an [Engine] must do.
 type Outputs struct {
 	Datagrams []Datagram
-	Recalls   []string // members to send an [Engine.Recall] to
-	Apply     []Step   // to carry out in this order, each followed by [Engine.Applied]
+	Recalls   []string  // members to send an [Engine.Recall] to
+	Apply     []Pending // to carry out in this order, each followed by [Engine.Applied]
 }
 
 // A Datagram is a message to send once; it may be lost.
@@ -92,8 +92,8 @@ type Datagram struct {
 	Data []byte
 }
 
-// A Step is one entry to apply.
-type Step struct {
+// A Pending is one entry to apply.
+type Pending struct {
 	Target Target // to remove; nothing if it is the zero Target
 	at     ID
 }
@@ -136,11 +136,11 @@ func (e *Engine) Issue(now time.Time, t Target) uint64 {
 func (e *Engine) take(l *log, t Target, now time.Time) {
 	e.logs.add(l, t, now)
 	e.logs.trim(now)
-	e.out.Apply = append(e.out.Apply, Step{t, ID{l.Log, l.known}})
+	e.out.Apply = append(e.out.Apply, Pending{t, ID{l.Log, l.known}})
 }
 
 // Applied notes that a step has been carried out. The caller must keep to the order of the steps.
-func (e *Engine) Applied(s Step) {
+func (e *Engine) Applied(s Pending) {
 	l := e.logs.by[s.at.Log]
 	if l == nil || s.at.Sequence <= l.applied {
 		return

@@ -86,7 +86,7 @@ func (e *Engine) HandleLogs(now time.Time, payload []byte) (more bool, err error
 func (e *Engine) missed(l *log, p part, now time.Time) {
 	at := now.Add(-time.Duration(min(p.age, uint64(logMemory/time.Second))) * time.Second)
 	e.logs.skip(l, p.floor, at, now)
-	s := Step{at: ID{l.Log, p.floor}}
+	s := Pending{at: ID{l.Log, p.floor}}
 	if at.Add(ageSlack).After(e.start) || now.Before(e.start) {
 		s.Target = Target{Kind: Everything}
 		e.stats.Everything++

@@ -41,7 +41,7 @@ type Removals struct {
 
 	mu       sync.Mutex // guards the following fields
 	engine   *invalidation.Engine
-	queue    []invalidation.Step // to be applied
+	queue    []invalidation.Pending // to be applied
 	progress chan struct{}       // closed at the next change of the engine; nil if nobody waits
 	recalled time.Time           // the last recall from a member that came back
 

@@ -128,7 +128,7 @@ func (t *troubles) of(n *Node) []admin.Trouble {
 	if err := n.gossip.Inside().Alone(); err != nil {
 		list.add("cluster", true, "alone: no other peer is found: %v", explain(err, n.config().Name))
 	}
-	half := n.gossip.Inside().Half()
+	half := n.gossip.Inside().HalfMembers()
 	for _, h := range half[:min(len(half), 3)] {
 		list = append(list, admin.Trouble{Part: "cluster", Text: h.String()})
 	}
@@ -136,7 +136,7 @@ func (t *troubles) of(n *Node) []admin.Trouble {
 		list = append(list, admin.Trouble{Part: "cluster",
 			Text: fmt.Sprintf("%d more peers and this one do not hear each other", more)})
 	}
-	unlike := n.gossip.Inside().Unlike()
+	unlike := n.gossip.Inside().SettingsDiffer()
 	for _, u := range unlike[:min(len(unlike), 3)] {
 		list = append(list, admin.Trouble{Part: "cluster",
 			Text: fmt.Sprintf("%s has other origins or rules than this peer for %s: clients get other answers there",

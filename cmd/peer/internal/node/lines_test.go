@@ -26,11 +26,11 @@ type logLine struct {
 
 // oneOfFew has the files that write messages which are not constants, and why these are few.
 var oneOfFew = map[string]string{
-	"gossip/ask.go":    "a keeper names peers wrongly, or nobody",
-	"gossip/accept.go": "callers of refuse give one of two constants",
-	"gossip/loop.go":   "the table of events has constants",
-	"gossip/taken.go":  "a peer is here, is gone or has left",
-	"gossip/server.go": `"malformed request" or "malformed hello"`,
+	"gossip/ask.go":           "a keeper names peers wrongly, or nobody",
+	"gossip/accept.go":        "callers of refuse give one of two constants",
+	"gossip/loop.go":          "the table of events has constants",
+	"gossip/member_events.go": "a peer is here, is gone or has left",
+	"gossip/server.go":        `"malformed request" or "malformed hello"`,
 }
 
 // Every line of the log that the code of a peer can write has a bounded length, however large its

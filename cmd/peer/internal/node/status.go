@@ -89,7 +89,7 @@ func (n *Node) exchange() admin.Exchange {
 	all := n.gossip.Stats()
 	e := all.Exchange
 	x := admin.Exchange{Stats: e, Sent: all.Out, Received: all.In, ReplicaBytes: all.ReplicaBytes, IndexBytes: all.IndexBytes, LagMax: e.LagMax.Seconds(),
-		Questions: all.Questions, JoinsRefused: all.JoinsRefused, ClustersRefused: all.ClustersRefused, Half: len(n.gossip.Inside().Half()), Light: all.Light}
+		Questions: all.Questions, JoinsRefused: all.JoinsRefused, ClustersRefused: all.ClustersRefused, Half: len(n.gossip.Inside().HalfMembers()), Light: all.Light}
 	x.SquidSent, x.SquidBytes = n.forSquids.Served()
 	if e.Lags > 0 {
 		x.LagMean = e.LagSum.Seconds() / float64(e.Lags)

@@ -13,21 +13,21 @@ import (
 // what it missed. That takes seconds. The death of a member may be noticed that much too late.
 const doubtfulFor = time.Minute
 
-// takeMembers puts the queued states of members into the table, the engine and the removals.
-func (h *host) takeMembers() {
+// handleMemberEvents puts the queued states of members into the table, the engine and the removals.
+func (h *host) handleMemberEvents() {
 	events := h.arrived()
 	if len(events) == 0 {
 		return
 	}
-	h.step() // first handle earlier messages
+	h.runEngine() // first handle earlier messages
 	now := time.Now()
-	for m, old := range h.take(events, now) {
-		h.takeMember(m, old, now)
+	for m, old := range h.storeMembers(events, now) {
+		h.memberChanged(m, old, now)
 	}
 	h.asking.members.Store(new(directory))
 }
 
-func (h *host) takeMember(m *member, old memberInfo, now time.Time) {
+func (h *host) memberChanged(m *member, old memberInfo, now time.Time) {
 	info := m.info.Load()
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -52,7 +52,7 @@ func (h *host) takeMember(m *member, old memberInfo, now time.Time) {
 		h.reportMember(m, info.up, now)
 	}
 	if info.up && !bytes.Equal(old.metadata, info.metadata) {
-		h.logUnlike(m)
+		h.logDifferentSettings(m)
 	}
 }
 

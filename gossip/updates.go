@@ -7,8 +7,8 @@ import (
 	"github.com/summarycache/summarycache/gossip/exchange"
 )
 
-// learn changes the filters that lookups use. It runs in the node's loop only.
-func (h *host) learn(updates []exchange.Update) {
+// applyUpdates changes the filters that lookups use. It runs in the node's loop only.
+func (h *host) applyUpdates(updates []exchange.Update) {
 	table := *h.members.Load()
 	var changes []index.Change
 	flush := func() {
@@ -50,5 +50,5 @@ func (h *host) reindex(seeds []uint64) {
 			updates = append(updates, exchange.Update{Peer: name, Filter: r.Filter})
 		}
 	}
-	h.learn(updates)
+	h.applyUpdates(updates)
 }

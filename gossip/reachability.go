@@ -117,25 +117,25 @@ func (g *group) connected(name, addr string) {
 	p.note(true)
 }
 
-// Half returns the peers that are members only by half, by name: of this peer and each of them, one cannot be heard by
+// HalfMembers returns the peers that are members only by half, by name: of this peer and each of them, one cannot be heard by
 // the other, or only by streams, since half a minute. A firewall that lets through TCP but not UDP does so, and address
 // translation without an Advertise.
-func (n inside) Half() []insider.Half { return n.made().half() }
+func (n inside) HalfMembers() []insider.HalfMember { return n.made().halfMembers() }
 
-func (g *group) half() []insider.Half {
-	var all []insider.Half
+func (g *group) halfMembers() []insider.HalfMember {
+	var all []insider.HalfMember
 	for _, m := range g.liveMembers() {
 		if h := m.hearing(); h > insider.Hears {
-			all = append(all, insider.Half{Name: m.name, Addr: m.info.Load().addr.String(), Hearing: h})
+			all = append(all, insider.HalfMember{Name: m.name, Addr: m.info.Load().addr.String(), Hearing: h})
 		}
 	}
 	g.unheard.mu.Lock()
 	for name, p := range g.unheard.at {
 		if p.lasting() && g.live(name) == nil {
-			all = append(all, insider.Half{Name: name, Addr: p.addr, Hearing: insider.Unheard})
+			all = append(all, insider.HalfMember{Name: name, Addr: p.addr, Hearing: insider.Unheard})
 		}
 	}
 	g.unheard.mu.Unlock()
-	slices.SortFunc(all, func(a, b insider.Half) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(all, func(a, b insider.HalfMember) int { return cmp.Compare(a.Name, b.Name) })
 	return all
 }

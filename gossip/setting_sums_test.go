@@ -33,7 +33,7 @@ func TestUnlike(t *testing.T) {
 		within(t, settling, c.inStep)
 		p1, p2, p3 := c.nodes["p1"], c.nodes["p2"], c.nodes["p3"]
 		of := func(n *Node, member string) []string {
-			for _, u := range n.Inside().Unlike() {
+			for _, u := range n.Inside().SettingsDiffer() {
 				if u.Member == member {
 					return u.Names
 				}
@@ -43,7 +43,7 @@ func TestUnlike(t *testing.T) {
 		if got, want := of(p1, "p2"), []string{"shop"}; !reflect.DeepEqual(got, want) || !reflect.DeepEqual(of(p2, "p1"), want) {
 			t.Errorf("p1 finds %v unlike at p2, and p2 %v, want %v", got, of(p2, "p1"), want)
 		}
-		if got := p3.Inside().Unlike(); got != nil {
+		if got := p3.Inside().SettingsDiffer(); got != nil {
 			t.Errorf("p3, which has no settings, finds %v", got)
 		}
 		if n := len(c.nodes["p4"].memberlist.LocalNode().Meta); n > 220 {

@@ -60,12 +60,12 @@ func TestHalfMembers(t *testing.T) {
 				time.Sleep(time.Minute)
 				half := tt.in || tt.out
 				check := func(half bool) error {
-					if got := c.nodes["c"].Inside().Half(); (len(got) > 0) != half {
+					if got := c.nodes["c"].Inside().HalfMembers(); (len(got) > 0) != half {
 						return fmt.Errorf("c says %v of others, want something: %v", got, half)
 					}
 					others := 0
 					for _, name := range []string{"a", "b"} {
-						for _, h := range c.nodes[name].Inside().Half() {
+						for _, h := range c.nodes[name].Inside().HalfMembers() {
 							others++
 							if h.Name != "c" || h.Addr != "10.0.0.3:7946" {
 								return fmt.Errorf("%s says %v, want something of c alone", name, h)
