@@ -1,7 +1,9 @@
 package caches
 
 import (
+	"fmt"
 	"math"
+	"math/rand/v2"
 	"strconv"
 	"strings"
 	"testing"
@@ -48,9 +50,24 @@ func TestPublishAsPeers(t *testing.T) {
 	}
 }
 
-// invented is a trace of clients that share most of their objects.
+// invented is a trace of 256 clients that share most of their objects: a fifth of the requests are for a client's own, and
+// half of the objects are replaced.
 func invented(requests int) *workload.Trace {
-	return workload.Synthetic(workload.Model{Requests: requests, Objects: 600, Exponent: 0.8, Clients: 256, Private: 0.2, Churn: 0.5, Rate: 100, Seed: 2})
+	rng := rand.New(rand.NewPCG(2, 0x7a697066))
+	t := workload.Synthetic(workload.Model{Requests: requests, Objects: 600, Exponent: 0.8, Seed: 2})
+	t.Sizes = map[string]int64{}
+	for i := range t.Requests {
+		r := &t.Requests[i]
+		r.Seconds, r.Client = float64(i)/100, strconv.Itoa(rng.IntN(256))
+		if rng.Float64() < 0.2 {
+			r.Key = "/client/" + r.Client + r.Key
+		}
+		phase := float64(len(r.Key)*len(r.Client)%10) / 10
+		r.Key += fmt.Sprintf("/%d", int(phase+0.5*float64(i)/float64(requests)))
+		r.Size = workload.SizeOf(r.Key)
+		t.Sizes[r.Key] = r.Size
+	}
+	return t
 }
 
 // clusterOf has four caches of a share of all objects.

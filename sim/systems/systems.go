@@ -2,7 +2,6 @@ package systems
 
 import (
 	"embed"
-	"errors"
 	"flag"
 	"fmt"
 	"slices"
@@ -19,22 +18,10 @@ var systemsExperiment = lab.Experiment{
 	Seconds: 30,
 	Flags: func(flags *flag.FlagSet) lab.Runner {
 		o := &systemsOptions{caches: ownCaches[0], capacity: 0.1}
-		o.model = workload.Model{Requests: 1_000_000, Objects: 20_000, Exponent: 0.8, Rate: 100, Clients: 256, Private: 0.2, Churn: 0.5}
 		lab.NumberFlag(flags, &o.caches, "caches", "number of caches", 2, 64)
 		lab.NumberFlag(flags, &o.capacity, "capacity",
 			"size of each cache, as a share of the bytes of all objects, or of their number if the trace has no sizes",
 			1e-9, 1)
-		flags.BoolVar(&o.skip, "skip", false, "skip broken lines of a trace of SECONDS CLIENT KEY SIZE")
-		flags.BoolVar(&o.generate, "synthetic", false,
-			"generate a trace of 256 clients and 100 requests a second, by --requests, --objects, --zipf, --private "+
-				"and --churn")
-		lab.NumberFlag(flags, &o.model.Requests, "requests", "number of requests", 1, 100_000_000)
-		lab.NumberFlag(flags, &o.model.Objects, "objects",
-			"number of objects that all clients share, and of those that each client has for itself", 1, 100_000_000)
-		lab.NumberFlag(flags, &o.model.Exponent, "zipf", "exponent of the Zipf law of the objects' popularity", 0, 10)
-		lab.NumberFlag(flags, &o.model.Private, "private", "share of the requests for their client's own objects", 0, 1)
-		lab.NumberFlag(flags, &o.model.Churn, "churn", "how often each object is replaced during the trace, on average",
-			0, 1000)
 		return func(job *lab.Job) error { return runSystems(job, *o) }
 	},
 }
@@ -45,10 +32,6 @@ var traceFiles embed.FS
 type systemsOptions struct {
 	caches   int
 	capacity float64
-	skip     bool
-
-	generate bool
-	model    workload.Model
 }
 
 // ownTraces are replayed if the user names no trace, each with these numbers of caches.
@@ -61,18 +44,8 @@ func runSystems(job *lab.Job, o systemsOptions) error {
 	if len(job.Args) > 1 {
 		return lab.Usagef("want one TRACE, not %q", job.Args)
 	}
-	if o.generate {
-		if len(job.Args) > 0 {
-			return lab.Usagef("want --synthetic or %s, not both", job.Args[0])
-		}
-		o.model.Seed = job.Seed
-		return replayAll(job, workload.Synthetic(o.model), o, false)
-	}
 	if len(job.Args) == 1 {
-		t, err := workload.ReadFile(job.Args[0], workload.Options{Skip: o.skip})
-		if _, broken := errors.AsType[*workload.LineError](err); broken {
-			err = fmt.Errorf("%w (use --skip to skip such lines)", err)
-		}
+		t, err := workload.ReadFile(job.Args[0], workload.Options{})
 		if err != nil {
 			return err
 		}

@@ -33,7 +33,6 @@ const (
 	long      odd = "line%s of more than 65,536 bytes"
 	cut       odd = "line%s without an end"
 	torn      odd = "line%s where the compressed data breaks off: the file was cut"
-	broken    odd = "broken line%s"
 )
 
 func (o odd) Error() string { return fmt.Sprintf(string(o), "") }

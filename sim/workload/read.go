@@ -24,7 +24,6 @@ const (
 
 // Options say how to read a trace.
 type Options struct {
-	Skip bool // skip broken lines of a plain trace, instead of refusing it
 	// make each key an HTTP request target: a usual path stays, any other key becomes a path of one segment
 	Targets bool
 
@@ -74,7 +73,7 @@ func Read(name string, src io.Reader, o Options) (*Trace, error) {
 	for n := 1; ; n++ {
 		line, err := lines.next()
 		switch {
-		case errors.Is(err, io.ErrUnexpectedEOF) && r.all > 0 && (!r.format.strict || o.Skip):
+		case errors.Is(err, io.ErrUnexpectedEOF) && r.all > 0 && !r.format.strict:
 			r.skip(torn, n)
 			return r.end(n)
 		case err != nil && err != io.EOF:
@@ -127,8 +126,6 @@ func (r *reader) read(n int, line []byte) error {
 	switch {
 	case err == nil:
 		return r.request(q)
-	case r.format.strict && r.o.Skip:
-		kind = broken
 	case r.format.strict:
 		return err
 	case !ok:

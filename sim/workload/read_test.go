@@ -99,20 +99,11 @@ func TestReadRefusesBrokenLines(t *testing.T) {
 	}
 }
 
-// A plain trace has no odd lines, unless one asks to skip them.
-func TestSkip(t *testing.T) {
-	for name, c := range map[string]struct {
-		text string
-		want []Request
-		says string
-	}{
-		"plain": {"0 - 7 0\r\n\n1.5  c 8 12\n", []Request{{0, "-", "7", 0}, {1.5, "c", "8", 12}}, "a plain trace: 2 requests, 1 client"},
-		"broken ones": {"0 - 7 0\n1 - 8\nx - 8 0\n2 - 8 -1\n3 - 9 1\n", []Request{{0, "-", "7", 0}, {3, "-", "9", 1}},
-			"a plain trace: 2 requests, 0 clients, 3 lines skipped: 3 broken lines (the first in line 2)"},
-	} {
-		got, err := Read(name, strings.NewReader(c.text), Options{Skip: true})
-		if err != nil || !reflect.DeepEqual(got.Requests, c.want) || got.Summary() != c.says {
-			t.Errorf("Read(%s) = %+v, %v, want %v and %q", name, got, err, c.want, c.says)
-		}
+// A plain trace has no odd lines.
+func TestPlain(t *testing.T) {
+	got, err := Read("plain", strings.NewReader("0 - 7 0\r\n\n1.5  c 8 12\n"), Options{})
+	want := []Request{{0, "-", "7", 0}, {1.5, "c", "8", 12}}
+	if err != nil || !reflect.DeepEqual(got.Requests, want) || got.Summary() != "a plain trace: 2 requests, 1 client" {
+		t.Errorf("Read = %+v, %v, want %v", got, err, want)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"sort"
-	"strconv"
 
 	"github.com/cespare/xxhash/v2"
 )
@@ -16,24 +15,16 @@ type Model struct {
 	Requests int     // at least 1
 	Objects  int     // to choose from, at least 1; some may never be requested
 	Exponent float64 // of the law: the i-th object is requested in proportion to i^-Exponent; 0 = uniformly
-	Rate     float64 // requests a second; 0 = 1
 	Seed     uint64  // equal seeds give equal traces
-
-	Clients int     // 0 = unknown
-	Private float64 // share of the requests for the client's own objects; each client has as many as Objects
-	Churn   float64 // how often an object is replaced by a new one during the trace, on average
 }
 
-// Synthetic generates the trace that m describes. Sizes are those of [SizeOf].
+// Synthetic generates the trace that m describes, of unknown clients, with a request a second. Sizes are those of
+// [SizeOf].
 func Synthetic(m Model) *Trace {
 	t := &Trace{
 		Name:     fmt.Sprintf("%d requests, %d objects, Zipf %g, seed %d", m.Requests, m.Objects, m.Exponent, m.Seed),
 		Requests: make([]Request, 0, m.Requests),
 		Sizes:    make(map[string]int64),
-	}
-	rate := m.Rate
-	if rate == 0 {
-		rate = 1
 	}
 	random := rand.New(rand.NewPCG(m.Seed, 0x7a697066))
 	cumulative := make([]float64, m.Objects)
@@ -43,22 +34,9 @@ func Synthetic(m Model) *Trace {
 		cumulative[i] = sum
 	}
 	for i := range m.Requests {
-		client, private := Anonymous, false
-		if m.Clients > 0 {
-			client = strconv.Itoa(random.IntN(m.Clients))
-			private = random.Float64() < m.Private
-		}
 		rank := min(sort.SearchFloat64s(cumulative, random.Float64()*sum), m.Objects-1) + 1
 		key := fmt.Sprintf("/object/%d", rank)
-		if private {
-			key = fmt.Sprintf("/client/%s/%d", client, rank)
-		}
-		if m.Churn > 0 {
-			// Each rank has its own moments at which a new object takes it.
-			phase := float64(xxhash.Sum64String(key)>>11) / (1 << 53)
-			key = fmt.Sprintf("%s/%d", key, int(phase+m.Churn*float64(i)/float64(m.Requests)))
-		}
-		t.add(Request{Seconds: float64(i) / rate, Client: client, Key: key, Size: SizeOf(key)})
+		t.add(Request{Seconds: float64(i), Client: Anonymous, Key: key, Size: SizeOf(key)})
 	}
 	return t
 }

@@ -110,32 +110,6 @@ func TestSyntheticFollowsZipf(t *testing.T) {
 	}
 }
 
-// A client's own objects are requested by no other client, and objects are replaced.
-func TestSyntheticClients(t *testing.T) {
-	const requests = 30_000
-	tr := Synthetic(Model{Requests: requests, Objects: 500, Exponent: 1, Clients: 256, Private: 0.5, Churn: 2, Rate: 100})
-	private, generations := 0, map[string]bool{}
-	for _, r := range tr.Requests {
-		if owner, found := strings.CutPrefix(r.Key, "/client/"); found {
-			private++
-			if !strings.HasPrefix(owner, r.Client+"/") {
-				t.Fatalf("client %s requests %s", r.Client, r.Key)
-			}
-		} else if strings.HasPrefix(r.Key, "/object/1/") {
-			generations[r.Key] = true
-		}
-	}
-	if got := float64(private) / requests; math.Abs(got-0.5) > 5*0.5/math.Sqrt(requests) {
-		t.Errorf("%v of the requests are for private objects, want 0.5", got)
-	}
-	if n := len(generations); n < 2 || n > 4 {
-		t.Errorf("the most popular object had %d generations, want 2 or 3", n)
-	}
-	if last := tr.Requests[requests-1].Seconds; tr.Clients() != 256 || math.Abs(last-requests/100) > 0.1 {
-		t.Errorf("%d clients in %v s", tr.Clients(), last)
-	}
-}
-
 func TestSizeOf(t *testing.T) {
 	octaves, sum := make(map[int]int), int64(0)
 	const n = 70_000
