@@ -43,7 +43,7 @@ go test ./cmd/peer/internal/planted -run Page -update            # writes this p
 '''
 
 To plant one: an entry in 'cmd/peer/internal/planted/faults_test.go' and, if nothing finds it, the test that is missing. A patch has the
-package, the function, and what to replace, as Go prints it; that must occur once. Where code changes so that a fault no longer fits,
+package, the function, and what to replace, an expression or whole statements as Go prints them; that must occur once. Where code changes so that a fault no longer fits,
 'FaultsApply' names it: patch what does the same now. Without a test, a fault is found by a seed of the
 [simulation](internal/simulation/doc.go) or by a [mutated request](REQUESTS.md).
 

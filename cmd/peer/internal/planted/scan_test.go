@@ -94,8 +94,10 @@ func TestFaultsApply(t *testing.T) {
 		}
 		for _, p := range f.in {
 			for _, text := range []string{p.old, p.new} {
-				if got, err := format.Source([]byte(text)); err != nil || string(got) != text {
-					t.Errorf("%s: Go prints `%s` as `%s`, %v", f.name, text, got, err)
+				if got, err := format.Source([]byte(text)); err != nil {
+					t.Errorf("%s: `%s` is neither an expression nor whole statements: %v", f.name, text, err)
+				} else if string(got) != text {
+					t.Errorf("%s: Go prints `%s` as `%s`", f.name, text, got)
 				}
 			}
 		}
