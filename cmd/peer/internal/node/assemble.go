@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/accesslog"
@@ -187,7 +188,7 @@ func (n *Node) proxyConfig() proxy.Config {
 	if n.o.Network == nil {
 		c.Addresses = http1.Lookup
 	}
-	dial := guarded(n.dial(), n.siblingAccess)
+	dial := guarded(n.dialSibling(), n.siblingAccess)
 	var peers transport = http1.ToSiblings(dial)
 	if n.config().PeerTLS != nil {
 		peers = peertls.NewTransport(n.config().PeerTLS, dial)
@@ -208,6 +209,29 @@ func (n *Node) dial() dialFunc {
 		dial = func(ctx context.Context, _, addr string) (net.Conn, error) { return n.o.Network.Dial(ctx, addr) }
 	}
 	return dial
+}
+
+// dialSibling returns the function that makes connections to siblings. They come from the address that siblings know
+// this peer by, which may be another than the machine's first one: others would be refused there.
+func (n *Node) dialSibling() dialFunc {
+	usual := n.dial()
+	if n.o.Network != nil {
+		return usual
+	}
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		host, _, _ := net.SplitHostPort(n.service())
+		own, err := netip.ParseAddr(host)
+		to, toErr := netip.ParseAddrPort(addr)
+		if err != nil || toErr != nil || own.IsUnspecified() || own.Unmap().Is4() != to.Addr().Unmap().Is4() {
+			return usual(ctx, network, addr)
+		}
+		from := &net.TCPAddr{IP: own.Unmap().AsSlice(), Zone: own.Zone()}
+		c, err := (&net.Dialer{LocalAddr: from, Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}).DialContext(ctx, network, addr)
+		if errors.Is(err, syscall.EADDRNOTAVAIL) || errors.Is(err, syscall.EINVAL) { // it is another machine's, which translates addresses
+			return usual(ctx, network, addr)
+		}
+		return c, err
+	}
 }
 
 func (n *Node) gossipConfig() gossip.Config {
