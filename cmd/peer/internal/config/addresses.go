@@ -87,6 +87,13 @@ func (c *checker) checkAdvertise() {
 	}
 	listen, _, _ := net.SplitHostPort(c.Listen)
 	gossips, _, _ := net.SplitHostPort(c.Gossip)
+	for _, own := range [...]struct{ setting, host, value string }{{"listen", listen, c.Listen}, {"gossip", gossips, c.Gossip}} {
+		if ip, err := netip.ParseAddr(own.host); err == nil && ip.Zone() != "" {
+			c.fail(own.setting, own.value, errors.New("has a zone, which means nothing on other machines: want an address "+
+				"that they can reach, or --advertise"))
+			return
+		}
+	}
 	switch {
 	case wildcard(listen) && wildcard(gossips):
 		host, err := insider.OwnAddress(c.Join)

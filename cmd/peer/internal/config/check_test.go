@@ -61,6 +61,8 @@ func TestMistakes(t *testing.T) {
 		"origin by its name":     {[]string{"--origin", "http://localhost:3129"}, "is this peer's own --admin 127.0.0.1:3129"},
 		"origin by default":      {[]string{"--listen", ":80", "--advertise", "10.0.0.1", "--origin", "http://10.0.0.1"}, "is this peer's own --listen :80"},
 		"origin on loopback":     {[]string{"--listen", ":80", "--advertise", "10.0.0.1", "--origin", "http://[::1]/"}, "is this peer's own --listen :80"},
+		"an address with a zone": {[]string{"--gossip", "[fe80::1%eth0]:7946"}, `--gossip "[fe80::1%eth0]:7946" has a zone`},
+		"listen with a zone":     {[]string{"--listen", "[fe80::1%eth0]:80", "--gossip", "[fd00::1]:7946"}, `--listen "[fe80::1%eth0]:80" has a zone`},
 		"origin without host":    {[]string{"--origin", "http:///x"}, "has no host"},
 		"origin with query":      {[]string{"--origin", "http://x/?a"}, "no user, query or fragment"},
 		"origin with password":   {[]string{"--origin", "http://u:p@x/"}, "no user, query or fragment"},
