@@ -126,7 +126,7 @@ var moreReports = []report{
 			s.ask(1, "GET", fmt.Sprint("/", i), "").is(200, "page")
 		}
 	}, failed},
-	{"HTTP semantics", "RFC 4918, nextcloud/server, apache/httpd mod_dav", "what MOVE or COPY has replaced is served as it was", func(s *scene) {
+	{"HTTP semantics", "RFC 4918 section 10.3, WebDAV", "what MOVE or COPY has replaced is served as it was", func(s *scene) {
 		s.answer(func(n int, r *http.Request) string {
 			if r.Method != "GET" {
 				return "201"
@@ -190,4 +190,18 @@ var moreReports = []report{
 		"`TestSiteMistakes` (config): " + failed},
 	{"Configuration and logs", "jpastuszek/varnishslog 25, cloudfoundry/routing-release 365", "refused requests are not logged", nil,
 		"`TestUnread` (conn): " + failed},
+
+	{"Origins, TLS, HTTP/2", "akka/akka-http 1420, httpwg/http-core 734", "TLS that is cut makes a part the whole", nil, "`TestEndOfTLS` (http1): " + failed},
+	{"Origins, TLS, HTTP/2", "apache/trafficserver 3742, golang/go 23841", "of a name's addresses, one that is dead, or speaks no TLS, is used again and again", nil, "`TestAddressesThatFail` (http1): " + failed},
+	{"HTTP semantics", "golang/go 24595", "what was fresh before a suspend is fresh after it", nil, "`TestSuspended` (engine): " + failed},
+	{"Large files and ranges", "rpm-software-management/librepo (zchunk)", "256 ranges get the whole, again and again", nil, "`TestSeveralRanges` (engine): " + failed},
+	{"Disks", "users of nginx: `rm -rf` of a cache in use", "the store's directory is gone, and nobody is told", nil, "`TestDirectoryRemoved` (diskstore): " + failed},
+	{"Membership and networks", "hashicorp/consul 2822", "bound to a second address, it sends from the first, and is refused", nil, "`TestSecondaryAddresses` (peer): " + failed},
+	{"Membership and networks", "hashicorp/nomad 9257", "a link-local address with a zone is accepted, and nobody finds it", nil, "`TestMistakes` (config): " + failed},
+	{"Configuration and logs", "cockroachdb/cockroach 81740, moby/moby 31540, containerd/containerd 12462", "who reads standard error stops, and all requests stop", nil, "`TestLossy` (peer): " + failed},
+	{"Configuration and logs", "hashicorp/consul 1798, 3554", "who reads standard error ends, and the process with it", nil, "`TestReadersOfLogsGoAway` (peer): " + failed},
+	{"Configuration and logs", "stefanprodan/podinfo 14, open-feature/open-feature-operator 431", "a Kubernetes service of its name keeps it from starting", nil, "`TestStrays` (config): " + failed},
+	{"Configuration and logs", "CVE-2025-62168, squid-cache/squid", "a password of a URL is in the log", nil, "`TestNoPasswords` (accesslog): " + failed},
+	{"Configuration and logs", "many users, of all proxies", "a proxy is its own origin, and its configuration is good", nil, "`TestMistakes` (config): " + failed},
+	{"Overload and limits", "scanners that speak HTTP/0.9", "half a line waits for a timeout", nil, "`TestAtOnce` (conn): " + failed},
 }
