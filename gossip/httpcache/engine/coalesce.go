@@ -40,6 +40,7 @@ type waiters struct {
 	n         atomic.Int64                  // all
 	followers atomic.Int64                  // without the leader
 	body      atomic.Pointer[bodies.Stream] // held while there are any
+	ended     atomic.Pointer[found]         // removed when there are none: after a validation it must not be stored any longer
 }
 
 func (w *waiters) join(follower bool) {
@@ -69,6 +70,9 @@ func (c *Cache) deserted(f *fetch) {
 	}
 	if body := w.body.Load(); body != nil {
 		body.Release()
+	}
+	if f := w.ended.Load(); f != nil {
+		c.store.DeleteObject(f.obj)
 	}
 }
 

@@ -63,6 +63,7 @@ type result struct {
 	length    int64          // of the body; -1 = unknown
 	obj       *found         // in the store, in place of body: validated, or stale in place of an error
 	confirmed bool
+	alone     bool     // the header is for the leader alone
 	derived   *derived // from another response; nil = it is not
 	stale     bool
 	storing   bool

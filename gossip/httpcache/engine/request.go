@@ -288,7 +288,7 @@ func (v *way) unfit(got *result) bool {
 	r := &v.r
 	switch {
 	case got.err == errSliced, got.err == errUnsliced:
-	case got.answer != nil:
+	case got.answer != nil, got.alone:
 		r.alone = true
 	case got.err == context.Canceled, IsClients(got.err):
 	case got.err == nil && !v.c.selects(got, r):

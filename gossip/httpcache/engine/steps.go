@@ -16,17 +16,15 @@ func (c *Cache) noAnswer(f *fetch, err error) {
 	}
 }
 
-// confirm takes a 304: it delivers the stored response, or gives it up if the 304 confirms another one, or is for the
-// leader alone. Then the whole response is requested.
+// confirm takes a 304: it delivers the stored response, or gives it up if the 304 confirms another one. Then the
+// whole response is requested.
 func (c *Cache) confirm(f *fetch, a *answer) {
 	a.close()
 	if f.stored.entry.ConfirmedBy(a.header) {
-		if res := c.confirmed(f, a); res != nil {
-			c.deliver(f, res, fetchConfirmed)
-			return
-		}
+		c.deliver(f, c.confirmed(f, a), fetchConfirmed)
+	} else {
+		f.stored = nil
 	}
-	f.stored = nil
 }
 
 // beginSlices makes a fetch whose answer shows that the object is to be kept in slices one of the first slice. Requests that
@@ -80,19 +78,11 @@ func (c *Cache) staleInstead(f *fetch, status int) bool {
 }
 
 // confirmed returns the result of a successful validation: the stored response with an updated
-// header. nil = the 304 is for the leader alone. Then the stored response stays as it was, if others may still validate it.
+// header. Like an answer, a 304 may be for the leader alone. Then the stored response stays as it was
+// if others may still validate it, and is otherwise removed once the leader has its body.
 func (c *Cache) confirmed(f *fetch, a *answer) *result {
 	old := f.stored
 	e := c.freshened(old.entry, a)
-	if why := f.r.unshared(old.entry, e); why != 0 {
-		if !f.r.cc.NoStore {
-			c.hitForMiss.add(f.r.url, c.now(), hitForMissTime)
-		}
-		if why == rfc9111.VaryObstacle || why != rfc9111.CookieObstacle && !e.Storable(nil, false) {
-			c.store.DeleteObject(old.obj)
-		}
-		return nil
-	}
 	res := newResult(f)
 	res.entry, res.id, res.confirmed, res.fwdStatus = e, old.obj.Key(), true, a.status
 	_, res.fields = rfc9111.SplitIdentity(res.id)
@@ -101,6 +91,16 @@ func (c *Cache) confirmed(f *fetch, a *answer) *result {
 	c.noteReuse(f, e)
 	if a.sibling == nil {
 		c.saw(&f.r, e.Response)
+	}
+	if why := f.r.unshared(old.entry, e); why != 0 {
+		if !f.r.cc.NoStore {
+			c.hitForMiss.add(f.r.url, c.now(), hitForMissTime)
+		}
+		if why == rfc9111.VaryObstacle || why != rfc9111.CookieObstacle && !e.Storable(nil, false) {
+			f.waiters.ended.Store(old)
+		}
+		res.obstacle, res.alone = why, true
+		return res
 	}
 	if c.outdated(f, old.entry.Response) || c.outdated(f, e.Response) {
 		return res
