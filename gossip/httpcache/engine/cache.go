@@ -128,7 +128,7 @@ type Cache struct {
 	buffers sync.Pool // *[bufferSize]byte, for bodies
 	texts   sync.Pool // *bytes.Buffer, for encoded entries
 	alarms  sync.Pool // *alarm, stopped
-	ways    sync.Pool // *way
+	walks   sync.Pool // *walk
 
 	liars     recent[time.Duration] // when a sibling was last found to have lied, by the steady clock
 	tallies   recent[tally]         // by sibling; changed with mu held
@@ -172,7 +172,7 @@ func New(cfg Config) (*Cache, error) {
 		opened: time.Now(), slept: sleep{before: int64(suspended())}, clock: 1 + rand.Int64N(math.MaxInt64), via: []string{"1.1 " + cfg.Name}}
 	c.tuning.Store(&cfg.Tuning)
 	c.buffers.New = func() any { return new([bufferSize]byte) }
-	c.ways.New = func() any { return new(way) }
+	c.walks.New = func() any { return new(walk) }
 	c.texts.New = func() any { return new(bytes.Buffer) }
 	c.large.limit, c.unsliced.limit = maxLarge, maxUnsliced
 	c.seen.limit = maxSeen

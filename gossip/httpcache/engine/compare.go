@@ -116,7 +116,7 @@ func (c *Cache) accuse(by, of string, about ...any) {
 
 // compared compares a stored body, by its checksums, with the origin's answer: with the whole, or with the slice that of
 // says it is.
-func compared(mine representation, of span, sums bodies.Sums, a *answer) likeness {
+func compared(mine representation, of place, sums bodies.Sums, a *answer) likeness {
 	theirs := a.response()
 	from, _, size := a.span()
 	if from -= of.first; of.size > 0 && size == of.size {

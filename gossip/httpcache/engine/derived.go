@@ -18,8 +18,8 @@ import (
 // The fetch of a derived response waits for that of the plain response. The reverse can't
 // happen, since they have different identities, one with a coding and one without.
 
-// inside receives the answer to a request of the cache itself. It implements [Refusable].
-type inside struct {
+// An ownWriter receives the answer to a request of the cache itself. It implements [Refusable].
+type ownWriter struct {
 	Piped
 	st    rfc9111.Status // this and the rest are set before the answer begins
 	via   []string       // the Cache-Status of siblings that helped
@@ -27,12 +27,12 @@ type inside struct {
 	given *given
 }
 
-func (in *inside) Refused() {}
+func (in *ownWriter) Refused() {}
 
 // derived is the body of a response made from the plain one.
 type derived struct {
 	io.ReadCloser
-	from    *inside
+	from    *ownWriter
 	recoded bool // false = it is the plain response, which is stored already if it may be
 	cancel  context.CancelCauseFunc
 }
@@ -46,7 +46,7 @@ func (d *derived) Close() error {
 // derive gets the plain response and recodes it. out must not be used afterwards.
 func (s *sources) derive(out *http.Request, cancel context.CancelCauseFunc, recode func(*http.Response) bool) (*http.Response, error) {
 	out.Header["Accept-Encoding"] = []string{"identity"}
-	in := new(inside)
+	in := new(ownWriter)
 	resp, err := in.Receive(out, func() error {
 		q := s.c.request(out)
 		res := s.c.get(in, &q)

@@ -16,7 +16,7 @@ import (
 // An entry describes a stored response without its body. It is immutable and shared.
 type entry struct {
 	*rfc9111.Response
-	of       span     // of a slice: where it is in the whole
+	of       place    // of a slice: where it is in the whole
 	received moment   // when the answer arrived that brought or confirmed it
 	given    *given   // by a sibling; nil = all of it is the origin's
 	via      []string // the Via field that is served
@@ -111,9 +111,9 @@ func decodeEntry(data []byte, via []string) (*entry, error) {
 		}
 		n = append(n, v)
 	}
-	var of span
+	var of place
 	if len(n) >= 8 && (n[0] == 4 || n[0] == 5) { // a slice
-		if of = (span{n[6], n[7]}); of.first < 0 || of.size <= of.first {
+		if of = (place{n[6], n[7]}); of.first < 0 || of.size <= of.first {
 			return nil, errEntry
 		}
 		n[0] -= 2

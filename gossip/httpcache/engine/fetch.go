@@ -109,7 +109,7 @@ func (c *Cache) take(f *fetch, a *answer, err error) bool {
 		a.close()
 	case beside == nil && c.tooLarge(f, a):
 		return c.take(f, c.beginSlices(f, a), nil)
-	case c.misfit(f, a):
+	case c.otherThanSlice(f, a):
 		c.skip(f, a)
 	case beside != nil && !c.better(f, beside, a):
 	case c.betterInPart(f, a):

@@ -179,7 +179,7 @@ func (c *Cache) relayHeader(w http.ResponseWriter, a *answer, st rfc9111.Status)
 // Cache-Status, to that of siblings in from. A Content-Type is not for the server to guess (RFC 9110 section 8.3).
 func (c *Cache) begin(w http.ResponseWriter, status int, st rfc9111.Status, via, from []string, by *given, peer bool) {
 	h := w.Header()
-	if in, ok := w.(*inside); ok {
+	if in, ok := w.(*ownWriter); ok {
 		in.st, in.via, in.given = st, from, by
 	} else {
 		h["Via"] = via

@@ -12,7 +12,7 @@ var errPanics = errors.New("cache: a fetch has panicked")
 // leadHere runs a fetch in the goroutine of its leader's request, answers that, and stores what has come. A body that
 // is long, or of unknown length, is received in a goroutine of its own, so that the client gets it as it comes. Each
 // hand-over from one goroutine to another wakes a thread where there is little to do.
-func (c *Cache) leadHere(v *way) (next step) {
+func (c *Cache) leadHere(v *walk) (next step) {
 	f := v.f
 	if !c.work.Enter() {
 		c.fail(f, &result{}, errStopped)

@@ -43,7 +43,7 @@ func (o *opened) firstSlice() *answer {
 	o.users.Add(1)
 	a, n := *o.answer, min(o.length, SliceSize)
 	a.header = maps.Clone(o.header)
-	a.header["Content-Range"] = []string{span{0, o.length}.contentRange(n)}
+	a.header["Content-Range"] = []string{place{0, o.length}.contentRange(n)}
 	a.status, a.length, a.described = http.StatusPartialContent, n, nil
 	a.body = closing{io.LimitReader(o, n), onClose(o.release)}
 	a.cancel = func(cause error) {

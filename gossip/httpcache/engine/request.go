@@ -25,9 +25,9 @@ func (c *Cache) Serve(w http.ResponseWriter, r *http.Request) Result {
 	return c.get(w, &q)
 }
 
-// A way is that of a request which the store does not answer at once. Each step returns the next one; the last returns
-// nil. A request from the cache itself for the rest of an answer takes the same steps (rest.go).
-type way struct {
+// A walk is a request's through the steps, if the store does not answer it at once. Each step returns the next one; the
+// last returns nil. A request from the cache itself for the rest of an answer takes the same steps (rest.go).
+type walk struct {
 	c      *Cache
 	w      http.ResponseWriter // nil = the bytes are for rest
 	r      request
@@ -41,7 +41,7 @@ type way struct {
 	res    Result
 }
 
-type step func(*way) step
+type step func(*walk) step
 
 // maxRounds bounds how often a request waits for a fetch whose result turns out to be of no use to it. After half of
 // that it joins none.
@@ -56,34 +56,34 @@ func (c *Cache) get(w http.ResponseWriter, r *request) Result {
 	if res.Outcome == LocalHit {
 		return res
 	}
-	v := c.ways.Get().(*way)
-	*v = way{c: c, w: w, r: *r, stored: stored, reason: reason}
+	v := c.walks.Get().(*walk)
+	*v = walk{c: c, w: w, r: *r, stored: stored, reason: reason}
 	defer v.end()
 	v.run(missed)
 	return v.res
 }
 
 // end gives back what v has.
-func (v *way) end() {
+func (v *walk) end() {
 	c := v.c
 	v.r.open.release()
-	*v = way{}
-	c.ways.Put(v)
+	*v = walk{}
+	c.walks.Put(v)
 }
 
 // run takes the steps. It ends: no step but look can come again in a round, and look bounds their number.
-func (v *way) run(s step) {
+func (v *walk) run(s step) {
 	for s != nil {
 		s = s(v)
 	}
 }
 
 // look looks into the store again, since a fetch was of no use.
-func look(v *way) step {
+func look(v *walk) step {
 	c, r := v.c, &v.r
 	r.now = c.now()
 	if v.rounds++; v.rounds >= maxRounds { // each time the origin has another version, and then stalls
-		v.refuse(rfc9111.Status{Fwd: v.reason}, errSuperseded)
+		v.staleOrError(rfc9111.Status{Fwd: v.reason}, errSuperseded)
 		return nil
 	}
 	r.alone = r.alone || v.rounds >= maxRounds/2
@@ -100,7 +100,7 @@ func look(v *way) step {
 }
 
 // missed decides how a response is fetched that is not stored, or must be validated.
-func missed(v *way) step {
+func missed(v *walk) step {
 	c, r := v.c, &v.r
 	switch {
 	case r.Method == http.MethodHead:
@@ -116,7 +116,7 @@ func missed(v *way) step {
 }
 
 // join makes the request a follower of a fetch of the same response, if there is one.
-func join(v *way) step {
+func join(v *walk) step {
 	c, r := v.c, &v.r
 	key := c.fetchKey(r, v.stored, r.fields)
 	if r.alone || r.cc.NoStore || r.cc.NoCache || c.hitForMiss.has(r.url, r.now) {
@@ -130,7 +130,7 @@ func join(v *way) step {
 }
 
 // lead begins a fetch.
-func lead(v *way) step {
+func lead(v *walk) step {
 	c, r, f := v.c, &v.r, v.f
 	if v.late = false; f.key != "" && v.rest == nil { // another fetch may have ended between the lookup and newFetch
 		if now, _ := c.lookup(r); now != nil && (v.stored == nil || now.obj != v.stored.obj) {
@@ -151,7 +151,7 @@ func lead(v *way) step {
 }
 
 // await waits for the result of the fetch.
-func await(v *way) step {
+func await(v *walk) step {
 	next := step(send)
 	select {
 	case <-v.f.ready():
@@ -174,7 +174,7 @@ func await(v *way) step {
 }
 
 // send answers with the result of the fetch.
-func send(v *way) step {
+func send(v *walk) step {
 	c, r, got := v.c, &v.r, v.f.result
 	defer c.leave(v.f, v.joined)
 	if v.joined && v.unfit(got) {
@@ -196,7 +196,7 @@ func send(v *way) step {
 		r.open.release()
 		r.open = got.open
 	}
-	if in, ok := v.w.(*inside); ok {
+	if in, ok := v.w.(*ownWriter); ok {
 		in.peer = got.peer
 	}
 	r.now = c.now()
@@ -230,7 +230,7 @@ func send(v *way) step {
 
 // nothingSent decides how a request goes on whose answer broke off before its first byte: any version will do. A nil err
 // means that the body can't be followed any more.
-func (v *way) nothingSent(got *result, st rfc9111.Status, err error) step {
+func (v *walk) nothingSent(got *result, st rfc9111.Status, err error) step {
 	r := &v.r
 	var timeout net.Error
 	late := errors.As(err, &timeout) && timeout.Timeout()
@@ -244,7 +244,7 @@ func (v *way) nothingSent(got *result, st rfc9111.Status, err error) step {
 	case unread(err): // the disk must not be used
 		r.cc.NoStore, r.cc.NoCache, r.slice = true, true, 0
 	case errors.Is(err, errStandsStill), v.rounds >= maxRounds/2, late && v.rounds > 0, got.answer != nil && got.peer == "":
-		v.refuse(st, err)
+		v.staleOrError(st, err)
 		return nil
 	}
 	if got.fields != nil {
@@ -253,9 +253,9 @@ func (v *way) nothingSent(got *result, st rfc9111.Status, err error) step {
 	return look
 }
 
-// refuse answers a request whose answer broke off before its first byte: with a stale copy, if one may be served while
+// staleOrError answers a request whose answer broke off before its first byte: with a stale copy, if one may be served while
 // the origin can't be reached, or with the error.
-func (v *way) refuse(st rfc9111.Status, err error) {
+func (v *walk) staleOrError(st rfc9111.Status, err error) {
 	c, r := v.c, &v.r
 	if v.rest != nil {
 		v.rest.err = err
@@ -275,7 +275,7 @@ func (v *way) refuse(st rfc9111.Status, err error) {
 }
 
 // unanswered refuses a request that no source has answered.
-func (v *way) unanswered(st rfc9111.Status, err error) {
+func (v *walk) unanswered(st rfc9111.Status, err error) {
 	fail := v.c.failure(err)
 	st.Detail, st.Stored = fail.detail, false
 	sent := v.c.refuse(v.w, v.r.Request, fail.status, st, fail.text)
@@ -284,7 +284,7 @@ func (v *way) unanswered(st rfc9111.Status, err error) {
 }
 
 // unfit reports whether a follower can't use the result, and notes what it says of the next one.
-func (v *way) unfit(got *result) bool {
+func (v *walk) unfit(got *result) bool {
 	r := &v.r
 	switch {
 	case got.err == errSliced, got.err == errUnsliced:

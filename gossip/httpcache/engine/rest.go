@@ -162,14 +162,14 @@ func (g *rest) round(tries int) error {
 		q.cc.NoStore = g.past
 		q.cc.NoCache = g.past && tries >= restTries
 	}
-	v := &way{c: c, r: *q, rest: g}
+	v := &walk{c: c, r: *q, rest: g}
 	g.err = nil
 	v.run(g.look)
 	return cmp.Or(g.err, v.res.Err)
 }
 
 // look sends from the store, if that has the version.
-func (g *rest) look(v *way) step {
+func (g *rest) look(v *walk) step {
 	c, q := g.c, &v.r
 	if !q.cc.NoStore {
 		held, _ := c.choose(q)
@@ -198,7 +198,7 @@ func (g *rest) look(v *way) step {
 
 // fits reports whether a response has the version that was begun, by its header. of says where it is in the whole, and
 // length is that of its body.
-func (g *rest) fits(resp *rfc9111.Response, of span, length int64) bool {
+func (g *rest) fits(resp *rfc9111.Response, of place, length int64) bool {
 	if of.size > 0 {
 		length = of.size
 	}
@@ -220,7 +220,7 @@ func (g *rest) release() {
 }
 
 // send sends what a fetch has brought.
-func (g *rest) send(v *way, got *result) {
+func (g *rest) send(v *walk, got *result) {
 	switch a := got.answer; {
 	case got.err == errUnsliced, got.err == errSliced, got.entry != nil && got.entry.of.size > 0 && !g.sliced():
 		g.past, g.inOne = true, g.sliced()
@@ -245,7 +245,7 @@ func (g *rest) send(v *way, got *result) {
 		if sums := body.Sums(); g.err != errVersion && (first != g.from || sums.Size > g.sums.Size) {
 			g.from, g.sums = first, sums
 		}
-	case a != nil && a.status != http.StatusPartialContent && g.fits(a.response(), span{}, a.bodyLength()):
+	case a != nil && a.status != http.StatusPartialContent && g.fits(a.response(), place{}, a.bodyLength()):
 		g.err = g.copy(a.body, 0, a.length)
 	default:
 		g.err = errVersion
@@ -272,12 +272,12 @@ func (g *rest) allLeft(q *request) error {
 	h := a.header
 	if size < 0 && end > 0 { // "*": it does not say how long the whole is
 		h = maps.Clone(h)
-		h["Content-Range"] = []string{span{first, g.size}.contentRange(end - first)}
+		h["Content-Range"] = []string{place{first, g.size}.contentRange(end - first)}
 	}
 	switch {
 	case first > g.at(), a.status == http.StatusPartialContent && (end <= g.at() || !g.of.HasRest(h, first, end, g.size)):
 		return errVersion
-	case a.status != http.StatusPartialContent && !g.fits(a.response(), span{}, a.bodyLength()):
+	case a.status != http.StatusPartialContent && !g.fits(a.response(), place{}, a.bodyLength()):
 		return errVersion
 	}
 	return g.copy(a.body, first, end)

@@ -41,11 +41,11 @@ var (
 	errVersion = errors.New("cache: the object has changed, and its rest belongs to another version")
 )
 
-// A span says which bytes of a whole a slice has. The zero value is that of a whole.
-type span struct{ first, size int64 } // size = that of the whole
+// A place says which bytes of a whole a slice has. The zero value is that of a whole.
+type place struct{ first, size int64 } // size = that of the whole
 
 // contentRange returns the Content-Range of a slice of n bytes.
-func (s span) contentRange(n int64) string {
+func (s place) contentRange(n int64) string {
 	return "bytes " + strconv.FormatInt(s.first, 10) + "-" + strconv.FormatInt(s.first+n-1, 10) + "/" + strconv.FormatInt(s.size, 10)
 }
 
@@ -152,10 +152,10 @@ func ofSlice(n int64, conditions http.Header) http.Header {
 	return h
 }
 
-// misfit reports whether an answer can't be used as that to a request for a slice. A 206 that can is described
+// otherThanSlice reports whether an answer can't be used as that to a request for a slice. A 206 that can is described
 // as a 200 from then on, of which it has a part. If it has all of the body, or the answer is a 200 or
 // concerns the whole for another reason, the fetch is one of the whole.
-func (c *Cache) misfit(f *fetch, a *answer) bool {
+func (c *Cache) otherThanSlice(f *fetch, a *answer) bool {
 	r := &f.r
 	if r.slice == 0 || a.status == http.StatusNotModified || a.status >= http.StatusInternalServerError {
 		return false

@@ -75,7 +75,7 @@ func (c *Cache) takeStale(f *fetch, status int) bool {
 	if a == nil {
 		return false
 	}
-	if c.misfit(f, a) {
+	if c.otherThanSlice(f, a) {
 		a.close()
 		return false
 	}

@@ -25,7 +25,7 @@ const maxStated = 16 << 10
 type statement struct {
 	sums []byte        // 8 bytes for each block
 	left time.Duration // how long a response that a sibling gave may still be served; < 0 = it is the origin's own
-	of   span          // of a slice, whose blocks the sums are of; the zero value = they are of the whole
+	of   place         // of a slice, whose blocks the sums are of; the zero value = they are of the whole
 }
 
 // append appends the field's value to b.
@@ -72,7 +72,7 @@ func parseStatement(h http.Header) (*statement, error) {
 		if !ok || n < 0 || n%SliceSize != 0 {
 			return nil, errStatement
 		}
-		s.of = span{n, n + 1} // the size is that of the answer
+		s.of = place{n, n + 1} // the size is that of the answer
 	}
 	return s, nil
 }
