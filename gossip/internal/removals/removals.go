@@ -42,8 +42,8 @@ type Removals struct {
 	mu       sync.Mutex // guards the following fields
 	engine   *invalidation.Engine
 	queue    []invalidation.Pending // to be applied
-	progress chan struct{}       // closed at the next change of the engine; nil if nobody waits
-	recalled time.Time           // the last recall from a member that came back
+	progress chan struct{}          // closed at the next change of the engine; nil if nobody waits
+	recalled time.Time              // the last recall from a member that came back
 
 	woken, due chan struct{} // wake run and apply
 
