@@ -15,7 +15,6 @@ type Ranked struct {
 	// the expected cost of the object by such requests: the round trip, at least 1 ms, divided by the odds
 	Cost time.Duration
 
-	trip time.Duration // until its answer; 0 = nothing is known yet
 	// of Cost, from 0, each √2 times the one before; below 0 if its zone puts it first. Within a level the Locator's
 	// order holds.
 	level   int
@@ -112,8 +111,8 @@ func (c *Client) rank(dst []Ranked, found []Candidate, a Ranked) []Ranked {
 			continue
 		}
 		r.zone = a.Zone
-		a.trip, a.Odds = r.roundTrip(h.others(r), now), r.odds(a.FalsePositiveRate, a.Age)
-		a.Cost = time.Duration(min(float64(max(a.trip, leastTrip))/a.Odds, float64(time.Hour)))
+		a.Odds = r.odds(a.FalsePositiveRate, a.Age)
+		a.Cost = time.Duration(min(float64(max(r.roundTrip(h.others(r), now), leastTrip))/a.Odds, float64(time.Hour)))
 		a.level = levelOf(a.Cost.Seconds())
 		dst = append(dst, a)
 	}

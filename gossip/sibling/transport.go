@@ -49,6 +49,10 @@ func closeBody(r *http.Request) {
 // not vary.
 func Identity(r *http.Request) string { return rfc9111.PlainIdentity(r.URL) }
 
+// PeerOf returns the peer that a request is for or that answered it; "" = the request is not for
+// a peer, or the origin answered.
+func PeerOf(ctx context.Context) string { return peering.PeerOf(ctx) }
+
 // RoundTrip implements [http.RoundTripper]. An error is the origin's, or that of the request's
 // context. [PeerOf] of the context of the response's request is the sibling that answered.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
