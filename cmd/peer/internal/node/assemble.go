@@ -193,7 +193,7 @@ func (n *Node) proxyConfig() proxy.Config {
 	if n.config().PeerTLS != nil {
 		peers = peertls.NewTransport(n.config().PeerTLS, dial)
 	}
-	n.peers = newLoggingTransport(peers, n.log)
+	n.peers = loggingTransport{peers, n.log}
 	c.SiblingTransport = n.peers
 	n.coalescer = sibling.NewCoalescer(peering.CoalescerConfig{
 		Name: n.config().Name, Others: n.livePeers, Key: n.coalescingKey, HTTP: n.peers, Admit: c.Admit,

@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// AheadAtLeast is by how much a clock is ahead of another that is worth a line of the log: more than an answer takes on
+// aheadAtLeast is by how much a clock is ahead of another that is worth a line of the log: more than an answer takes on
 // its way.
-const AheadAtLeast = 10 * time.Second
+const aheadAtLeast = 10 * time.Second
 
-// AheadBy returns by how much, at least, this clock is ahead of that of the server whose answer to a request of the
+// aheadBy returns by how much, at least, this clock is ahead of that of the server whose answer to a request of the
 // time sent has this header; 0 if the answer doesn't show it. By that server's clock, the answer's Age is at least the
 // time since its Date (RFC 9111 section 4.2.3); without one it is new.
-func AheadBy(h http.Header, sent time.Time) time.Duration {
+func aheadBy(h http.Header, sent time.Time) time.Duration {
 	date, err := http.ParseTime(h.Get("Date"))
 	if err != nil {
 		return 0
@@ -43,7 +43,7 @@ func (c *clocks) look(origin string, h http.Header, sent time.Time) {
 	if c == nil || now-c.told.Load() < int64(time.Hour/time.Second) || c.looked.Swap(now) == now {
 		return
 	}
-	if by := AheadBy(h, sent); by >= AheadAtLeast {
+	if by := aheadBy(h, sent); by >= aheadAtLeast {
 		c.told.Store(now)
 		c.log.Warn("this machine's clock is ahead of an origin's: objects go stale too early here", "origin", origin,
 			"by", by)
