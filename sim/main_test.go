@@ -91,7 +91,7 @@ func TestRun(t *testing.T) {
 	t.Run("csv", func(t *testing.T) {
 		code, out, _ := call("dice", "--csv", "--trials", "2")
 		lines := strings.Split(out, "\n")
-		if code != 0 || len(lines) != 7 || lines[0] != "# go run ./sim dice --csv --trials 2; seed 1; commit unknown" || lines[1] != "# throws" || lines[2] != "trial,eyes" || lines[5] != "none," {
+		if code != 0 || len(lines) != 7 || lines[0] != "# go run ./sim dice --csv --trials 2; seed 1; commit (devel)" || lines[1] != "# throws" || lines[2] != "trial,eyes" || lines[5] != "none," {
 			t.Errorf("run(dice --csv) = %d, %q", code, out)
 		}
 	})

@@ -61,26 +61,11 @@ func (j *Job) writeText(w io.Writer) error {
 	return nil
 }
 
-// commit is that of which the program was built. It is unknown to tests and to go run without
-// -buildvcs=true.
-func commit() string {
-	info, _ := debug.ReadBuildInfo()
-	revision, modified := "unknown", ""
-	for _, s := range info.Settings {
-		switch {
-		case s.Key == "vcs.revision":
-			revision = s.Value
-		case s.Key == "vcs.modified" && s.Value == "true":
-			modified = " with changes"
-		}
-	}
-	return revision + modified
-}
-
 // writeCSV writes the command, and values unrounded, nil as an empty cell. A measured column is followed
 // by one with half of its confidence interval of 95 %.
 func (j *Job) writeCSV(w io.Writer) error {
-	_, err := fmt.Fprintf(w, "# %s; seed %d; commit %s\n", j.command, j.Seed, commit())
+	info, _ := debug.ReadBuildInfo() // its version has the commit; (devel) in tests and in go run without -buildvcs=true
+	_, err := fmt.Fprintf(w, "# %s; seed %d; commit %s\n", j.command, j.Seed, info.Main.Version)
 	for _, t := range j.Tables {
 		if err == nil {
 			_, err = w.Write(t.csv())
