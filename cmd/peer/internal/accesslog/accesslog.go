@@ -22,6 +22,7 @@ const (
 	flushEvery = time.Second
 	flushSize  = 64 << 10 // bytes of waiting lines that are written at once
 	closeWait  = time.Second
+	pipeWait   = 3 * time.Second
 	maxWaiting = 4 << 20 // bytes of waiting lines beyond which lines are dropped
 )
 
@@ -137,6 +138,9 @@ func (l *Log) write() {
 	}
 	if len(lines) == 0 || l.to == nil {
 		return
+	}
+	if pipe, ok := l.to.(*os.File); ok {
+		pipe.SetWriteDeadline(time.Now().Add(pipeWait)) // of a file that is none it is an error
 	}
 	if _, err := l.to.Write(lines); err != nil {
 		l.log.Warn("cannot write the access log", "err", err)

@@ -57,3 +57,34 @@ func TestPipeThatIsNotRead(t *testing.T) {
 		t.Errorf("Close took %v: %v, and said %q", time.Since(begun), err, said.String())
 	}
 }
+
+// A pipe whose reader has stopped does not keep the log from being opened again.
+func TestReopenBehindAStalledPipe(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	l, err := Open(path, false, io.Discard, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2000 { // more than a pipe holds
+		l.Observe(event())
+	}
+	done := make(chan error, 1)
+	go func() { done <- l.Reopen() }()
+	select {
+	case err := <-done:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("Reopen hangs")
+	}
+	l.Close()
+}
