@@ -126,6 +126,17 @@ var moreReports = []report{
 			s.ask(1, "GET", fmt.Sprint("/", i), "").is(200, "page")
 		}
 	}, failed},
+	{"HTTP semantics", "CPDoS by 401, registries that state a lifetime for it", "one client without credentials locks all others out", func(s *scene) {
+		s.answer(func(n int, r *http.Request) string {
+			if r.Header.Get("Authorization") == "" {
+				return "401|WWW-Authenticate: Basic realm=x" + fresh + "||no"
+			}
+			return "200" + fresh + "||yes"
+		})
+		s.get().is(401, "no")
+		s.get("Authorization: Basic eA==").is(200, "yes")
+		s.sibling("Authorization: Basic eA==").is(200, "yes")
+	}, failed},
 	{"HTTP semantics", "RFC 4918 section 10.3, WebDAV", "what MOVE or COPY has replaced is served as it was", func(s *scene) {
 		s.answer(func(n int, r *http.Request) string {
 			if r.Method != "GET" {

@@ -53,6 +53,7 @@ var storing = []row{
 		steps: []step{{origin: true, status: 400}, {after: 2 * time.Second, status: 400}}},
 	{section: "9110-15.1", name: "400 with a lifetime, for a request with a cookie", origin: []scripted{{status: 400, fields: "Cache-Control: max-age=60"}},
 		steps: []step{{fields: "Cookie: a=b", origin: true, status: 400}, {origin: true, get: "n=1", status: 400}}},
+	status("401, for the request alone, with a lifetime", 401, "Cache-Control: max-age=60", false),
 	status("407, for the request alone, with a lifetime", 407, "Cache-Control: max-age=60", false),
 	status("408, for the request alone, with a lifetime", 408, "Cache-Control: max-age=60", false),
 	status("411, for the request alone, with a lifetime", 411, "Cache-Control: max-age=60", false),
