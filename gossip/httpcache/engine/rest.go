@@ -141,7 +141,8 @@ func (g *rest) round(tries int) error {
 	c, q, end := g.c, asNobody(g.r), g.plan.Offset+g.plan.Length
 	q.Request = q.WithContext(g.r.Context())
 	q.cc.OnlyIfCached = g.r.cc.OnlyIfCached
-	q.origin, q.alone, q.open = g.origin || tries > 1, g.origin, g.r.open
+	q.alone = g.origin || g.err == errGone // a fetch that is over, and whose body is gone, may be joined again and again
+	q.origin, q.open = g.origin || tries > 1, g.r.open
 	switch {
 	case g.inOne && g.r.open.left() && g.r.open.at <= g.at():
 		return g.copy(g.r.open, g.r.open.at, g.r.open.length)
