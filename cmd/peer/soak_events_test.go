@@ -62,7 +62,7 @@ func (s *soak) start(i int) {
 	}
 	args := []string{"run", "--config", filepath.Join(s.dir, "peer.yaml"), "--name", fmt.Sprintf("p%d", i), "--listen", at(0), "--admin", at(1), "--gossip", at(2),
 		"--zone", string('a' + rune(i%2)), "--secret-file", filepath.Join(s.dir, "secret"), "--keep-digests", keep, "--store", filepath.Join(s.store(i), "store"),
-		"--store-size", fmt.Sprintf("%dB", soakStore), "--memory-size", "4MiB", "--log-level", "error", "--profiles", "on", "--drain", "3s"}
+		"--store-size", fmt.Sprintf("%dB", soakStore), "--memory-size", "4MiB", "--log-level", "error", "--profiles", "on", "--drain", "30s"}
 	for k, p := range s.peers {
 		if p != nil && k != i {
 			args = append(args, "--join", p.gossip)
@@ -114,28 +114,34 @@ func (s *soak) event(ctx context.Context) {
 	dies := 1 + s.random.IntN(soakPeers-1)
 	p := s.peers[i]
 	what, err := "", error(nil)
+	now := func(did string) {
+		what = did
+		s.last.Store(fmt.Sprintf("%s p%d or p%d %s", time.Now().Format(time.TimeOnly), i, dies, did))
+	}
 	switch k := s.random.IntN(10); {
 	case k < 4:
-		what = "killed"
+		now("killed")
 		s.deaths.Add(1)
 		s.life[dies].Add(1)
 		s.peers[dies].kill()
 		sleep(ctx, time.Duration(s.random.IntN(2000))*time.Millisecond)
 		s.start(dies)
 	case k < 5:
-		what = "stopped"
+		now("stopped")
 		s.deaths.Add(1)
 		s.life[dies].Add(1)
 		s.stop(dies)
 		s.start(dies)
 	case k < 7:
-		what = "replaced"
+		now("replaced")
+		s.replaced[i].Add(1)
 		err = run(s.t.Context(), []string{"replace", "--admin", p.admin}, io.Discard, io.Discard)
+		s.replaced[i].Add(1)
 	case k < 8:
-		what = "reloaded"
+		now("reloaded")
 		_, err = admin.Client(p.started.admin).Reload(s.t.Context(), admin.ReloadRequest{}, "")
 	default:
-		what = "moved"
+		now("moved")
 		s.move()
 	}
 	s.happened[what]++

@@ -52,6 +52,9 @@ type soak struct {
 	broken  atomic.Bool  // the origin is
 	changed atomic.Int64 // when the origin was moved or mended, Unix time in ns
 	deaths  atomic.Int32
+	// replaced goes up by one when a peer's program begins to be replaced, and when it was.
+	replaced [soakPeers]atomic.Int32
+	last     atomic.Value // what happened last, a string
 
 	version [soakSmall + soakLarge]atomic.Int32
 	// floor is the oldest version that a request to a peer may get, by what purges and writes have promised.
@@ -66,6 +69,7 @@ type soakResults struct {
 	right, rightOfLarge           atomic.Int64
 	atDeadPeer, originDown        atomic.Int64
 	cutByDeath, cutByNewerVersion atomic.Int64
+	cutByReplacement              atomic.Int64
 	unexpected                    soakErrors
 }
 
@@ -127,13 +131,16 @@ func TestSoak(t *testing.T) {
 // report logs the results of the requests, and fails for unexpected ones.
 func (s *soak) report() {
 	r := &s.results
-	s.t.Logf("seed %d, %v: %d right answers, %d of them of large objects, %d failed at dead peers, %d without an origin, %d were cut by a death, %d large ones by a newer version; what happened: %v",
-		*soakSeed, *soakFor, r.right.Load(), r.rightOfLarge.Load(), r.atDeadPeer.Load(), r.originDown.Load(), r.cutByDeath.Load(), r.cutByNewerVersion.Load(), s.happened)
+	s.t.Logf("seed %d, %v: %d right answers, %d of them of large objects, %d failed at dead peers, %d without an origin, %d were cut by a death, %d by a replacement, %d large ones by a newer version; what happened: %v",
+		*soakSeed, *soakFor, r.right.Load(), r.rightOfLarge.Load(), r.atDeadPeer.Load(), r.originDown.Load(), r.cutByDeath.Load(), r.cutByReplacement.Load(), r.cutByNewerVersion.Load(), s.happened)
 	if r.unexpected.n > 0 {
 		s.t.Errorf("%d requests failed though nothing was broken that they needed, such as\n%s", r.unexpected.n, strings.Join(r.unexpected.list, "\n"))
 	}
 	if r.cutByDeath.Load() > int64(s.deaths.Load()) {
 		s.t.Errorf("%d answers were cut by %d deaths", r.cutByDeath.Load(), s.deaths.Load())
+	}
+	if r.cutByReplacement.Load() > int64(s.happened["replaced"]/10) {
+		s.t.Errorf("%d answers were cut by %d replacements", r.cutByReplacement.Load(), s.happened["replaced"])
 	}
 	if r.right.Load() == 0 || r.rightOfLarge.Load() == 0 {
 		s.t.Error("nothing was answered")
@@ -149,7 +156,7 @@ func (s *soak) ask(ctx context.Context, seed uint64) {
 		if random.IntN(300) == 0 {
 			object = soakSmall + random.IntN(soakLarge)
 		}
-		began, wasBroken, life, deaths := time.Now(), s.broken.Load(), s.life[i].Load(), s.deaths.Load()
+		began, wasBroken, life, deaths, replaced := time.Now(), s.broken.Load(), s.life[i].Load(), s.deaths.Load(), s.replaced[i].Load()
 		err := s.get(random, i, object, s.floor[i][object].Load(), buf)
 		var cut brokeOff
 		switch r := &s.results; {
@@ -167,10 +174,12 @@ func (s *soak) ask(ctx context.Context, seed uint64) {
 			r.originDown.Add(1)
 		case errors.As(err, &cut) && deaths != s.deaths.Load(): // by a sibling that died while it sent
 			r.cutByDeath.Add(1)
+		case cut.error != nil && (replaced%2 == 1 || replaced != s.replaced[i].Load()): // it had just begun, and lasts
+			r.cutByReplacement.Add(1)
 		case cut.error != nil && object >= soakSmall && cut.version != s.version[object].Load(): // nobody has its other slices any more
 			r.cutByNewerVersion.Add(1)
 		default:
-			r.unexpected.add(fmt.Errorf("at %s, peer %d, object %d: %w", time.Now().Format(time.TimeOnly), i, object, err))
+			r.unexpected.add(fmt.Errorf("%s to %s, peer %d, object %d: %w; before: %v", began.Format(time.TimeOnly), time.Now().Format(time.TimeOnly), i, object, err, s.last.Load()))
 		}
 	}
 }

@@ -347,8 +347,9 @@ func (n *Node) Shutdown(ctx context.Context) error {
 	return errors.Join(drain, n.Close())
 }
 
-// handOverWait is how long requests under way may take while others wait for the next program.
-const handOverWait = time.Second / 5
+// handOverWait is how long requests under way may take while others wait for the next program: those that began a moment
+// before, of which nobody knows how long they take. To wait is better than to be cut.
+const handOverWait = time.Second
 
 // Sockets returns the listening sockets, by their settings.
 func (n *Node) Sockets() map[string]net.Listener { return n.sockets }
