@@ -16,6 +16,8 @@ func TestRestJoinsNoFetchThatIsOver(t *testing.T) {
 		c := w.caches["a"]
 		var over *fetch
 		w.answered = func(r *http.Request, _ *http.Response) {
+			c.mu.Lock()
+			defer c.mu.Unlock()
 			for _, f := range c.fetches {
 				if r.Header.Get("Range") == "bytes=1048576-2097151" {
 					over = f
@@ -34,7 +36,10 @@ func TestRestJoinsNoFetchThatIsOver(t *testing.T) {
 				c.store.DeleteObject(o)
 			}
 		}
+		w.answered = nil
+		c.mu.Lock()
 		c.fetches[over.key] = over
+		c.mu.Unlock()
 		rec, res := w.get("a")
 		w.wantPart(rec, res, 0, size)
 	})
