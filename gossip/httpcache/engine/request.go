@@ -108,7 +108,8 @@ func missed(v *walk) step {
 		return nil
 	case v.stored != nil && v.stored.entry.overdue(r.now):
 		r.origin = true
-	case v.stored == nil && r.slice == 0 && c.asPart(r):
+	case (v.stored == nil || v.rounds > 0) && r.slice == 0 && c.asPart(r):
+		// Without a copy, or after its validation brought a new version that is better fetched in part.
 		v.res = c.pass(v.w, r.Request, "partial", nil)
 		return nil
 	}
