@@ -106,12 +106,12 @@ func missed(v *walk) step {
 	case r.Method == http.MethodHead:
 		v.res = c.head(v.w, r, v.stored, v.reason)
 		return nil
-	case v.stored != nil && v.stored.entry.overdue(r.now):
-		r.origin = true
 	case (v.stored == nil || v.rounds > 0) && r.slice == 0 && c.asPart(r):
 		// Without a copy, or after its validation brought a new version that is better fetched in part.
 		v.res = c.pass(v.w, r.Request, "partial", nil)
 		return nil
+	case v.stored != nil && v.stored.entry.overdue(r.now):
+		r.origin = true
 	}
 	return join
 }
