@@ -21,9 +21,9 @@
 //	                              nothing was sent, and the result is of no use
 //
 // look finds a fresh response in the store, and sends it. missed decides what is requested: a validation, the whole or a
-// slice. A range that neither answers is passed to the origin. join follows the fetch of the same response that is under way (coalesce.go); without one,
-// lead begins a fetch. await waits for its result, send sends that. Where nothing can be sent,
-// staleOrError sends a stale copy or the error.
+// slice. A range that neither answers is passed to the origin. join follows the fetch of the same response that is under
+// way (coalesce.go); without one, lead begins a fetch. await waits for its result, send sends that. Where nothing can be
+// sent, staleOrError sends a stale copy or the error.
 //
 // A fetch has one source, an answer may have several fetches. If the body of an answer ends before the answer does, the cache
 // requests the rest of itself by the same steps (rest.go): after the source broke off, after a bad block of the disk, for
