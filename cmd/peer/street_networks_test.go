@@ -145,7 +145,8 @@ func TestStreetMasquerade(t *testing.T) {
 			eventually(s.T, time.Minute, step+": they know each other", func() bool {
 				m, ok := a.member("b")
 				n, back := b.member("a")
-				return ok && back && m.Current && n.Current && m.State == "alive" && n.State == "alive" && m.Keys >= 1 && n.Keys >= 1
+				return ok && back && m.Current && n.Current && m.State == "alive" && n.State == "alive" &&
+					m.Keys >= uint64(b.status().Store.Objects) && n.Keys >= uint64(a.status().Store.Objects)
 			})
 			for of, p := range map[string]*process{"/from-a": b, "/from-b": a} {
 				s.gets(p, of, 200, from(of))

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -193,7 +194,7 @@ func (n *Node) proxyConfig() proxy.Config {
 	if n.config().PeerTLS != nil {
 		peers = peertls.NewTransport(n.config().PeerTLS, dial)
 	}
-	n.peers = loggingTransport{peers, n.log}
+	n.peers = loggingTransport{peers, n.gone, n.log}
 	c.SiblingTransport = n.peers
 	n.coalescer = sibling.NewCoalescer(peering.CoalescerConfig{
 		Name: n.config().Name, Others: n.livePeers, Key: n.coalescingKey, HTTP: n.peers, Admit: c.Admit,
@@ -267,6 +268,11 @@ func (n *Node) livePeers() (list []sibling.Peer) {
 		}
 	}
 	return list
+}
+
+// gone reports whether a peer was a member and is none any more.
+func (n *Node) gone(name string) bool {
+	return slices.ContainsFunc(n.gossip.Members(), func(m gossip.Member) bool { return m.Name == name && !m.Alive })
 }
 
 // coalescingKey returns the key under which peers coalesce their fetches of an object.

@@ -36,18 +36,20 @@ func TestSiblingsThatRefuse(t *testing.T) {
 		name string
 		as   answers
 		ctx  context.Context
+		gone bool
 		want string // in the log; "" = nothing
 	}{
-		{"no connection", answers{err: errors.New("certificate has expired")}, t.Context(), `msg="a sibling cannot be asked" member=b addr=10.0.0.2:80 err="certificate has expired"`},
-		{"no patience", answers{err: context.Canceled}, canceled, ""},
-		{"refused", answers{code: 403, status: "b; detail=not-a-sibling"}, t.Context(), `msg="a sibling refuses this peer's requests: its log says why" member=b`},
-		{"forbidden by the origin", answers{code: 403, status: "b; hit"}, t.Context(), ""},
-		{"a hit", answers{code: 200, status: "b; hit"}, t.Context(), ""},
+		{"no connection", answers{err: errors.New("certificate has expired")}, t.Context(), false, `msg="a sibling cannot be asked" member=b addr=10.0.0.2:80 err="certificate has expired"`},
+		{"no patience", answers{err: context.Canceled}, canceled, false, ""},
+		{"it has left", answers{err: errors.New("connection refused")}, t.Context(), true, ""},
+		{"refused", answers{code: 403, status: "b; detail=not-a-sibling"}, t.Context(), false, `msg="a sibling refuses this peer's requests: its log says why" member=b`},
+		{"forbidden by the origin", answers{code: 403, status: "b; hit"}, t.Context(), false, ""},
+		{"a hit", answers{code: 200, status: "b; hit"}, t.Context(), false, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var log strings.Builder
-				o := loggingTransport{tt.as, slog.New(slog.NewTextHandler(&log, nil))}
+				o := loggingTransport{tt.as, func(string) bool { return tt.gone }, slog.New(slog.NewTextHandler(&log, nil))}
 				ask := func(peer string) {
 					r, _ := http.NewRequestWithContext(peering.WithPeer(tt.ctx, peer), "GET", "http://10.0.0.2:80/", nil)
 					if resp, err := o.RoundTrip(r); !errors.Is(err, tt.as.err) || err == nil && resp.StatusCode != tt.as.code {
