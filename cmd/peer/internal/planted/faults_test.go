@@ -89,7 +89,7 @@ var known = []fault{
 		found: seed(7, "hung"),
 		in:    []patch{{"cmd/peer/internal/proxy", "(*Handler).newTransport", `firstByte`, `0`}}},
 	{name: "eof-with-bytes", kind: "success taken for an error", from: history,
-		what: "the last bytes that come together with io.EOF are an error", found: seed(1, "error"),
+		what: "the last bytes that come together with io.EOF are an error", found: test("TestUnwritableStore"),
 		in: []patch{{engine, "(*body).Read",
 			`err == io.EOF && length >= 0 && b.at != length`,
 			`err == io.EOF && (n > 0 || length >= 0 && b.at != length)`}}},
