@@ -128,7 +128,7 @@ for row in "${rows[@]}"; do
     for s in $servers; do run "$s" 18091; done
     ! has peer || told "$full"
     for i in $(seq "$rounds"); do for s in $(turns "$i"); do measure "$s" "$size" "$connections" new; done; done
-    ! has peer || from_sibling
+    ! has peer || from_sibling 0.95
     print_row "$row" ;;
   *)
     mode=new; [[ $what =~ ^(miss|turnover)$ ]] || mode=one

@@ -94,7 +94,7 @@ told() {
     sleep 0.1
   done
 }
-# from_sibling: what peer did not get from filled-peer would be measured as something else.
+# from_sibling SHARE: what peer did not get from filled-peer would be measured as something else.
 from_sibling() {
-  curl -sSf http://127.0.0.1:19084/metrics | awk '/^peer_requests_total\{/ {all += $2} /^peer_requests_total\{outcome="sibling-hit"/ {hits = $2} END {if (hits < 0.95 * all) print "only", hits, "of", all, "from the sibling" > "/dev/stderr"}'
+  curl -sSf http://127.0.0.1:19084/metrics | awk -v share="$1" '/^peer_requests_total\{/ {all += $2} /^peer_requests_total\{outcome="sibling-hit"/ {hits = $2} END {if (hits < share * all) print "only", hits, "of", all, "from the sibling" > "/dev/stderr"}'
 }

@@ -2,11 +2,11 @@
 // come, whatever the answers to those before take, with pauses that are distributed exponentially. The same pauses each
 // time.
 //
-//	benchload [-c CONNECTIONS] [-n] -s SECONDS RATE URL
+//	benchload [-c CONNECTIONS] [-n | -among N [-seed S]] -s SECONDS RATE URL
 //
-// With -n each request is for another object: a number is appended to the URL, which begins with that of -first. It
-// prints how many requests there were, how many of them failed, and the median and the 99th percentile of their times
-// in ms.
+// With -n each request is for another object: a number is appended to the URL, which begins with that of -first. With
+// -among it is one of 1 to N, as by Zipf's law with exponent 1. It prints how many requests there were, how many of
+// them failed, and the median and the 99th percentile of their times in ms.
 package main
 
 import (
@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"math"
 	"math/rand/v2"
 	"net/http"
 	"slices"
@@ -25,6 +26,7 @@ import (
 func main() {
 	conns, fresh := flag.Int("c", 8, "connections that are kept"), flag.Bool("n", false, "another object each time")
 	seconds, first := flag.Float64("s", 10, "seconds"), flag.Int("first", 100, "number of the first object")
+	among, seed := flag.Float64("among", 0, "one of so many objects each time"), flag.Uint64("seed", 1, "of what is drawn")
 	flag.Parse()
 	rate, err := strconv.ParseFloat(flag.Arg(0), 64)
 	if err != nil || flag.NArg() != 2 {
@@ -32,7 +34,7 @@ func main() {
 		log.Fatal(err)
 	}
 	client := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: *conns, MaxConnsPerHost: *conns, DisableCompression: true}}
-	random := rand.New(rand.NewPCG(1, 59))
+	random := rand.New(rand.NewPCG(*seed, 59))
 	var all sync.WaitGroup
 	var mu sync.Mutex
 	var times []time.Duration
@@ -47,6 +49,8 @@ func main() {
 		due, url := at, flag.Arg(1)
 		if *fresh {
 			url += strconv.Itoa(n)
+		} else if *among > 0 {
+			url += strconv.Itoa(int(math.Pow(*among, random.Float64())))
 		}
 		all.Go(func() {
 			resp, err := client.Get(url)
