@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"io"
+	"maps"
 	"net/http"
 	"slices"
 
@@ -16,7 +17,7 @@ import (
 // share only the plain response: digests with the others would be several times as large.
 //
 // The fetch of a derived response waits for that of the plain response. The reverse can't
-// happen, since they have different identities, one with a coding and one without.
+// happen, since they have different identities, one with a coding and one without, for which asStored sees.
 
 // An ownWriter receives the answer to a request of the cache itself. It implements [Refusable].
 type ownWriter struct {
@@ -70,6 +71,18 @@ func (s *sources) derive(out *http.Request, cancel context.CancelCauseFunc, reco
 // isDerived reports whether the response to r would be derived.
 func (c *Cache) isDerived(r *request) bool {
 	return c.cfg.Recode(r.Request, nil) != nil
+}
+
+// asStored makes r, for which a stored response must be validated, a request for the plain response if that is what is stored for
+// it: since it was not worth recoding, there is no other. Otherwise a fetch of it would derive it from itself.
+func (c *Cache) asStored(r *request, stored *found) {
+	if _, fields := rfc9111.SplitIdentity(stored.obj.Key()); slices.Contains(fields, "Accept-Encoding") || !c.isDerived(r) {
+		return
+	}
+	plain := *r.Request
+	plain.Header = maps.Clone(r.Header)
+	plain.Header["Accept-Encoding"] = []string{"identity"}
+	r.Request = &plain
 }
 
 // byCoding adds Accept-Encoding to fields.

@@ -355,6 +355,9 @@ func (c *Cache) hit(w http.ResponseWriter, r *request) (res Result, stored *foun
 		return res, nil, reason
 	}
 	use, reason := stored.entry.reuse(r)
+	if use == rfc9111.Validate || use == rfc9111.StaleWhileRevalidate {
+		c.asStored(r, stored)
+	}
 	if use == rfc9111.Validate {
 		return res, stored, reason
 	}
