@@ -1,8 +1,10 @@
-// Package certtest makes certificates for tests: an authority, and peers' files.
+// Package certtest makes certificates for tests: an authority, and peers' files. The keys are of a kind that browsers take.
 package certtest
 
 import (
-	"crypto/ed25519"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
@@ -18,7 +20,7 @@ import (
 type Authority struct {
 	t    testing.TB
 	cert *x509.Certificate
-	key  ed25519.PrivateKey
+	key  *ecdsa.PrivateKey
 	File string // its certificate, PEM
 }
 
@@ -31,7 +33,7 @@ func For(t testing.TB, life time.Duration) *Authority {
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"}, NotBefore: time.Now().Add(-time.Hour),
 		NotAfter: time.Now().Add(life), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 	}}
-	_, a.key, _ = ed25519.GenerateKey(nil)
+	a.key, _ = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	a.File, _ = a.write("ca", a.cert, a.key)
 	return a
 }
@@ -39,7 +41,7 @@ func For(t testing.TB, life time.Duration) *Authority {
 // Peer makes a certificate for a name, valid until then, and returns its file and that of its key.
 func (a *Authority) Peer(name string, until time.Time) (cert, key string) {
 	a.t.Helper()
-	_, own, _ := ed25519.GenerateKey(nil)
+	own, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	return a.write(name, &x509.Certificate{
 		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name}, DNSNames: []string{name},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: until, KeyUsage: x509.KeyUsageDigitalSignature,
@@ -48,10 +50,10 @@ func (a *Authority) Peer(name string, until time.Time) (cert, key string) {
 }
 
 // write signs c, and writes it and its key to files.
-func (a *Authority) write(name string, c *x509.Certificate, own ed25519.PrivateKey) (cert, key string) {
+func (a *Authority) write(name string, c *x509.Certificate, own *ecdsa.PrivateKey) (cert, key string) {
 	dir := a.t.TempDir()
 	cert, key = filepath.Join(dir, name+".pem"), filepath.Join(dir, name+".key")
-	signed, err1 := x509.CreateCertificate(nil, c, a.cert, own.Public(), a.key)
+	signed, err1 := x509.CreateCertificate(rand.Reader, c, a.cert, own.Public(), a.key)
 	raw, err2 := x509.MarshalPKCS8PrivateKey(own)
 	err3 := os.WriteFile(cert, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: signed}), 0o600)
 	err4 := os.WriteFile(key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: raw}), 0o600)
