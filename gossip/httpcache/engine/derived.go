@@ -25,6 +25,7 @@ type ownWriter struct {
 	st    rfc9111.Status // this and the rest are set before the answer begins
 	via   []string       // the Cache-Status of siblings that helped
 	peer  string         // the sibling that gave it; "" = none
+	stale bool           // since no origin answers
 	given *given
 }
 

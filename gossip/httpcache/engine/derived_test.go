@@ -117,3 +117,28 @@ func TestDerivedIsValidated(t *testing.T) {
 		}
 	}
 }
+
+// That an answer is stale, since its origin is down, is said also of what a sibling gave to derive from.
+func TestDerivedFromStale(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		down := false
+		w := newCluster(t, func(w http.ResponseWriter, r *http.Request, n int) {
+			if down {
+				panic(http.ErrAbortHandler)
+			}
+			w.Header().Set("Cache-Control", "max-age=60")
+			w.Header().Set("Content-Type", "image/png")
+			io.WriteString(w, "one")
+		})
+		defer w.close()
+		w.tune = func(c *peerConfig) { derives(c); c.Others = w.others("a") }
+		w.start("a", t.TempDir())
+		w.start("b", t.TempDir())
+		w.get("a", "/x")
+		time.Sleep(2 * time.Minute)
+		down = true
+		if r := w.get("b", "/x", "Accept-Encoding: up"); r.body != "one" || !strings.HasSuffix(r.status(), "detail=stale-if-error") {
+			t.Errorf("%d %q: %s", r.StatusCode, r.body, r.status())
+		}
+	})
+}

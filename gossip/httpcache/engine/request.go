@@ -198,7 +198,7 @@ func send(v *walk) step {
 		r.open = got.open
 	}
 	if in, ok := v.w.(*ownWriter); ok {
-		in.peer = got.peer
+		in.peer, in.stale = got.peer, got.stale
 	}
 	r.now = c.now()
 	res, st := got.describe(r, v.reason, v.joined, v.late)

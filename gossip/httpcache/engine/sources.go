@@ -361,7 +361,7 @@ func (c *Cache) fromOrigin(resp *http.Response, delay time.Duration, received mo
 	*a = answer{status: resp.StatusCode, header: resp.Header, trailer: &resp.Trailer, length: resp.ContentLength,
 		body: resp.Body, delay: delay, received: received}
 	if d, ok := resp.Body.(*derived); ok {
-		a.derived, a.via, a.given = d, d.from.via, d.from.given
+		a.derived, a.via, a.given, a.stale = d, d.from.via, d.from.given, d.from.stale
 	}
 	return a
 }

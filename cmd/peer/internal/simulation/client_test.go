@@ -127,9 +127,17 @@ func (w *world) text(r request) (method, text string) {
 		}
 	}
 	if r.Kind != "conditional" && r.Sort > 0 {
-		fields += fmt.Sprintf("X-Sort: %s\r\nAccept-Encoding: %s\r\n", strings.Repeat("s", r.Sort), strings.Repeat("g", r.Sort))
+		fields += fmt.Sprintf("X-Sort: %s\r\nAccept-Encoding: %s\r\n", strings.Repeat("s", r.Sort), w.accepts(r.Sort))
 	}
 	return method, fmt.Sprintf("%s %s HTTP/1.1\r\nHost: %s\r\n%s\r\n%s", method, w.pathOf(r.URL), w.hostOf(r.URL), fields, body)
+}
+
+// accepts returns what a client accepts that selects a variant.
+func (w *world) accepts(sort int) string {
+	if w.s.Coding {
+		return "gzip, " + strings.Repeat("g", sort)
+	}
+	return strings.Repeat("g", sort)
 }
 
 // pathOf, hostOf and urlOf name a page: in requests, and to an operator.

@@ -259,7 +259,8 @@ func (w *world) judgeVersion(r *result, status string, whole bool) {
 		w.fail("body", r, "an answer of another URL")
 		return
 	}
-	if want := r.Sort % 3; p.rule.vary != "" && r.Kind != "conditional" && r.version.sort != want {
+	coded := w.s.Coding && p.rule.vary == "Accept-Encoding" // the origin is asked for what is not coded
+	if want := r.Sort % 3; p.rule.vary != "" && !coded && r.Kind != "conditional" && r.version.sort != want {
 		w.fail("body", r, "variant %d for a client that selects %d", r.version.sort, want)
 	}
 	w.origin.mu.Lock()
@@ -428,7 +429,7 @@ func (w *world) listed(p *peer) (ids []string) {
 		for sort := range 3 {
 			h := http.Header{}
 			if sort > 0 {
-				h = http.Header{"X-Sort": {strings.Repeat("s", sort)}, "Accept-Encoding": {strings.Repeat("g", sort)}}
+				h = http.Header{"X-Sort": {strings.Repeat("s", sort)}, "Accept-Encoding": {w.accepts(sort)}}
 			}
 			e, err := n.Why(admin.WhyRequest{URL: w.urlOf(u), Header: h})
 			if err != nil {

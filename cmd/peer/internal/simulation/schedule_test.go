@@ -19,6 +19,7 @@ type schedule struct {
 
 	Limit   int64 `json:"limit,omitempty"`   // bytes of memory that each peer's process may take; 0 = without limit
 	Sites   bool  `json:"sites,omitempty"`   // there are two origins, each of its own host
+	Coding  bool  `json:"coding,omitempty"`  // peers compress, but for that all answers are of a type that is not worth it; some clients accept it
 	Slices  int64 `json:"slices,omitempty"`  // bytes from which pages are kept in slices; 0 = the default
 	Given   int   `json:"given,omitempty"`   // seconds for which what a sibling gave is served; 0 = without limit
 	Compare int   `json:"compare,omitempty"` // one in so many answers of siblings is compared with the origin's; 0 = none
@@ -91,6 +92,7 @@ func generate(seed uint64) schedule {
 		Seed: seed, Peers: 2 + rng.IntN(3), First: int(seed % 1000 * 100), URLs: 20 + rng.IntN(60), Seconds: 20 + rng.IntN(30),
 		Store: int64(2+rng.IntN(6)) << 20, Memory: []int64{0, 64 << 10, 1 << 20}[rng.IntN(3)],
 		Publish: []int{0, 0, 500, 3000}[rng.IntN(4)], Objects: 200, False: 0.01,
+		Coding: seed%11 == 0 || seed%11 == 8 || seed%11 == 10,
 	}
 	if seed%churns == 100 {
 		return churning(s)

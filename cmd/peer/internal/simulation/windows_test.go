@@ -48,7 +48,7 @@ func (w *world) askByHTTP2(r request) (res result) {
 func (w *world) fieldsOf(r request) []string {
 	fields := []string{":method", "GET", ":scheme", "http", ":authority", w.hostOf(r.URL), ":path", w.pathOf(r.URL)}
 	if r.Sort > 0 {
-		fields = append(fields, "x-sort", strings.Repeat("s", r.Sort), "accept-encoding", strings.Repeat("g", r.Sort))
+		fields = append(fields, "x-sort", strings.Repeat("s", r.Sort), "accept-encoding", w.accepts(r.Sort))
 	}
 	return fields
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/config"
 	"github.com/summarycache/summarycache/cmd/peer/internal/node"
 	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
+	peerrules "github.com/summarycache/summarycache/cmd/peer/internal/rules"
 	"github.com/summarycache/summarycache/gossip/httpcache/budget"
 	"github.com/summarycache/summarycache/gossip/httpcache/diskstore/disktest"
 	"github.com/summarycache/summarycache/gossip/memnet"
@@ -188,6 +189,9 @@ func (p *peer) start() error {
 		SiblingMaxAge: time.Duration(p.w.s.Given) * time.Second, SiblingCompare: p.w.s.Compare,
 		Secret: p.w.secret(), Digests: p.savedDigests(), Store: storeDir, StoreSize: p.w.s.Store, MemorySize: p.w.s.Memory,
 		Objects: p.w.s.Objects, FalsePositives: p.w.s.False, Publish: time.Duration(p.w.s.Publish) * time.Millisecond,
+	}
+	if p.w.s.Coding {
+		cfg.Rules = peerrules.Set{{Name: "compress", Compress: []string{"gzip"}}}
 	}
 	if p.w.s.Sites {
 		cold, _ := url.Parse("http://" + coldIP + ":8080")
