@@ -13,42 +13,27 @@ import (
 // complete sooner is advertised then: the other peers would not get the digest earlier.
 const arrivingTime = 250 * time.Millisecond
 
-// arrives lets siblings get a fetch's outcome, as it arrives, until arrived is called when the body
-// is stored or given up.
-//
-// No two caches wait for each other, since a response arrives only after its own source has begun
-// to answer.
-func (c *Cache) arrives(f *fetch) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if id := f.outcome.id; c.arriving[id] == nil && !c.outdated(f, f.entry.Response) {
-		c.arriving[id], f.arriving = f, id
-	}
-}
+// Siblings get a fetch's result as it arrives, and find it in the digest until it is stored, or no request may join it any
+// more. No two caches wait for each other, since a response arrives only after its own source has begun to answer.
 
-func (c *Cache) arrived(f *fetch) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if f.arriving == "" {
-		return
-	}
-	delete(c.arriving, f.arriving)
-	if f.advertised {
-		c.cfg.Withdraw(f.arriving)
-	}
-	f.arriving, f.advertised = "", false
-}
-
-// advertiseArriving adds a fetch's outcome to the digest, if it is arriving and may be advertised.
+// advertiseArriving adds a fetch's result to the digest, if it is arriving and may be advertised.
 func (c *Cache) advertiseArriving(f *fetch) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if f.advertised || f.arriving == "" || f.invalidated.Load() || f.outcome.derived != nil ||
-		c.cfg.Advertise == nil || c.listUntil(f.outcome.entry, c.now()).IsZero() {
+	if f.advertised || c.cfg.Advertise == nil || c.arrivingAt(f.key) != f || f.result.derived != nil || c.listUntil(f.result.entry, c.now()).IsZero() {
 		return
 	}
 	f.advertised = true
-	c.cfg.Advertise(f.arriving)
+	c.cfg.Advertise(f.result.id)
+}
+
+// arrivingAt returns the fetch of a key whose body arrives; nil = there is none. c.mu is held.
+func (c *Cache) arrivingAt(key string) *fetch {
+	f := c.joinable(key)
+	if f == nil || !f.delivered() || f.result.body == nil {
+		return nil
+	}
+	return f
 }
 
 // Advertised yields the identities of all responses that are advertised to siblings, at
@@ -68,9 +53,9 @@ func (c *Cache) Advertised() iter.Seq[string] {
 		}
 		var arriving []string
 		c.mu.Lock()
-		for id, f := range c.arriving {
+		for _, f := range c.fetches {
 			if f.advertised {
-				arriving = append(arriving, id)
+				arriving = append(arriving, f.result.id)
 			}
 		}
 		c.mu.Unlock()
@@ -90,11 +75,11 @@ func (c *Cache) attach(w http.ResponseWriter, r *request) (res Result, ok bool) 
 		return res, false
 	}
 	defer c.leave(f, true)
-	if !f.outcome.body.followable() {
+	if !f.result.body.followable() {
 		return res, false
 	}
-	st := rfc9111.Status{Hit: true, HasTTL: true, TTL: f.entry.freshFor(c.now()), Detail: "arriving"}
-	res, ok = c.serveArriving(w, r, &f.outcome, st, nil)
+	st := rfc9111.Status{Hit: true, HasTTL: true, TTL: f.result.entry.freshFor(c.now()), Detail: "arriving"}
+	res, ok = c.serveArriving(w, r, f.result, st, nil)
 	res.Outcome = LocalHit
 	return res, ok
 }
@@ -111,7 +96,7 @@ func (c *Cache) await(r *request) bool {
 	ids := c.identities(r)
 	c.mu.Lock()
 	for _, id := range ids {
-		if f = c.fetches[id]; f != nil {
+		if f = c.joinable(id); f != nil {
 			f.waiters.join(true)
 			break
 		}
@@ -132,10 +117,10 @@ func (c *Cache) await(r *request) bool {
 	return false
 }
 
-// arrivingFor finds the fetch whose arriving outcome answers r, and makes r one of its followers.
+// arrivingFor finds the fetch whose arriving result answers r, and makes r one of its followers.
 func (c *Cache) arrivingFor(r *request) *fetch {
 	c.mu.Lock()
-	none := len(c.arriving) == 0
+	none := len(c.fetches) == 0
 	c.mu.Unlock()
 	if none {
 		return nil
@@ -144,7 +129,7 @@ func (c *Cache) arrivingFor(r *request) *fetch {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, id := range ids {
-		if f := c.arriving[id]; f != nil && !f.invalidated.Load() && c.selects(&f.outcome, r) {
+		if f := c.arrivingAt(id); f != nil && c.selects(f.result, r) {
 			f.waiters.join(true)
 			return f
 		}

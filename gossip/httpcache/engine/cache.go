@@ -137,9 +137,8 @@ type Cache struct {
 
 	kept kept
 
-	mu       sync.Mutex
-	fetches  map[string]*fetch // that can be joined, by key
-	arriving map[string]*fetch // whose bodies are being received, by the identity of the response
+	mu      sync.Mutex
+	fetches map[string]*fetch // that can be joined, by key
 
 	fetchBecame func(from, to fetchState) // called at each transition if not nil; for the model test
 
@@ -168,7 +167,7 @@ func New(cfg Config) (*Cache, error) {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	c := &Cache{cfg: cfg, log: cfg.Logger, variants: rfc9111.NewVariants(),
-		fetches: make(map[string]*fetch), arriving: make(map[string]*fetch), comparing: make(chan struct{}, maxComparisons), unasked: make(chan struct{}, maxUnasked),
+		fetches: make(map[string]*fetch), comparing: make(chan struct{}, maxComparisons), unasked: make(chan struct{}, maxUnasked),
 		opened: time.Now(), slept: sleep{before: int64(suspended())}, clock: 1 + rand.Int64N(math.MaxInt64), via: []string{"1.1 " + cfg.Name}}
 	c.tuning.Store(&cfg.Tuning)
 	c.buffers.New = func() any { return new([bufferSize]byte) }

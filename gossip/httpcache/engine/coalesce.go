@@ -16,7 +16,7 @@ func (c *Cache) newFetch(r *request, key string, stored *found) (f *fetch, joine
 	if key != "" {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if other := c.fetches[key]; other != nil {
+		if other := c.joinable(key); other != nil {
 			other.waiters.join(true)
 			if c.cfg.Coalescer != nil {
 				c.cfg.Coalescer.Joined()
@@ -30,6 +30,9 @@ func (c *Cache) newFetch(r *request, key string, stored *found) (f *fetch, joine
 	}
 	f.waiters.join(false)
 	if key != "" {
+		if outdated := c.fetches[key]; outdated != nil {
+			c.forgetLocked(outdated)
+		}
 		c.fetches[key] = f
 	}
 	return f, false
@@ -88,7 +91,7 @@ func (c *Cache) abandon(f *fetch) bool {
 	return true
 }
 
-// forget ends the joining of a fetch: the next request for its URL leads another.
+// forget ends the joining of a fetch, and the advertising of what it brings: the next request for its URL leads another.
 func (c *Cache) forget(f *fetch) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -96,56 +99,51 @@ func (c *Cache) forget(f *fetch) {
 }
 
 func (c *Cache) forgetLocked(f *fetch) {
-	if c.fetches[f.key] == f {
-		delete(c.fetches, f.key)
+	if c.fetches[f.key] != f {
+		return
+	}
+	delete(c.fetches, f.key)
+	if f.advertised {
+		f.advertised = false
+		c.cfg.Withdraw(f.result.id)
 	}
 }
 
-// invalidateFetches marks the fetches that match as invalidated: their responses may be older than
-// the invalidation. So they are not stored, and new requests do not join them. The result
-// passed to matches is nil if there is none yet.
-func (c *Cache) invalidateFetches(matches func(*fetch, *result) bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, f := range c.fetches {
-		var got *result
-		if f.delivered() {
-			got = f.result
-		}
-		if matches(f, got) {
-			f.invalidated.Store(true)
-			c.forgetLocked(f)
-		}
+// joinable returns the fetch that requests of a key may join; nil = there is none. c.mu is held.
+func (c *Cache) joinable(key string) *fetch {
+	f := c.fetches[key]
+	if f == nil {
+		return nil
 	}
-	for _, f := range c.arriving { // some of these fetches are not in c.fetches any more
-		if matches(f, &f.outcome) {
-			f.invalidated.Store(true)
-		}
+	var got *result
+	if f.delivered() {
+		got = f.result
 	}
+	if c.tooOld(f, got) {
+		return nil
+	}
+	return f
 }
 
-// invalidateTag invalidates the fetches whose response has a tag. It forgets those without an answer
-// yet: their tags are checked when it arrives.
-func (c *Cache) invalidateTag(tag string) {
-	var unknown []*fetch
-	c.invalidateFetches(func(f *fetch, got *result) bool {
-		if got == nil {
-			unknown = append(unknown, f)
-			return false
-		}
-		return got.entry != nil && hasTag(got.entry.Header, tag)
-	})
-	for _, f := range unknown {
-		c.forget(f)
+// tooOld reports whether the result of a fetch must not be stored, nor given to requests that come from now on: it was
+// invalidated meanwhile, or is a sibling's and the origin has shown a later version. got = nil: there is none yet.
+func (c *Cache) tooOld(f *fetch, got *result) bool {
+	if got == nil || got.entry == nil {
+		return c.outdated(f, nil)
 	}
+	resp := got.entry.Response
+	return c.outdated(f, resp) || got.peer != "" && got.derived == nil && c.olderThanSeen(&f.r, resp)
 }
 
-// outdated reports whether the URL, or a tag of its response, was invalidated after the fetch
-// began. The tombstones show that even for fetches that can't be joined, which are not in
-// c.fetches. A fetch that began at the same moment counts as later.
+// outdated reports whether the URL, or a tag of its response, was invalidated after the fetch began. A response that is
+// not known yet (nil) may have any tag. A fetch that began at the same moment counts as later.
 func (c *Cache) outdated(f *fetch, resp *rfc9111.Response) bool {
+	var h http.Header
+	if resp != nil {
+		h = resp.Header
+	}
 	began := f.began.ago(-1)
-	return f.invalidated.Load() || c.invalidated.has(f.r.url, resp.Header, began) || c.purged.has(f.r.url, resp.Header, began)
+	return c.invalidated.has(f.r.url, h, began) || c.purged.has(f.r.url, h, began)
 }
 
 // lead runs a fetch in the background of its leader's request.

@@ -36,16 +36,13 @@ type fetch struct {
 	entry    entry // of the result
 	body     body
 
-	arriving   string // identity in Cache.arriving, "" = not there; guarded by Cache.mu
-	advertised bool   // the arriving body is; guarded by Cache.mu
+	advertised bool // the arriving body is; guarded by Cache.mu
 
 	mu        sync.Mutex
 	done      chan struct{} // closed when there is a result; nil until somebody waits for that
 	leftAlone bool          // the leader left before there was a result
 
 	here bool // its leader's goroutine runs it, and has it to itself; see Cache.leadHere
-
-	invalidated atomic.Bool // the URL or a tag was: the response must not be stored
 }
 
 // A result is the result of a fetch.

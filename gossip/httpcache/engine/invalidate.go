@@ -71,7 +71,6 @@ func (c *Cache) remove(t invalidation.Target, alone bool) (n int) {
 	}
 	if t.Kind == invalidation.Tag {
 		tombstones.setTag(t.Name, c.now())
-		c.invalidateTag(t.Name)
 		for _, label := range [...]string{t.Name, anyTag} {
 			for o := range c.store.Labelled(label) {
 				n += c.retire(o.Key(), t.Soft)
@@ -87,7 +86,6 @@ func (c *Cache) remove(t invalidation.Target, alone bool) (n int) {
 		if !alone {
 			c.seen.set(url, nil)
 		}
-		c.invalidateFetches(func(f *fetch, _ *result) bool { return f.r.url == url })
 		for _, id := range append(c.variants.Identities(url), rfc9111.Identity(url, nil, nil)) {
 			n += c.retire(id, t.Soft)
 		}
@@ -103,7 +101,6 @@ func (c *Cache) remove(t invalidation.Target, alone bool) (n int) {
 	}
 	w := wideTombstone{url, t.Kind == invalidation.Pattern, c.now().steady}
 	tombstones.setWide(w)
-	c.invalidateFetches(func(f *fetch, _ *result) bool { return w.selects(f.r.url) })
 	for id := range c.store.Keys() {
 		if of, _ := rfc9111.SplitIdentity(id); w.selects(of) {
 			n += c.retire(id, t.Soft)

@@ -155,10 +155,10 @@ func (c *Cache) overtakes(f *fetch, at int64, whole bool) {
 // replace puts a fetch in the place of the one that it was begun beside.
 func (c *Cache) replace(f, next *fetch) {
 	next.over.Store(nil)
-	c.arrived(f)
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.fetches[f.key] == f {
+		c.forgetLocked(f)
 		c.fetches[f.key] = next
 	}
-	c.mu.Unlock()
 }

@@ -74,7 +74,6 @@ func (c *Cache) noteReuse(f *fetch, e *entry) {
 // delivered when it overtakes that.
 func (c *Cache) share(f *fetch, res *result) {
 	if f.result == nil && f.over.Load() == nil {
-		c.arrives(f)
 		c.deliver(f, res, fetchDelivers)
 	}
 }
@@ -129,7 +128,6 @@ func (c *Cache) complete(f *fetch, res *result) {
 // settle ends a fetch whose body was delivered to its end.
 func (c *Cache) settle(f *fetch, res *result) {
 	c.commit(f, res)
-	c.arrived(f)
 	c.forget(f)
 }
 
@@ -147,7 +145,6 @@ func (c *Cache) brokeOff(f *fetch, a *answer, res *result, err error) {
 	}
 	w.End(err)
 	w.Abort()
-	c.arrived(f)
 	switch {
 	case f.result != nil:
 		c.become(f, fetchCut)
@@ -172,7 +169,7 @@ func (c *Cache) commit(f *fetch, res *result) {
 	defer c.texts.Put(text)
 	m := c.metaOf(res, e, text)
 	m.Copied = res.peer != ""
-	m.Wanted = func() bool { return !c.outdated(f, res.entry.Response) }
+	m.Wanted = func() bool { return !c.tooOld(f, res) }
 	obj, err := res.into.Commit(m)
 	if err != nil {
 		c.become(f, fetchUnstored)

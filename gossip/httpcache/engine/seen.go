@@ -35,14 +35,6 @@ func (c *Cache) saw(r *request, resp *rfc9111.Response) {
 	before, _ := c.seen.get(r.url)
 	all := slices.DeleteFunc(slices.Clone(before), func(s sight) bool { return s.id == now.id })
 	c.seen.set(r.url, append(all, now)[max(0, len(all)+1-seenOfURL):])
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, f := range [...]*fetch{c.fetches[now.id], c.arriving[now.id]} { // of a sibling's older copy
-		if f != nil && f.delivered() && f.result.peer != "" && f.result.entry != nil && c.olderThanSeen(r, f.result.entry.Response) {
-			f.invalidated.Store(true)
-			c.forgetLocked(f)
-		}
-	}
 }
 
 // olderThanSeen reports whether a sibling's response to r is older than what the origin has shown.

@@ -54,9 +54,3 @@ func distinct(tags []string) []string {
 	}
 	return tags
 }
-
-// hasTag reports whether a purge of a tag applies to a response.
-func hasTag(h http.Header, tag string) bool {
-	own := Tags(h)
-	return slices.Contains(own, tag) || slices.Contains(own, anyTag)
-}

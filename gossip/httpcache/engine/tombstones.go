@@ -58,13 +58,17 @@ func (t *tombstones) setTag(tag string, now moment) {
 }
 
 // has reports whether a response with this URL and header, generated at that time, was invalidated
-// since.
+// since. A header that is not known yet (nil) may have any tag.
 func (t *tombstones) has(url string, h http.Header, generated moment) bool {
 	if at, ok := t.get(url); ok && generated.steady <= at {
 		return true
 	}
 	if !t.tags.empty() {
-		for _, tag := range Tags(h) {
+		tags := []string{anyTag}
+		if h != nil {
+			tags = Tags(h)
+		}
+		for _, tag := range tags {
 			if at, ok := t.tags.get(tag); ok && generated.steady <= at {
 				return true
 			}

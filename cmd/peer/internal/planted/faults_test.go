@@ -134,7 +134,7 @@ var known = []fault{
 		in: []patch{
 			{engine, "(*Cache).outdated",
 				`began := f.began.ago(-1)`,
-				"return f.invalidated.Load()\nbegan := f.began.ago(-1)"},
+				"if f.key == \"\" {\n\treturn false\n}\nbegan := f.began.ago(-1)"},
 		}},
 	{name: "lagging-sibling", kind: "skipped check", from: history,
 		what: "a sibling that has not applied a write brings an older copy back", found: added("TestLaggingSibling"),
