@@ -152,7 +152,7 @@ var known = []fault{
 	{name: "late-commit", kind: "skipped check", from: history,
 		what: "what was under way when its URL was written to is stored", found: seed(4, "stale"),
 		in: []patch{{engine, "(*Cache).commit",
-			`!c.outdated(f, res.entry.Response)`, `true || !c.outdated(f, res.entry.Response)`}}},
+			`!c.tooOld(f, res)`, `true || !c.tooOld(f, res)`}}},
 	{name: "slice-edge", kind: "off by one", from: chosen, what: "the first byte of each slice but one is left out",
 		found: test("TestSlicesByRange"),
 		in: []patch{
