@@ -235,8 +235,20 @@ func (c *Cache) addVia(h http.Header, major, minor int) {
 	rfc9111.AddVia(h, major, minor, c.cfg.Name)
 }
 
-// detached is a context with the values of a client's request that ends when the cache closes.
-type detached struct{ stopped, values context.Context }
+// detached is a context with the values of a client's request that ends when the cache closes, or is canceled.
+type detached struct {
+	stopped, values context.Context
+	end             context.CancelFunc // nil = it can't be canceled
+}
+
+// cancelable makes it one that can be canceled.
+func (d *detached) cancelable() { d.stopped, d.end = context.WithCancel(d.stopped) }
+
+func (d *detached) cancel() {
+	if d.end != nil {
+		d.end()
+	}
+}
 
 func (d *detached) Deadline() (time.Time, bool) { return time.Time{}, false }
 func (d *detached) Done() <-chan struct{}       { return d.stopped.Done() }

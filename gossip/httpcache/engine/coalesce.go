@@ -24,9 +24,9 @@ func (c *Cache) newFetch(r *request, key string, stored *found) (f *fetch, joine
 			return other, true
 		}
 	}
-	f = &fetch{key: key, r: *r, stored: stored, began: c.now(), ctx: detached{c.stopped, r.Context()}}
+	f = &fetch{key: key, r: *r, stored: stored, began: c.now(), ctx: detached{stopped: c.stopped, values: r.Context()}}
 	if _, wanted := c.cfg.Source(r.Context()); wanted {
-		f.ctx.stopped, f.unwanted = context.WithCancel(c.stopped)
+		f.ctx.cancelable()
 	}
 	f.waiters.join(false)
 	if key != "" {
@@ -58,8 +58,8 @@ func (c *Cache) leave(f *fetch, follower bool) {
 		f.waiters.followers.Add(-1)
 	}
 	f.waiters.n.Add(-1)
-	if f.unwanted != nil && !f.delivered() && c.abandon(f) {
-		f.unwanted()
+	if f.ctx.end != nil && !f.delivered() && c.abandon(f) {
+		f.ctx.cancel()
 	}
 	c.deserted(f)
 }

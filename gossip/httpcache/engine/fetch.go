@@ -20,36 +20,34 @@ type fetch struct {
 	began  moment  // before the first request to a source
 	state  fetchState
 
+	ctx     detached
 	waiters waiters
 	interim interims // 1xx responses, for the leader
-	open    *opened  // the origin's answer with the whole, of which this is the first slice; nil = none
-	result  *result  // nil = none yet; set once, with mu held
+	delivery
 
 	src  *sources             // its own, or those of the fetch beside which it was begun
 	over atomic.Pointer[body] // beside which it was begun, and which it has not overtaken; nil = none
 
-	// The memory of the first of each.
-	ctx      detached
-	unwanted context.CancelFunc // ends ctx when no request waits for a result; nil = it lasts
-	sources  sources
-	outcome  result
-	entry    entry // of the result
-	body     body
+	sources sources // the memory of src
+	outcome result  // the memory of the result
 
 	advertised bool // the arriving body is; guarded by Cache.mu
+	here       bool // its leader's goroutine runs it, and has it to itself; see Cache.leadHere
+}
 
-	mu        sync.Mutex
-	done      chan struct{} // closed when there is a result; nil until somebody waits for that
-	leftAlone bool          // the leader left before there was a result
-
-	here bool // its leader's goroutine runs it, and has it to itself; see Cache.leadHere
+// A delivery is the result of a fetch on its way to the requests that wait for it.
+type delivery struct {
+	mu     sync.Mutex
+	result *result       // nil = none yet; set once
+	done   chan struct{} // closed when there is one; nil until somebody waits for that
+	left   bool          // the leader did, before there was one
 }
 
 // A result is the result of a fetch.
 type result struct {
 	err    error   // no source answered
 	answer *answer // for the leader alone, which closes it
-	open   *opened // the fetch's, for the leader, which closes it
+	open   *opened // the origin's answer with the whole, of which this is the first slice, for the leader, which closes it
 
 	// If neither is set, an answer for all requests that select it.
 	id        string   // its identity
@@ -76,9 +74,7 @@ type result struct {
 // round delivers a result, uses up a sibling, or gives up the copy that was to be validated; and the origin's answer
 // to a request without conditions is a result.
 func (c *Cache) run(f *fetch) {
-	if f.unwanted != nil {
-		defer f.unwanted()
-	}
+	defer f.ctx.cancel()
 	if f.src == nil {
 		f.src = c.sources(f)
 	}
@@ -145,17 +141,21 @@ func (c *Cache) conditions(f *fetch) (h http.Header) {
 // deliver sets the result and wakes the requests that wait for it.
 func (c *Cache) deliver(f *fetch, res *result, to fetchState) {
 	c.become(f, to)
-	f.mu.Lock()
-	f.result = res
-	if f.done != nil {
-		close(f.done)
+	f.set(res)
+	if res.err != nil {
+		f.ctx.cancel()
 	}
-	if f.unwanted != nil && res.err != nil {
-		f.unwanted()
+}
+
+func (d *delivery) set(res *result) {
+	d.mu.Lock()
+	d.result = res
+	if d.done != nil {
+		close(d.done)
 	}
-	orphan := f.leftAlone
-	f.mu.Unlock()
-	if orphan {
+	left := d.left
+	d.mu.Unlock()
+	if left {
 		res.close()
 	}
 }
@@ -169,31 +169,31 @@ func (r *result) close() {
 }
 
 // delivered reports whether there is a result.
-func (f *fetch) delivered() bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.result != nil
+func (d *delivery) delivered() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.result != nil
 }
 
 // ready returns a channel that is closed when there is a result.
-func (f *fetch) ready() <-chan struct{} {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.done == nil {
-		f.done = make(chan struct{})
-		if f.result != nil {
-			close(f.done)
+func (d *delivery) ready() <-chan struct{} {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.done == nil {
+		d.done = make(chan struct{})
+		if d.result != nil {
+			close(d.done)
 		}
 	}
-	return f.done
+	return d.done
 }
 
 // leave is called when the leader does not wait any longer.
-func (f *fetch) leave() {
-	f.mu.Lock()
-	f.leftAlone = true
-	res := f.result
-	f.mu.Unlock()
+func (d *delivery) leave() {
+	d.mu.Lock()
+	d.left = true
+	res := d.result
+	d.mu.Unlock()
 	if res != nil {
 		res.close()
 	}
@@ -203,7 +203,7 @@ func (f *fetch) leave() {
 // delivered. It has the counts of the siblings asked.
 func newResult(f *fetch) *result {
 	res := &f.outcome
-	*res = result{open: f.open}
+	*res = result{open: res.open}
 	if in := f.src.siblings; in != nil {
 		res.asked, res.falseHits, res.siblingErrors = in.Asked, in.FalseHits, in.Errors
 	}

@@ -20,16 +20,31 @@ const (
 // An allowance is how long a source may still be waited for. Waiting uses it up, bytes renew it.
 type allowance struct {
 	left, most time.Duration
-	rate       int // bytes that renew a second; 0 = any byte renews all of it
+	rate       int       // bytes that renew a second; 0 = any byte renews all of it
+	since      time.Time // it has been waited since then; zero = it is not
 }
 
-func allow(most time.Duration, rate int) allowance { return allowance{most, most, rate} }
+func allow(most time.Duration, rate int) allowance {
+	return allowance{left: most, most: most, rate: rate}
+}
 
-// charge notes that n bytes arrived after a wait.
-func (a *allowance) charge(wait time.Duration, n int) {
-	if a.rate > 0 {
-		a.left = min(a.most, a.left-wait+time.Duration(n)*time.Second/time.Duration(a.rate))
+// wait notes that waiting begins.
+func (a *allowance) wait() { a.since = time.Now() }
+
+// waited returns how long it has been waited; 0 = it is not.
+func (a *allowance) waited() time.Duration {
+	if a.since.IsZero() {
+		return 0
 	}
+	return time.Since(a.since)
+}
+
+// charge notes that waiting ended with n bytes.
+func (a *allowance) charge(n int) {
+	if a.rate > 0 {
+		a.left = min(a.most, a.left-a.waited()+time.Duration(n)*time.Second/time.Duration(a.rate))
+	}
+	a.since = time.Time{}
 }
 
 // allowance returns how long an answer may be waited for until another source is looked for.
@@ -88,14 +103,14 @@ func (p *paced) Read(b []byte) (int, error) {
 	if p.watch == nil {
 		return p.ReadCloser.Read(b)
 	}
-	start := time.Now()
+	p.may.wait()
 	p.watch.clock.Reset(p.may.left)
 	n, err := p.ReadCloser.Read(b)
 	if !p.watch.clock.Reset(forever) {
 		p.watch.clock.Stop()
 		p.watch = nil
 	}
-	p.may.charge(time.Since(start), n)
+	p.may.charge(n)
 	return n, err
 }
 

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"time"
@@ -23,9 +22,10 @@ const (
 
 // beside is the fetch beside a body.
 type beside struct {
-	f         *fetch // nil = none is under way
-	at        int64  // bytes that the body had when it began
-	fruitless int    // how many have ended since the body's last byte
+	f          *fetch // nil = none is under way
+	at         int64  // bytes that the body had when it began
+	fruitless  int    // how many have ended since the body's last byte
+	superseded bool   // one has shown that the origin has another version by now
 }
 
 // errNoBetter ends a fetch beside a body which it can't overtake.
@@ -36,8 +36,8 @@ func (b *body) lookBeside() {
 	c, f := b.c, b.f
 	r := asNobody(&f.r)
 	next := &fetch{key: f.key, r: *r, began: c.now(), src: f.src}
-	ctx, cancel := context.WithCancel(c.stopped)
-	next.ctx, next.unwanted = detached{ctx, f.r.Context()}, cancel
+	next.ctx = detached{stopped: c.stopped, values: f.r.Context()}
+	next.ctx.cancelable()
 	next.over.Store(b)
 	next.waiters.join(true) // for the clients of b
 	b.beside.f, b.beside.at = next, b.at
@@ -47,7 +47,7 @@ func (b *body) lookBeside() {
 		c.leave(next, true)
 	}) {
 		b.beside.f = nil // the body ends, too
-		cancel()
+		next.ctx.cancel()
 	}
 }
 
@@ -74,10 +74,7 @@ func (b *body) fruitless() {
 	b.beside.f = nil
 	b.beside.fruitless++
 	b.may.most = min(2*b.may.most, b.c.tuning.Load().BetweenBytesTimeout)
-	b.may.left = b.may.most
-	if !b.reading.IsZero() {
-		b.may.left += time.Since(b.reading)
-	}
+	b.may.left = b.may.most + b.may.waited()
 	b.wake()
 }
 
@@ -85,7 +82,7 @@ func (b *body) fruitless() {
 func (b *body) advanced() {
 	b.beside.fruitless = 0
 	if next := b.beside.f; next != nil && b.at-b.beside.at > maxMeanwhile {
-		next.unwanted()
+		next.ctx.cancel()
 	}
 	b.wake()
 }
@@ -108,7 +105,7 @@ func (c *Cache) better(f *fetch, b *body, a *answer) bool {
 		return false
 	}
 	b.mu.Lock()
-	b.superseded = true
+	b.beside.superseded = true
 	if b.fruitless(); b.at == 0 || b.from.sibling != nil {
 		b.drop() // no byte was sent, or a slow sibling is wrong or out of date
 	}

@@ -44,18 +44,17 @@ func (c *Cache) receive(f *fetch, a *answer) {
 // receiving returns the result of a fetch whose body is received into w.
 func (c *Cache) receiving(f *fetch, a *answer, w *bodies.Stream) *result {
 	body := c.newBody(f, a)
-	f.entry = newEntry(a.response(), a.received, c.via)
-	e := &f.entry
+	e := newEntry(a.response(), a.received, c.via)
 	e.given = a.given
 	if f.r.slice > 0 {
 		e.of.first, _, e.of.size = a.span()
 	}
 	res := newResult(f)
 	res.fields = rfc9111.VaryFields(a.header)
-	res.id, res.entry, res.body, res.into, res.length = f.r.identity(res.fields), e, body, w, a.bodyLength()
+	res.id, res.entry, res.body, res.into, res.length = f.r.identity(res.fields), &e, body, w, a.bodyLength()
 	res.storing, res.fwdStatus, res.stale = true, a.status, a.stale
 	res.from(a)
-	c.noteReuse(f, e)
+	c.noteReuse(f, &e)
 	if f.r.cc.NoCache && a.sibling == nil && a.derived == nil {
 		c.saw(&f.r, e.Response)
 	}

@@ -36,23 +36,17 @@ type body struct {
 	f    *fetch
 	from *answer // its source
 
-	mu         sync.Mutex
-	at         int64         // bytes received
-	reading    time.Time     // since when Read waits for the source; zero = it doesn't
-	may        allowance     // how long the source may be waited for until another fetch begins; most is doubled for each fruitless one
-	beside     beside        // the fetch that may overtake this body
-	superseded bool          // the origin has another version by now
-	err        error         // how it ended, io.EOF = complete; nil = it has not ended
-	changed    chan struct{} // closed when any of this changes, for moving; nil = nobody waits
-	watch      *alarm        // nil once the body has ended
+	mu      sync.Mutex
+	at      int64         // bytes received
+	may     allowance     // how long the source may be waited for until another fetch begins; most is doubled for each fruitless one
+	beside  beside        // the fetch that may overtake this body
+	err     error         // how it ended, io.EOF = complete; nil = it has not ended
+	changed chan struct{} // closed when any of this changes, for moving; nil = nobody waits
+	watch   *alarm        // nil once the body has ended
 }
 
 func (c *Cache) newBody(f *fetch, a *answer) *body {
-	b := &f.body
-	if b.c != nil {
-		b = new(body)
-	}
-	*b = body{c: c, f: f, from: a, may: a.allowance()}
+	b := &body{c: c, f: f, from: a, may: a.allowance()}
 	a.response()                                          // which others read
 	if o := f.over.Load(); o != nil && a.sibling == nil { // it was begun since a source is slow, and so may this be
 		o.mu.Lock()
@@ -68,19 +62,17 @@ func (c *Cache) newBody(f *fetch, a *answer) *body {
 // Read reads from the source. The body is complete at io.EOF, and at no other error.
 func (b *body) Read(p []byte) (int, error) {
 	b.mu.Lock()
-	b.reading = time.Now()
+	b.may.wait()
 	b.mu.Unlock()
 	n, err := b.from.body.Read(p)
 	b.mu.Lock()
-	waited := time.Since(b.reading)
-	b.reading = time.Time{}
+	b.may.charge(n)
 	switch {
 	case b.err != nil: // another fetch was faster
 		n, err = 0, b.err
-	case b.superseded && b.at == 0: // the clients begin another fetch: these bytes must not be sent
+	case b.beside.superseded && b.at == 0: // the clients begin another fetch: these bytes must not be sent
 		n, err = 0, errSuperseded
 	}
-	b.may.charge(waited, n)
 	if b.at += int64(n); n > 0 {
 		b.advanced()
 	}
@@ -112,8 +104,8 @@ func (b *body) wakeUp() {
 		return
 	}
 	next := arrivingTime
-	if !b.reading.IsZero() {
-		idle, limit := time.Since(b.reading), b.c.tuning.Load().BetweenBytesTimeout
+	if !b.may.since.IsZero() {
+		idle, limit := b.may.waited(), b.c.tuning.Load().BetweenBytesTimeout
 		switch {
 		case idle >= limit:
 			b.from.cancel(errBetweenBytes)
@@ -139,7 +131,7 @@ func (b *body) slow(idle time.Duration) {
 	case b.beside.f != nil, local && b.from.sibling == nil:
 	case b.f.over.Load() != nil: // it does not overtake
 		b.drop()
-	case b.superseded:
+	case b.beside.superseded:
 		if b.from.sibling != nil || idle >= b.may.most && !single { // no other source has the rest
 			b.drop()
 		}
@@ -164,21 +156,21 @@ func (b *body) drop() {
 func (b *body) followable() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return !b.stalledLocked() && !b.superseded && (b.err == nil || b.err == io.EOF)
+	return !b.stalledLocked() && !b.beside.superseded && (b.err == nil || b.err == io.EOF)
 }
 
 // stalledLocked reports whether the body makes no progress. b.mu is held.
 func (b *body) stalledLocked() bool {
-	return b.err == nil && !b.reading.IsZero() && time.Since(b.reading) >= b.from.allowance().most
+	return b.err == nil && b.may.waited() >= b.from.allowance().most
 }
 
 // moving waits until the body makes progress. An error means that it has ended, or that the origin has another version.
 func (b *body) moving(ctx context.Context) error {
 	for {
 		b.mu.Lock()
-		idle := time.Since(b.reading)
+		idle := b.may.waited()
 		switch {
-		case b.superseded:
+		case b.beside.superseded:
 			b.mu.Unlock()
 			return errSuperseded
 		case b.err != nil && b.err != io.EOF:
@@ -222,7 +214,7 @@ func (b *body) end(err error) (joined bool) {
 	if joined = next != nil && err != io.EOF && !errors.Is(err, errBetweenBytes); joined {
 		b.c.replace(b.f, next)
 	} else if next != nil {
-		next.unwanted()
+		next.ctx.cancel()
 	}
 	return joined
 }

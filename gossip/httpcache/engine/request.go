@@ -144,7 +144,7 @@ func lead(v *walk) step {
 	if v.w != nil {
 		f.interim.begin(v.w, r.Request)
 	}
-	if v.rest == nil && r.slice == 0 && f.unwanted == nil && c.cfg.MayStay(r.Context()) {
+	if v.rest == nil && r.slice == 0 && f.ctx.end == nil && c.cfg.MayStay(r.Context()) {
 		return c.leadHere(v)
 	}
 	c.lead(f)

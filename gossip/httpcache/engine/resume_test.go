@@ -21,9 +21,9 @@ func TestFollowable(t *testing.T) {
 		{0, false, io.EOF, true},
 		{0, false, io.ErrUnexpectedEOF, false},
 	} {
-		b := body{from: new(answer), superseded: c.superseded, err: c.err}
+		b := body{from: new(answer), beside: beside{superseded: c.superseded}, err: c.err}
 		if c.idle > 0 {
-			b.reading = time.Now().Add(-c.idle)
+			b.may.since = time.Now().Add(-c.idle)
 		}
 		if got := b.followable(); got != c.want {
 			t.Errorf("idle for %v, superseded %v, ended with %v: %v", c.idle, c.superseded, c.err, got)

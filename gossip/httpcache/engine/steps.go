@@ -36,7 +36,7 @@ func (c *Cache) beginSlices(f *fetch, a *answer) *answer {
 		f.stored = nil
 	}
 	c.large.add(f.r.url, c.now(), largeTime)
-	f.open, f.r.slice = newOpened(a), 1
+	f.outcome.open, f.r.slice = newOpened(a), 1
 	key := c.fetchKey(&f.r, nil, f.r.fields)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -45,7 +45,7 @@ func (c *Cache) beginSlices(f *fetch, a *answer) *answer {
 		c.forgetLocked(f)
 		f.key = key
 	}
-	return f.open.firstSlice()
+	return f.outcome.open.firstSlice()
 }
 
 // skip drops an answer that is not the slice that was requested. After a sibling's, the next source is asked; after
