@@ -30,15 +30,14 @@ func (r *Response) PartFor(req *http.Request, size int64) Part {
 		return whole
 	}
 	first, last, ok := parseRange(lines[0], size)
-	total := strconv.FormatInt(size, 10)
 	switch {
 	case !ok:
 		return whole
 	case first >= size:
-		return Part{Status: http.StatusRequestedRangeNotSatisfiable, ContentRange: "bytes */" + total}
+		return Part{Status: http.StatusRequestedRangeNotSatisfiable, ContentRange: "bytes */" + strconv.FormatInt(size, 10)}
 	}
 	return Part{Status: http.StatusPartialContent, Offset: first, Length: last - first + 1,
-		ContentRange: "bytes " + strconv.FormatInt(first, 10) + "-" + strconv.FormatInt(last, 10) + "/" + total}
+		ContentRange: FormatContentRange(first, last-first+1, size)}
 }
 
 // Fill writes into h the header of an answer that consists of a part of the stored response,

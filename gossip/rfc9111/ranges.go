@@ -11,11 +11,7 @@ import (
 // must be ignored: another unit, several parts, or malformed. first >= size means that the
 // range cannot be satisfied.
 func parseRange(s string, size int64) (first, last int64, ok bool) {
-	unit, set, found := strings.Cut(s, "=")
-	if !found || !strings.EqualFold(trim(unit), "bytes") {
-		return 0, 0, false
-	}
-	a, b, found := strings.Cut(trim(set), "-")
+	a, b, found := cutRange(s)
 	if !found {
 		return 0, 0, false
 	}
@@ -41,6 +37,58 @@ func parseRange(s string, size int64) (first, last int64, ok bool) {
 		last = min(last, n)
 	}
 	return first, last, true
+}
+
+// cutRange returns what stands before and after the hyphen of a Range in bytes.
+func cutRange(s string) (first, last string, ok bool) {
+	unit, set, _ := strings.Cut(s, "=")
+	if !strings.EqualFold(trim(unit), "bytes") {
+		return "", "", false
+	}
+	return strings.Cut(trim(set), "-")
+}
+
+// RangeStart returns the first byte of the Range of one part that a request's header has; -1 = it names the last bytes.
+// It isn't ok if there is none.
+func RangeStart(h http.Header) (first int64, ok bool) {
+	lines := h["Range"]
+	if len(lines) != 1 {
+		return 0, false
+	}
+	a, b, ok := cutRange(lines[0])
+	switch {
+	case !ok, strings.Contains(b, ","):
+		return 0, false
+	case a == "" && b != "":
+		return -1, true
+	}
+	return parsePosition(a)
+}
+
+// ContentRange returns the bytes that a 206 has, from first to before end, and the size of the whole representation; -1 =
+// unknown. end = 0: the field is missing or malformed.
+func ContentRange(h http.Header) (first, end, size int64) {
+	rest, ok := strings.CutPrefix(h.Get("Content-Range"), "bytes ")
+	span, total, _ := strings.Cut(rest, "/")
+	a, z, _ := strings.Cut(span, "-")
+	n := [3]int64{-1, -1, -1}
+	for i, s := range [...]string{a, z, total} {
+		v, err := strconv.ParseUint(s, 10, 63)
+		if n[i] = int64(v); err != nil {
+			n[i] = -1
+			ok = ok && i == 2 && s == "*"
+		}
+	}
+	first, end, size = n[0], n[1]+1, n[2]
+	if !ok || first >= end || end <= 0 || size >= 0 && end > size {
+		return 0, 0, -1
+	}
+	return first, end, size
+}
+
+// FormatContentRange returns the Content-Range of n bytes of a representation of that size, from first on.
+func FormatContentRange(first, n, size int64) string {
+	return "bytes " + strconv.FormatInt(first, 10) + "-" + strconv.FormatInt(first+n-1, 10) + "/" + strconv.FormatInt(size, 10)
 }
 
 // parsePosition reads a decimal number; one that is too large becomes the largest int64.
@@ -94,20 +142,15 @@ func (r *Response) sameDate(h http.Header) bool {
 
 // HasRest reports whether h, the header of a 206, is for the bytes from offset to end, exclusive,
 // of the same representation as the response, which may be a 206 itself (RFC 9111 section 3.4).
-// end -1 = the end of the representation. size is the length of the representation; -1 =
+// end -1 = the end of the representation, which must be stated then. size is the length of the representation; -1 =
 // unknown. A 206 need not repeat every field (RFC 9110 section 15.3.7), but it must have the
 // entity tag.
 func (r *Response) HasRest(h http.Header, offset, end, size int64) bool {
-	rest, ok := strings.CutPrefix(h.Get("Content-Range"), "bytes ")
-	span, total, _ := strings.Cut(rest, "/")
-	first, last, _ := strings.Cut(span, "-")
-	a, errA := strconv.ParseInt(first, 10, 64)
-	z, errZ := strconv.ParseInt(last, 10, 64)
-	n, errN := strconv.ParseInt(total, 10, 64)
+	first, to, total := ContentRange(h)
 	if end < 0 {
-		end = n
+		end = total
 	}
-	if !ok || errA != nil || errZ != nil || errN != nil || a != offset || z != end-1 || end > n || size >= 0 && n != size {
+	if to == 0 || first != offset || to != end || size >= 0 && (to > size || total >= 0 && total != size) {
 		return false
 	}
 	coding := h.Get("Content-Encoding")
@@ -149,8 +192,7 @@ func (r *Response) PartsFor(req *http.Request, size int64) (parts []Part) {
 		}
 		end = last + 1
 		parts = append(parts, Part{Status: http.StatusPartialContent, Offset: first, Length: last - first + 1,
-			ContentRange: "bytes " + strconv.FormatInt(first, 10) + "-" + strconv.FormatInt(last, 10) + "/" +
-				strconv.FormatInt(size, 10)})
+			ContentRange: FormatContentRange(first, last-first+1, size)})
 	}
 	if len(parts) < 2 {
 		return nil

@@ -178,6 +178,19 @@ func TestFreshenedPrivately(t *testing.T) {
 	}
 }
 
+func TestRangeStart(t *testing.T) {
+	for lines, want := range map[string]int64{
+		"Range: bytes=0-": 0, "Range: bytes=7-9": 7, "Range: Bytes = 7-9": 7, "Range: bytes=-5": -1,
+		"Range: bytes=-": -2, "Range: bytes=5": -2, "Range: bytes=x-9": -2, "Range: bytes=5-9,11-": -2, "Range: lines=5-9": -2,
+		"Range: bytes=+5-9": -2, "Range: bytes=5-9 | Range: bytes=5-9": -2, "X: y": -2,
+	} {
+		got, ok := RangeStart(header(lines))
+		if ok != (want != -2) || ok && got != want {
+			t.Errorf("RangeStart(%s) = %d, %v", lines, got, ok)
+		}
+	}
+}
+
 func TestHasRest(t *testing.T) {
 	r := NewResponse(200, header(`Etag: "e" | Content-Encoding: gzip`), 0, noon)
 	for fields, want := range map[string]bool{
@@ -206,6 +219,9 @@ func TestHasRest(t *testing.T) {
 		if got := middle.HasRest(header(`Etag: "e" | Content-Range: `+fields), 4, 8, 10); got != want {
 			t.Errorf("HasRest(%s) of a part = %v", fields, got)
 		}
+	}
+	if !middle.HasRest(header(`Etag: "e" | Content-Range: bytes 4-7/*`), 4, 8, 10) || middle.HasRest(header(`Etag: "e" | Content-Range: bytes 4-11/*`), 4, 12, 10) {
+		t.Error("a part of what says no size")
 	}
 	if middle.HasRest(header(`Etag: "e" | Content-Range: bytes 4-11/10`), 4, 12, 10) {
 		t.Error("a part beyond the end")

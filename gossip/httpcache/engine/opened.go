@@ -5,6 +5,8 @@ import (
 	"maps"
 	"net/http"
 	"sync/atomic"
+
+	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
 // An opened answer is the origin's to a request for a whole that is to be kept in slices. The fetch becomes one of the first
@@ -43,7 +45,7 @@ func (o *opened) firstSlice() *answer {
 	o.users.Add(1)
 	a, n := *o.answer, min(o.length, SliceSize)
 	a.header = maps.Clone(o.header)
-	a.header["Content-Range"] = []string{place{0, o.length}.contentRange(n)}
+	a.header["Content-Range"] = []string{rfc9111.FormatContentRange(0, n, o.length)}
 	a.status, a.length, a.described = http.StatusPartialContent, n, nil
 	a.body = closing{io.LimitReader(o, n), onClose(o.release)}
 	a.cancel = func(cause error) {

@@ -20,7 +20,7 @@ const (
 
 // asPart reports whether only a range should be requested for r.
 func (c *Cache) asPart(r *request) bool {
-	first, ok := rangeStart(r.Header)
+	first, ok := rfc9111.RangeStart(r.Header)
 	return r.Header["Range"] != nil && (!ok || first < 0 || first > nearStart ||
 		r.cc.NoStore || r.Header["Authorization"] != nil || c.hitForMiss.has(r.url, r.now) || c.large.has(r.url, r.now))
 }

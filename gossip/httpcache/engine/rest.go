@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"math"
 	"net/http"
 	"strconv"
@@ -269,14 +268,9 @@ func (g *rest) allLeft(q *request) error {
 	}
 	g.c.pace(a)
 	defer a.close()
-	first, end, size := a.span()
-	h := a.header
-	if size < 0 && end > 0 { // "*": it does not say how long the whole is
-		h = maps.Clone(h)
-		h["Content-Range"] = []string{place{first, g.size}.contentRange(end - first)}
-	}
+	first, end, _ := a.span()
 	switch {
-	case first > g.at(), a.status == http.StatusPartialContent && (end <= g.at() || !g.of.HasRest(h, first, end, g.size)):
+	case first > g.at(), a.status == http.StatusPartialContent && (end <= g.at() || !g.of.HasRest(a.header, first, end, g.size)):
 		return errVersion
 	case a.status != http.StatusPartialContent && !g.fits(a.response(), place{}, a.bodyLength()):
 		return errVersion

@@ -44,11 +44,6 @@ var (
 // A place says which bytes of a whole a slice has. The zero value is that of a whole.
 type place struct{ first, size int64 } // size = that of the whole
 
-// contentRange returns the Content-Range of a slice of n bytes.
-func (s place) contentRange(n int64) string {
-	return "bytes " + strconv.FormatInt(s.first, 10) + "-" + strconv.FormatInt(s.first+n-1, 10) + "/" + strconv.FormatInt(s.size, 10)
-}
-
 // whole returns the length of the whole response of which n bytes are stored under the entry.
 func (e *entry) whole(n int64) int64 {
 	if e.of.size > 0 {
@@ -79,30 +74,11 @@ func (r *request) begins(e *entry, n int64) bool {
 	return ok
 }
 
-// rangeStart returns the first byte of a Range of one part; -1 = it names the last bytes. It isn't ok if
-// there is no such field.
-func rangeStart(h http.Header) (first int64, ok bool) {
-	lines := h["Range"]
-	if len(lines) != 1 {
-		return 0, false
-	}
-	unit, set, _ := strings.Cut(lines[0], "=")
-	if !strings.EqualFold(strings.TrimSpace(unit), "bytes") || strings.Contains(set, ",") {
-		return 0, false
-	}
-	from, to, found := strings.Cut(strings.TrimSpace(set), "-")
-	if from == "" && to != "" {
-		return -1, found
-	}
-	first, err := strconv.ParseInt(from, 10, 64)
-	return first, found && err == nil && first >= 0
-}
-
 // slice returns the number, from 1, of the slice that answers r first if no whole response is stored;
 // 0 = r is not answered by slices. Without a Range it is, if the first slice is stored or the object is known
 // to be large.
 func (c *Cache) slice(r *request) int64 {
-	first, part := rangeStart(r.Header)
+	first, part := rfc9111.RangeStart(r.Header)
 	part = part && r.Method == http.MethodGet
 	known := c.large.has(r.url, r.now)
 	if !part && !known && !c.variants.Has(r.url) {
@@ -192,7 +168,7 @@ func (c *Cache) otherThanSlice(f *fetch, a *answer) bool {
 			c.hitForMiss.add(r.url, c.now(), hitForMissTime)
 		}
 	case a.status != http.StatusPartialContent:
-		if _, ok := rangeStart(r.Header); ok {
+		if _, ok := rfc9111.RangeStart(r.Header); ok {
 			return false // an error that concerns the client's range, too
 		}
 	}

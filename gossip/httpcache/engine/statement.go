@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/dunglas/httpsfv"
@@ -128,18 +127,7 @@ func (a *answer) span() (from, to, size int64) {
 	if a.status != http.StatusPartialContent {
 		return 0, a.length, a.length
 	}
-	part, total, _ := strings.Cut(strings.TrimPrefix(a.header.Get("Content-Range"), "bytes "), "/")
-	first, last, _ := strings.Cut(part, "-")
-	from, err := strconv.ParseInt(first, 10, 64)
-	to, errLast := strconv.ParseInt(last, 10, 64)
-	size, errSize := strconv.ParseInt(total, 10, 64)
-	if total == "*" {
-		size, errSize = -1, nil
-	}
-	if err != nil || errLast != nil || errSize != nil || from < 0 || from > to || to >= size && size >= 0 {
-		return 0, 0, -1
-	}
-	return from, to + 1, size
+	return rfc9111.ContentRange(a.header)
 }
 
 // A checkedBody is a sibling's body whose blocks are checked before they are returned.
