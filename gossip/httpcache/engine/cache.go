@@ -264,12 +264,11 @@ func (d *detached) Value(key any) any {
 
 // freshened returns the stored response, updated by a 304 or by the answer to a HEAD.
 func (c *Cache) freshened(e *entry, a *answer) *entry {
-	fresh := newEntry(e.Freshened(a.header, a.delay, a.received.wall), a.received, c.via)
-	fresh.of, fresh.given = e.of, e.given // even a 304 of the origin does not confirm the body
-	if fresh.given == nil {
+	fresh := e.renewed(e.Freshened(a.header, a.delay, a.received.wall), a.received, c.via)
+	if fresh.given == nil { // otherwise even a 304 of the origin does not confirm the body
 		fresh.given = a.given
 	}
-	return &fresh
+	return fresh
 }
 
 // meta returns what the store keeps besides the body of a response. It uses the buffer text.

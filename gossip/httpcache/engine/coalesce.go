@@ -165,24 +165,14 @@ func asNobody(r *request) *request {
 // already served (RFC 5861), or fetches an object of which a client wanted a part. While
 // [maxUnasked] of these are under way it does nothing; a later request tries again.
 func (c *Cache) fetchUnasked(r *request, key string, stored *found) {
-	select {
-	case c.unasked <- struct{}{}:
-	default:
-		return
-	}
 	f, joined := c.newFetch(asNobody(r), key, stored)
 	c.leave(f, joined)
 	if joined {
-		<-c.unasked
 		return
 	}
 	f.leave()
-	if !c.work.Go(func() {
-		defer func() { <-c.unasked }()
-		c.run(f)
-	}) {
-		<-c.unasked
-		c.fail(f, &result{}, errStopped)
+	if !c.atMost(c.unasked, func() { c.run(f) }) {
+		c.fail(f, &result{}, context.Canceled) // whoever has joined it looks again
 		return
 	}
 	c.Background.Add(1)

@@ -24,19 +24,28 @@ func (c *Cache) compareSome(f *fetch, obj bodies.Object, e *entry) {
 	if e.given == nil || c.tuning.Load().Compare <= 0 || rand.IntN(c.tuning.Load().Compare) != 0 {
 		return
 	}
-	select {
-	case c.comparing <- struct{}{}:
-	default:
-		return
-	}
-	if !c.work.Go(func() {
-		defer func() { <-c.comparing }()
+	c.atMost(c.comparing, func() {
 		ctx, cancel := context.WithTimeout(c.stopped, compareTime)
 		defer cancel()
 		c.compare(ctx, &f.r, &found{obj: obj, entry: e})
-	}) {
-		<-c.comparing
+	})
+}
+
+// atMost runs f in the background, unless as many run as there is room for tokens, or the cache closes; it reports which.
+func (c *Cache) atMost(tokens chan struct{}, f func()) bool {
+	select {
+	case tokens <- struct{}{}:
+	default:
+		return false
 	}
+	began := c.work.Go(func() {
+		defer func() { <-tokens }()
+		f()
+	})
+	if !began {
+		<-tokens
+	}
+	return began
 }
 
 // A likeness is the result of comparing a sibling's answer with the origin's.

@@ -86,10 +86,12 @@ func (d direct) Write(p []byte) (int, error) {
 
 // writeBody sends n bytes of a stored body. Those in blocks take no memory of this process, where
 // the connection can do that.
-func (c *Cache) writeBody(w http.ResponseWriter, r *request, body io.Reader, n int64) (done int64, err error) {
+func (c *Cache) writeBody(w io.Writer, r *request, body io.Reader, n int64) (done int64, err error) {
 	to, ok := w.(io.ReaderFrom)
 	if _, inBlocks := body.(interface{ Park() }); ok && inBlocks && c.connOf(r) != nil {
-		err = http.NewResponseController(w).Flush() // sends the header; otherwise the server would read the first bytes
+		if answer, ok := w.(http.ResponseWriter); ok {
+			err = http.NewResponseController(answer).Flush() // sends the header; otherwise the server would read the first bytes
+		}
 		if err == nil {
 			done, err = to.ReadFrom(body)
 		}

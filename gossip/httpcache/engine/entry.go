@@ -31,6 +31,13 @@ func newEntry(r *rfc9111.Response, received moment, via []string) entry {
 	return entry{Response: r, received: received, via: via}
 }
 
+// renewed returns an entry for the same body with another response, which arrived then.
+func (e *entry) renewed(r *rfc9111.Response, received moment, via []string) *entry {
+	fresh := newEntry(r, received, via)
+	fresh.of, fresh.given = e.of, e.given
+	return &fresh
+}
+
 // age returns the current age.
 func (e *entry) age(now moment) time.Duration {
 	since, known := now.since(e.received)

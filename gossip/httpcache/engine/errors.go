@@ -92,9 +92,19 @@ func (c *Cache) failure(err error) failure {
 
 // Failed answers a request to the origin of a host that ended with err.
 func (c *Cache) Failed(w http.ResponseWriter, r *http.Request, host string, err error) Result {
-	err = &originError{host, err}
-	told := c.made().failure(err)
-	return failed(c.Refuse(w, r, GatewayError, told.status, told.detail, told.text), err)
+	return c.made().unanswered(w, r, rfc9111.Status{}, &originError{host, err})
+}
+
+// unanswered refuses a request that no source has answered, for that reason.
+func (c *Cache) unanswered(w http.ResponseWriter, r *http.Request, st rfc9111.Status, err error) Result {
+	fail := c.failure(err)
+	st.Detail, st.Stored = fail.detail, false
+	res := c.refuse(w, r, fail.status, st, fail.text)
+	res.Outcome, res.Err, res.Said = GatewayError, err, st
+	if IsClients(err) {
+		res.Outcome = ClientError
+	}
+	return res
 }
 
 // Cause returns the error of the transport, or of the request's body, that an error of a [Result] is about.
@@ -106,15 +116,6 @@ func Cause(err error) error {
 		err = client.err
 	}
 	return err
-}
-
-// failed sets the outcome of a request that an origin did not answer.
-func failed(res Result, err error) Result {
-	res.Outcome, res.Err = GatewayError, err
-	if IsClients(err) {
-		res.Outcome = ClientError
-	}
-	return res
 }
 
 // A Refusable answer is an [http.ResponseWriter] whose method Refused is called instead of

@@ -50,9 +50,7 @@ func (c *Cache) pass(w http.ResponseWriter, r *http.Request, reason string, see 
 		if out.Body != nil && IsClients(err) {
 			w.Header().Set("Connection", "close") // the next request can't be located
 		}
-		told := c.failure(err)
-		st.Detail = told.detail
-		return failed(c.refuse(w, r, told.status, st, told.text), err)
+		return c.unanswered(w, r, st, err)
 	}
 	if r.ContentLength == 0 {
 		out.Body, out.Trailer = nil, nil

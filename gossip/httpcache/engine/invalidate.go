@@ -130,9 +130,8 @@ func (c *Cache) retire(id string, soft bool) int {
 		}
 		e := *f.entry.Response
 		e.InitialAge = e.Lifetime // and from now on, whatever a clock says later of the time before
-		stale := newEntry(&e, now, c.via)
-		stale.of, stale.given = f.entry.of, f.entry.given
-		if _, err := c.store.Update(f.obj, c.meta(&stale, new(bytes.Buffer))); err == nil {
+		stale := f.entry.renewed(&e, now, c.via)
+		if _, err := c.store.Update(f.obj, c.meta(stale, new(bytes.Buffer))); err == nil {
 			return 1
 		}
 	}

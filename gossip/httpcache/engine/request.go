@@ -211,7 +211,7 @@ func send(v *walk) step {
 	ok := true
 	switch {
 	case got.err != nil:
-		v.unanswered(st, got.err)
+		v.refuse(st, got.err)
 		return nil
 	case got.answer != nil:
 		sent, ok = c.relay(v.w, r.Request, got.answer, st)
@@ -272,16 +272,13 @@ func (v *walk) staleOrError(st rfc9111.Status, err error) {
 			return
 		}
 	}
-	v.unanswered(st, err)
+	v.refuse(st, err)
 }
 
-// unanswered refuses a request that no source has answered.
-func (v *walk) unanswered(st rfc9111.Status, err error) {
-	fail := v.c.failure(err)
-	st.Detail, st.Stored = fail.detail, false
-	sent := v.c.refuse(v.w, v.r.Request, fail.status, st, fail.text)
-	v.res.Status, v.res.Bytes, v.res.Said = sent.Status, sent.Bytes, st
-	v.res = failed(v.res, err)
+// refuse refuses a request that no source has answered.
+func (v *walk) refuse(st rfc9111.Status, err error) {
+	sent := v.c.unanswered(v.w, v.r.Request, st, err)
+	v.res.Status, v.res.Bytes, v.res.Said, v.res.Outcome, v.res.Err = sent.Status, sent.Bytes, sent.Said, sent.Outcome, err
 }
 
 // unfit reports whether a follower can't use the result, and notes what it says of the next one.

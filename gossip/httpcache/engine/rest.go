@@ -313,39 +313,27 @@ func (g *rest) takeFrom(held *found, view bodies.View) error {
 		if err != nil {
 			return err
 		}
-		err = g.copy(body, first, first+n)
-		return err
+		return g.copy(body, first, first+n)
 	} else if n -= at; n > 0 {
 		n = g.upTo(n)
 		body, err := view.Source(at, n)
 		if err != nil {
 			return err
 		}
-		to, ok := g.to.(io.ReaderFrom)
-		if !ok {
-			to = readerFrom{g.to}
-		}
-		done, err := to.ReadFrom(body)
-		if g.res.Bytes += done; err != nil && !unread(err) {
+		done, err := g.c.writeBody(g.to, g.r, body, n)
+		if g.res.Bytes += done; err != nil && err != io.ErrUnexpectedEOF && !unread(err) {
 			return fmt.Errorf("%w: %w", errClient, err)
 		}
-		if g.from, g.sums = first, view.Sums(); err == nil && done < n {
-			err = io.ErrUnexpectedEOF
-		}
+		g.from, g.sums = first, view.Sums()
 		return err
 	}
 	return errVersion
 }
 
-// readerFrom copies by Write.
-type readerFrom struct{ io.Writer }
-
-func (w readerFrom) ReadFrom(body io.Reader) (int64, error) { return io.Copy(w.Writer, body) }
-
-// upTo returns how many of the n next bytes the client gets.
+// upTo returns how many of the n next bytes the client gets; -1 = all, however many there are.
 func (g *rest) upTo(n int64) int64 {
-	if g.plan.Length >= 0 {
-		n = min(n, g.plan.Length-g.res.Bytes)
+	if left := g.plan.Length - g.res.Bytes; g.plan.Length >= 0 && (n < 0 || left < n) {
+		return left
 	}
 	return n
 }
@@ -395,12 +383,7 @@ func (g *rest) copy(body io.Reader, first, end int64) error {
 		if end >= 0 {
 			n = end - g.at()
 		}
-		if n != 0 {
-			if left := g.plan.Length - g.res.Bytes; g.plan.Length >= 0 && (n < 0 || left < n) {
-				n = left
-			}
-		}
-		n, err = g.c.copyArriving(g.to, in, n, func() {})
+		n, err = g.c.copyArriving(g.to, in, g.upTo(n), func() {})
 		g.res.Bytes += n
 	}
 	switch {
@@ -424,9 +407,7 @@ func (g *rest) refresh(held *found) {
 	if held.entry.freshFor(now) > 0 || e.freshFor(now) <= 0 || held.entry.overdue(now) || e.given != nil || held.entry.of.size == 0 {
 		return
 	}
-	fresh := newEntry(e.Response, e.received, c.via)
-	fresh.of, fresh.given = held.entry.of, held.entry.given
-	c.store.Update(held.obj, c.meta(&fresh, new(bytes.Buffer)))
+	c.store.Update(held.obj, c.meta(held.entry.renewed(e.Response, e.received, c.via), new(bytes.Buffer)))
 }
 
 // disagreed notes that the origin gave two versions of an object: it is not kept in slices for a time, and no further object
