@@ -39,7 +39,6 @@ func (c *Cache) arrivingAt(key string) *fetch {
 // Advertised yields the identities of all responses that are advertised to siblings, at
 // least once each: the stored ones and the arriving ones.
 func (c *Cache) Advertised() iter.Seq[string] {
-	c.made()
 	return func(yield func(string) bool) {
 		all := func(id string) bool {
 			more := true

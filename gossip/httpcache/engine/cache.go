@@ -197,32 +197,24 @@ func New(cfg Config) (*Cache, error) {
 	return c, nil
 }
 
-// made returns c, and panics if New has not made it.
-func (c *Cache) made() *Cache {
-	if c == nil || c.store == nil {
-		panic("cache: this Cache is nil or the zero value: make one with New")
-	}
-	return c
-}
-
 // Tune changes the settings that can change. Answers that are being sent may keep the former ones.
-func (c *Cache) Tune(t Tuning) { c.made().tuning.Store(&t) }
+func (c *Cache) Tune(t Tuning) { c.tuning.Store(&t) }
 
 // Tuning returns what Tune has set.
-func (c *Cache) Tuning() Tuning { return *c.made().tuning.Load() }
+func (c *Cache) Tuning() Tuning { return *c.tuning.Load() }
 
 var errStopped = errors.New("cache: closed")
 
 // Close ends fetches under way and closes the store.
 func (c *Cache) Close() error {
-	c.made().work.Stop(errStopped)
+	c.work.Stop(errStopped)
 	c.work.Wait()
 	return c.store.Close()
 }
 
 // AddStatus appends the cache's member of Cache-Status for one answer.
 func (c *Cache) AddStatus(h http.Header, st rfc9111.Status) {
-	st.Cache = c.made().cfg.Name
+	st.Cache = c.cfg.Name
 	st.Add(h)
 }
 

@@ -92,7 +92,7 @@ func (c *Cache) failure(err error) failure {
 
 // Failed answers a request to the origin of a host that ended with err.
 func (c *Cache) Failed(w http.ResponseWriter, r *http.Request, host string, err error) Result {
-	return c.made().unanswered(w, r, rfc9111.Status{}, &originError{host, err})
+	return c.unanswered(w, r, rfc9111.Status{}, &originError{host, err})
 }
 
 // unanswered refuses a request that no source has answered, for that reason.
@@ -125,7 +125,7 @@ type Refusable interface{ Refused() }
 // Refuse answers with an error of this cache: a status, a token for Cache-Status, and a sentence for
 // people. The result has the given outcome.
 func (c *Cache) Refuse(w http.ResponseWriter, r *http.Request, outcome Outcome, code int, detail, text string) Result {
-	res := c.made().refuse(w, r, code, rfc9111.Status{Detail: detail}, text)
+	res := c.refuse(w, r, code, rfc9111.Status{Detail: detail}, text)
 	res.Outcome = outcome
 	return res
 }

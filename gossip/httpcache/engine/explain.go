@@ -55,7 +55,7 @@ type Stored struct {
 // Explain says what [Cache.Serve] would do with r. It changes nothing and does not count
 // as a use of stored responses.
 func (c *Cache) Explain(r *http.Request) Explanation {
-	of := c.made().request(r)
+	of := c.request(r)
 	q := &of
 	e := Explanation{URL: q.url, Verdict: WouldPass, Reason: "method", Stored: []Stored{}}
 	best, miss := c.chooseBy(q, c.store.Peek)

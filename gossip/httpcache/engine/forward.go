@@ -17,7 +17,7 @@ import (
 // Pass passes r to the origin, as [Cache.Serve] does with a request that can't be answered from a
 // cache.
 func (c *Cache) Pass(w http.ResponseWriter, r *http.Request) Result {
-	return c.made().pass(w, r, "bypass", nil)
+	return c.pass(w, r, "bypass", nil)
 }
 
 // pass sends a request that the cache can't answer to the origin, and its

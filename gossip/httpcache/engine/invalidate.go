@@ -39,7 +39,7 @@ func (c *Cache) invalidate(ctx context.Context, urls []string) {
 
 // Written removes what a request that this cache did not pass on makes out of date, once it is answered.
 func (c *Cache) Written(r *http.Request, u *url.URL, status int, h http.Header) {
-	c.invalidate(r.Context(), c.made().cfg.Invalidates(r, u, status, h))
+	c.invalidate(r.Context(), c.cfg.Invalidates(r, u, status, h))
 }
 
 // TargetOf returns the target of an invalidation of a canonical URL. With another kind it is one of all
@@ -52,7 +52,7 @@ func TargetOf(url string) invalidation.Target {
 // all: it removes the responses or, if the invalidation is soft, makes them stale. It returns their
 // number. Responses being fetched are not stored.
 func (c *Cache) Invalidated(t invalidation.Target) int {
-	n := c.made().remove(t, false)
+	n := c.remove(t, false)
 	if c.cfg.Coalescer != nil {
 		c.cfg.Coalescer.Invalidated(t, n)
 	}
@@ -62,7 +62,7 @@ func (c *Cache) Invalidated(t invalidation.Target) int {
 // Purge is Invalidated for this cache alone. Siblings keep their copies, but older ones are refused
 // here. How old they are follows from the clock and Age, which has whole seconds. So a sibling's
 // copy is also refused if it was generated less than a second or two after the purge.
-func (c *Cache) Purge(t invalidation.Target) int { return c.made().remove(t, true) }
+func (c *Cache) Purge(t invalidation.Target) int { return c.remove(t, true) }
 
 func (c *Cache) remove(t invalidation.Target, alone bool) (n int) {
 	tombstones := &c.invalidated

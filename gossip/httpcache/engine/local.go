@@ -12,7 +12,7 @@ import (
 // Body returns the stored body of an identity, unless the response has expired: then it is removed, and not
 // validated.
 func (c *Cache) Body(identity string) ([]byte, bool) {
-	f := c.made().peek(identity)
+	f := c.peek(identity)
 	if f == nil {
 		return nil, false
 	}
@@ -38,7 +38,7 @@ func (c *Cache) Body(identity string) ([]byte, bool) {
 // has no lifetime. length is that of the body, -1 = unknown. The error is the body's or ctx's, or says why it is not
 // stored, such as [bodies.ErrTooLarge].
 func (c *Cache) Keep(r *http.Request, h http.Header, body io.Reader, length int64) error {
-	q := c.made().request(r)
+	q := c.request(r)
 	resp := rfc9111.NewResponse(http.StatusOK, h, 0, q.now.wall)
 	if resp.Lifetime <= resp.InitialAge {
 		return nil

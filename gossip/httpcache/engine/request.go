@@ -14,7 +14,6 @@ import (
 // fields. The response is written to w; a Result with Broken set asks the caller
 // to close the client's connection, since the answer was cut short.
 func (c *Cache) Serve(w http.ResponseWriter, r *http.Request) Result {
-	c.made()
 	switch {
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		return c.pass(w, r, "method", nil)
@@ -332,7 +331,7 @@ func (c *Cache) getHere(w http.ResponseWriter, r *request) Result {
 
 // NotCachedHere answers that there is no fresh copy here (504).
 func (c *Cache) NotCachedHere(w http.ResponseWriter, r *http.Request) Result {
-	res := c.made().refuse(w, r, http.StatusGatewayTimeout, rfc9111.Status{Detail: "only-if-cached"}, "no fresh copy here")
+	res := c.refuse(w, r, http.StatusGatewayTimeout, rfc9111.Status{Detail: "only-if-cached"}, "no fresh copy here")
 	res.Outcome = NotCached
 	return res
 }
