@@ -29,15 +29,12 @@ func lengthOf(r *http.Request) int64 {
 // requests are equal bytes.
 func appendRequest(p []byte, r *http.Request, length int64) ([]byte, error) {
 	host, err := httpguts.PunycodeHostPort(cmp.Or(r.Host, r.URL.Host))
-	if err == nil && !httpguts.ValidHostHeader(host) {
-		err = errors.New("its host cannot be sent")
-	}
 	target := r.URL.RequestURI()
 	if strings.ContainsFunc(target, func(c rune) bool { return c <= ' ' || c == 0x7f }) {
 		err = errors.New("its target has a blank or a control character")
 	}
 	if err != nil {
-		return p, errors.Join(errInvalid, err)
+		return p, errors.Join(ErrInvalid, err)
 	}
 	p = append(append(append(p, cmp.Or(r.Method, http.MethodGet)...), ' '), target...)
 	p = append(p, " HTTP/1.1\r\n"...)

@@ -101,7 +101,7 @@ func TestRequestRefused(t *testing.T) {
 			}()
 			return near, nil
 		}}
-		if resp, err := to.RoundTrip(r); !errors.Is(err, errInvalid) || body.closed.Load() == 0 {
+		if resp, err := to.RoundTrip(r); !errors.Is(err, ErrInvalid) || body.closed.Load() == 0 {
 			t.Errorf("%s: RoundTrip() = %v, %v, body closed: %d", name, resp, err, body.closed.Load())
 		}
 	}

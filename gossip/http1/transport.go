@@ -73,8 +73,8 @@ const (
 // its connection is closed.
 var ErrMalformed = errors.New("the answer is not a message of HTTP/1")
 
-// errInvalid is the error of a request that cannot be sent to any server.
-var errInvalid = errors.New("http1: invalid request")
+// ErrInvalid is the error of a request that cannot be sent to any server.
+var ErrInvalid = errors.New("http1: invalid request")
 
 // RoundTrip implements [http.RoundTripper]. It sends a request once more, on a new connection, if the first one ended
 // before the first byte of its answer, its method is idempotent, and its body can be had again
@@ -141,25 +141,28 @@ func (t *Transport) once(h *host, r *http.Request, kept, only1 bool) (*http.Resp
 func (t *Transport) hostOf(r *http.Request) (*host, error) {
 	switch {
 	case r.URL == nil || r.URL.Scheme != "http" && r.URL.Scheme != "https" || r.URL.Host == "":
-		return nil, errors.Join(errInvalid, errors.New("its URL is not one of HTTP"))
+		return nil, errors.Join(ErrInvalid, errors.New("its URL is not one of HTTP"))
 	case r.Method != "" && !httpguts.ValidHeaderFieldName(r.Method) || r.Method == http.MethodConnect:
-		return nil, errors.Join(errInvalid, errors.New("its method cannot be sent"))
+		return nil, errors.Join(ErrInvalid, errors.New("its method cannot be sent"))
 	}
 	for _, fields := range [...]http.Header{r.Header, r.Trailer} {
 		for name, lines := range fields {
 			if !httpguts.ValidHeaderFieldName(name) {
-				return nil, errors.Join(errInvalid, errors.New("the name of a field is no token"))
+				return nil, errors.Join(ErrInvalid, errors.New("the name of a field is no token"))
 			}
 			for _, v := range lines {
 				if !httpguts.ValidHeaderFieldValue(v) {
-					return nil, errors.Join(errInvalid, errors.New("a field has a control character"))
+					return nil, errors.Join(ErrInvalid, errors.New("a field has a control character"))
 				}
 			}
 		}
 	}
 	name, err := httpguts.PunycodeHostPort(r.URL.Host)
+	if host, errHost := httpguts.PunycodeHostPort(cmp.Or(r.Host, r.URL.Host)); errHost != nil || !httpguts.ValidHostHeader(host) {
+		err = errors.New("its host cannot be sent")
+	}
 	if err != nil {
-		return nil, errors.Join(errInvalid, err)
+		return nil, errors.Join(ErrInvalid, err)
 	}
 	return t.host(r.URL.Scheme, name), nil
 }

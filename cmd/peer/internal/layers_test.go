@@ -66,7 +66,7 @@ var layers = []struct {
 	{dir: "gossip/httpcache/diskstore/disktest", imports: "gossip/httpcache/diskstore"},
 	{dir: "gossip/httpcache/diskstore", imports: "gossip/httpcache/bodies gossip/httpcache/budget github.com/cespare/xxhash/v2 github.com/maypok86/otter/v2 golang.org/x/sys/unix"},
 	// The cache knows siblings and any store. Only a Member knows how siblings are found.
-	{dir: "gossip/httpcache/engine", imports: "net gossip/httpcache/bodies gossip/internal/background gossip/invalidation gossip/rfc9111 gossip/sibling gossip/peering github.com/dunglas/httpsfv golang.org/x/net/http/httpguts golang.org/x/sys/unix"},
+	{dir: "gossip/httpcache/engine", imports: "net gossip/http1 gossip/httpcache/bodies gossip/internal/background gossip/invalidation gossip/rfc9111 gossip/sibling gossip/peering github.com/dunglas/httpsfv golang.org/x/net/http/httpguts golang.org/x/sys/unix"},
 	{dir: "gossip/httpcache", imports: "net digest gossip gossip/http1 gossip/httpcache/bodies gossip/httpcache/engine gossip/invalidation gossip/rfc9111 gossip/sibling gossip/peering"},
 
 	{dir: "cmd/peer/internal/health"},

@@ -1,13 +1,12 @@
 package engine
 
 import (
-	"cmp"
 	"errors"
 	"net"
 	"net/http"
 	"strings"
 
-	"golang.org/x/net/http/httpguts"
+	"github.com/summarycache/summarycache/gossip/http1"
 )
 
 // A clientError is the error of a request to an origin that failed for what its client sent, or
@@ -27,7 +26,7 @@ func IsClients(err error) bool {
 }
 
 // Blame returns err, with which r to an origin failed, as the client's error if it is the
-// client's: if the request's body could not be read, if net/http sends no such request to any
+// client's: if the request's body could not be read, if no such request can be sent to any
 // origin, if its header is longer than this origin accepts, if the origin says that it is
 // malformed, or if the client's own deadline (grpc-timeout) has passed at the origin. It is called for
 // requests that failed only.
@@ -40,7 +39,7 @@ func Blame(r *http.Request, err error) error {
 	}
 	text := err.Error() // net/http exports none of these errors, and wraps some as text only
 	switch {
-	case !sendable(r):
+	case errors.Is(err, http1.ErrInvalid):
 		return &clientError{err, failure{http.StatusBadRequest, "bad-request", "the request is not valid"}}
 	case strings.HasSuffix(text, "request header list larger than peer's advertised limit"):
 		return &clientError{err, failure{http.StatusRequestHeaderFieldsTooLarge, "header-too-long", "the header of the request is longer than the origin accepts"}}
@@ -50,23 +49,6 @@ func Blame(r *http.Request, err error) error {
 		return &clientError{err, failure{http.StatusGatewayTimeout, "client-deadline", "the time that the request allows has passed at the origin"}}
 	}
 	return err
-}
-
-// sendable reports whether net/http sends a request. It checks what a server lets through. Of trailers only those that
-// may be sent are passed on, and the reader of the body may be adding them now.
-func sendable(r *http.Request) bool {
-	for name, lines := range r.Header {
-		for _, v := range lines {
-			if !httpguts.ValidHeaderFieldValue(v) {
-				return false
-			}
-		}
-		if !httpguts.ValidHeaderFieldName(name) {
-			return false
-		}
-	}
-	host, err := httpguts.PunycodeHostPort(cmp.Or(r.Host, r.URL.Host))
-	return err == nil && httpguts.ValidHostHeader(host) && (r.Method == "" || httpguts.ValidHeaderFieldName(r.Method)) // methods are tokens, too
 }
 
 // bodyError is the error of a request whose body could not be read to its end.

@@ -263,7 +263,9 @@ var known = []fault{
 	{name: "method-no-token", kind: "skipped check", from: attack,
 		what: "an origin is blamed for a method that is no token", found: request(245, `a method that is no token`),
 		in: []patch{
-			{engine, "sendable", `httpguts.ValidHeaderFieldName(r.Method)`, `true`},
+			{"gossip/http1", "(*Transport).hostOf",
+				`errors.Join(ErrInvalid, errors.New("its method cannot be sent"))`,
+				`errors.New("its method cannot be sent")`},
 			{"cmd/peer/internal/proxy", "(*appliedSettings).canonical", `!httpguts.ValidHeaderFieldName(r.Method)`, `false`},
 		}},
 
