@@ -120,10 +120,11 @@ type Cache struct {
 	unsliced    recentURLs // objects that can't be fetched in slices
 	nowhere     recentURLs // no sibling had a stale response
 	seen        recent[[]sight]
-	opened      time.Time // with a monotonic reading: the origin of the steady clock
-	via         []string  // the Via of a message by HTTP/1.1 that had none
-	slept       sleep     // by which the steady clock is ahead of Go's
-	clock       int64     // identifies the steady clock; never 0
+	opened      time.Time    // with a monotonic reading: the origin of the steady clock
+	via         []string     // the Via of a message by HTTP/1.1 that had none
+	slept       sleep        // by which the steady clock is ahead of Go's
+	clock       int64        // identifies the steady clock; never 0
+	ticked      atomic.Int64 // the last tick, by the steady clock
 
 	buffers sync.Pool // *[bufferSize]byte, for bodies
 	texts   sync.Pool // *bytes.Buffer, for encoded entries

@@ -23,6 +23,18 @@ func (c *Cache) now() moment {
 	return m
 }
 
+// tick is now for what must have an order, fetches and invalidations: it is later than every other tick.
+func (c *Cache) tick() moment {
+	m := c.now()
+	for { // ends: another tick has come whenever a round fails
+		last := c.ticked.Load()
+		if next := max(last+1, int64(m.steady)); c.ticked.CompareAndSwap(last, next) {
+			m.steady = time.Duration(next)
+			return m
+		}
+	}
+}
+
 // A sleep is for how long the machine was suspended while the Cache was open. Go's clock stands still meanwhile, and answers
 // grow old. The system is asked when the wall clock has jumped, as it does then, since that takes longer than a clock does.
 type sleep struct {

@@ -24,7 +24,7 @@ func (c *Cache) newFetch(r *request, key string, stored *found) (f *fetch, joine
 			return other, true
 		}
 	}
-	f = &fetch{key: key, r: *r, stored: stored, began: c.now(), ctx: detached{stopped: c.stopped, values: r.Context()}}
+	f = &fetch{key: key, r: *r, stored: stored, began: c.tick(), ctx: detached{stopped: c.stopped, values: r.Context()}}
 	if _, wanted := c.cfg.Source(r.Context()); wanted {
 		f.ctx.cancelable()
 	}
@@ -136,14 +136,13 @@ func (c *Cache) tooOld(f *fetch, got *result) bool {
 }
 
 // outdated reports whether the URL, or a tag of its response, was invalidated after the fetch began. A response that is
-// not known yet (nil) may have any tag. A fetch that began at the same moment counts as later.
+// not known yet (nil) may have any tag.
 func (c *Cache) outdated(f *fetch, resp *rfc9111.Response) bool {
 	var h http.Header
 	if resp != nil {
 		h = resp.Header
 	}
-	began := f.began.ago(-1)
-	return c.invalidated.has(f.r.url, h, began) || c.purged.has(f.r.url, h, began)
+	return c.invalidated.has(f.r.url, h, f.began) || c.purged.has(f.r.url, h, f.began)
 }
 
 // lead runs a fetch in the background of its leader's request.

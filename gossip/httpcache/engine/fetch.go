@@ -17,7 +17,7 @@ type fetch struct {
 	key    string  // in Cache.fetches; "" = private, it can't be joined
 	r      request // the leader's
 	stored *found  // a stale copy to be validated; nil = none
-	began  moment  // before the first request to a source
+	began  moment  // before the first request to a source; a tick
 	state  fetchState
 
 	ctx     detached

@@ -70,7 +70,7 @@ func (c *Cache) remove(t invalidation.Target, alone bool) (n int) {
 		tombstones = &c.purged
 	}
 	if t.Kind == invalidation.Tag {
-		tombstones.setTag(t.Name, c.now())
+		tombstones.setTag(t.Name, c.tick())
 		for _, label := range [...]string{t.Name, anyTag} {
 			for o := range c.store.Labelled(label) {
 				n += c.retire(o.Key(), t.Soft)
@@ -82,7 +82,7 @@ func (c *Cache) remove(t invalidation.Target, alone bool) (n int) {
 	switch {
 	case t.Kind == invalidation.Identity && ours:
 		url, _ = rfc9111.SplitIdentity(t.Name)
-		tombstones.set(url, c.now().steady)
+		tombstones.set(url, c.tick().steady)
 		if !alone {
 			c.seen.set(url, nil)
 		}
@@ -99,7 +99,7 @@ func (c *Cache) remove(t invalidation.Target, alone bool) (n int) {
 	default:
 		url = ""
 	}
-	w := wideTombstone{url, t.Kind == invalidation.Pattern, c.now().steady}
+	w := wideTombstone{url, t.Kind == invalidation.Pattern, c.tick().steady}
 	tombstones.setWide(w)
 	for id := range c.store.Keys() {
 		if of, _ := rfc9111.SplitIdentity(id); w.selects(of) {

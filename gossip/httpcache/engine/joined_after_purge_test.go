@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"net/http"
 	"sync"
 	"testing"
@@ -68,4 +69,33 @@ func TestJoinedAfterPurge(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A fetch and an invalidation of the same moment have an order: what was fetched before is not found afterwards, and what
+// is fetched then is stored.
+func TestPurgeAtTheSameMoment(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		version, fetches := 0, 0
+		w := newCluster(t, func(rw http.ResponseWriter, r *http.Request, n int) {
+			fetches++
+			rw.Header().Set("Cache-Control", "max-age=600")
+			fmt.Fprint(rw, version)
+		}, "a")
+		defer w.close()
+		for range 50 {
+			for range 2 {
+				if got := w.get("a", "/x"); got.body != fmt.Sprint(version) {
+					t.Errorf("%s of version %d", got.body, version)
+				}
+				if version%2 == 0 {
+					synctest.Wait() // otherwise the response may not be in the store yet
+				}
+			}
+			version++
+			w.peers["a"].Invalidated(TargetOf("http://" + originHost + "/x"))
+		}
+		if fetches != 50 {
+			t.Errorf("%d fetches of 50 versions", fetches)
+		}
+	})
 }

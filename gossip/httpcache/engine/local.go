@@ -43,7 +43,7 @@ func (c *Cache) Keep(r *http.Request, h http.Header, body io.Reader, length int6
 	if resp.Lifetime <= resp.InitialAge {
 		return nil
 	}
-	f := &fetch{r: q, began: c.now()}
+	f := &fetch{r: q, began: c.tick()}
 	w, err := c.store.Create(q.plain, length)
 	if err != nil {
 		return err

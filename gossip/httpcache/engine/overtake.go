@@ -35,7 +35,7 @@ var errNoBetter = errors.New("cache: no other source has the same")
 func (b *body) lookBeside() {
 	c, f := b.c, b.f
 	r := asNobody(&f.r)
-	next := &fetch{key: f.key, r: *r, began: c.now(), src: f.src}
+	next := &fetch{key: f.key, r: *r, began: c.tick(), src: f.src}
 	next.ctx = detached{stopped: c.stopped, values: f.r.Context()}
 	next.ctx.cancelable()
 	next.over.Store(b)

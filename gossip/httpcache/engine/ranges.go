@@ -56,7 +56,7 @@ func (c *Cache) head(w http.ResponseWriter, r *request, stored *found, reason st
 // headElsewhere answers a HEAD for a response that is not stored, by a sibling that has it. It isn't
 // ok if there is no such sibling.
 func (c *Cache) headElsewhere(w http.ResponseWriter, r *request, reason string) (Result, bool) {
-	f := &fetch{r: *r, began: c.now()}
+	f := &fetch{r: *r, began: c.tick()}
 	s := c.sources(f)
 	if s.siblings == nil || s.siblings.Left() == 0 {
 		return Result{}, false
