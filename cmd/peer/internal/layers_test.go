@@ -94,7 +94,8 @@ var layers = []struct {
 	{dir: "cmd/peer/internal/control", imports: "net gossip/peering"},
 	{dir: "cmd/peer/internal/squid", imports: "net digest/squid gossip/http1 gossip/rfc9111 gossip/sibling gossip/peering"},
 	{dir: "cmd/peer/internal/file"},
-	{dir: "cmd/peer/internal/peertls", imports: "net cmd/peer/internal/file gossip/http1 gossip/sibling"},
+	{dir: "cmd/peer/internal/opening", imports: "net cmd/peer/internal/authority"},
+	{dir: "cmd/peer/internal/peertls", imports: "net cmd/peer/internal/file cmd/peer/internal/opening gossip/http1 gossip/sibling"},
 	{dir: "cmd/peer/internal/peertls/certtest"},
 	{dir: "cmd/peer/internal/sd", imports: "net golang.org/x/sys/unix"},
 
@@ -110,7 +111,7 @@ var layers = []struct {
 		"github.com/prometheus/client_golang/prometheus/promhttp"},
 	// Here the parts become a peer.
 	{dir: "cmd/peer/internal/node", imports: "net digest digest/squid gossip gossip/exchange gossip/invalidation cmd/peer/internal/accesslog cmd/peer/internal/admin " +
-		"cmd/peer/internal/authority gossip/http1 gossip/httpcache/budget gossip/httpcache/engine cmd/peer/internal/config cmd/peer/internal/conn cmd/peer/internal/control cmd/peer/internal/health gossip/limitlog cmd/peer/internal/peertls " +
+		"cmd/peer/internal/authority gossip/http1 gossip/httpcache/budget gossip/httpcache/engine cmd/peer/internal/config cmd/peer/internal/conn cmd/peer/internal/control cmd/peer/internal/health gossip/limitlog cmd/peer/internal/opening cmd/peer/internal/peertls " +
 		"cmd/peer/internal/proxy gossip/sibling cmd/peer/internal/squid gossip/httpcache/diskstore cmd/peer/internal/table cmd/peer/internal/tracing gossip/peering"},
 	// Requests for tests alone, and a package that consists of tests.
 	{dir: "cmd/peer/internal/mutation"},

@@ -16,6 +16,7 @@ import (
 	"github.com/summarycache/summarycache/cmd/peer/internal/config"
 	"github.com/summarycache/summarycache/cmd/peer/internal/conn"
 	"github.com/summarycache/summarycache/cmd/peer/internal/control"
+	"github.com/summarycache/summarycache/cmd/peer/internal/opening"
 	"github.com/summarycache/summarycache/cmd/peer/internal/peertls"
 	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
 	"github.com/summarycache/summarycache/cmd/peer/internal/squid"
@@ -111,7 +112,7 @@ func (n *Node) listen() error {
 		}
 		n.sockets[setting] = l
 		if setting != "admin" && len(n.config().ProxyProtocol) > 0 {
-			l = newProxyProtocol(l, func() []netip.Prefix { return n.config().ProxyProtocol }, n.log)
+			l = opening.Proxied(l, func() []netip.Prefix { return n.config().ProxyProtocol }, n.log)
 		}
 		return conn.Listen(l, n.config().SendTimeout, gate), nil
 	}

@@ -9,11 +9,9 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/peertls/certtest"
-	"github.com/summarycache/summarycache/gossip/memnet"
 	"github.com/summarycache/summarycache/gossip/peering"
 )
 
@@ -186,73 +184,4 @@ func TestReload(t *testing.T) {
 	if got, err := ask(t, transport(t, newcomer), "b", addr); got != "a" {
 		t.Errorf("after the reload: %q, %v", got, err)
 	}
-}
-
-// Connections that send nothing are closed with the listener.
-func TestSilentConnections(t *testing.T) {
-	a := certtest.New(t)
-	inner, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	l := Listen(inner, identity(t, a, "a"))
-	conn, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := l.Accept(); !errors.Is(err, net.ErrClosed) {
-		t.Errorf("Accept = %v", err)
-	}
-	conn.SetReadDeadline(time.Now().Add(10 * time.Second))
-	if _, err := conn.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("the silent connection: %v, want it closed", err)
-	}
-}
-
-// A connection that sends nothing is closed after a while, one that ends at once is closed at once, and one that sends
-// a byte is not closed.
-func TestSilentConnectionsEnd(t *testing.T) {
-	us := identity(t, certtest.New(t), "a")
-	synctest.Test(t, func(t *testing.T) {
-		network := memnet.New(1)
-		inner, err := network.Host("10.0.0.1").Listen("10.0.0.1:1")
-		if err != nil {
-			t.Fatal(err)
-		}
-		l := Listen(inner, us)
-		accepted := make(chan net.Conn, 1)
-		go func() {
-			c, _ := l.Accept()
-			accepted <- c
-		}()
-		dial := func() net.Conn {
-			c, err := network.Host("10.0.0.2").Dial(t.Context(), "10.0.0.1:1")
-			if err != nil {
-				t.Fatal(err)
-			}
-			return c
-		}
-		silent, speaking := dial(), dial()
-		if _, err := speaking.Write([]byte{'G'}); err != nil {
-			t.Fatal(err)
-		}
-		began := time.Now()
-		silent.SetReadDeadline(began.Add(10 * firstByteWait))
-		if _, err := silent.Read(make([]byte, 1)); err != io.EOF || time.Since(began) > 2*firstByteWait {
-			t.Errorf("the silent connection: %v after %v, want its end after %v", err, time.Since(began), firstByteWait)
-		}
-		c := <-accepted
-		if k, err := c.Read(make([]byte, 9)); k != 1 || err != nil {
-			t.Errorf("the speaking connection: %d, %v", k, err)
-		}
-		for _, c := range []net.Conn{silent, speaking, c} {
-			c.Close()
-		}
-		l.Close()
-		time.Sleep(time.Minute) // what is on the way arrives
-	})
 }

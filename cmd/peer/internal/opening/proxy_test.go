@@ -1,4 +1,4 @@
-package node
+package opening
 
 import (
 	"bytes"
@@ -85,7 +85,7 @@ func TestTerminated(t *testing.T) {
 	var networks atomic.Pointer[[]netip.Prefix]
 	networks.Store(&[]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")})
 	lines := make(chan string, 9)
-	l := newProxyProtocol(below, func() []netip.Prefix { return *networks.Load() }, slog.New(slog.NewTextHandler(lineWriter(lines), nil)))
+	l := Proxied(below, func() []netip.Prefix { return *networks.Load() }, slog.New(slog.NewTextHandler(lineWriter(lines), nil)))
 	dial := func(text string) net.Conn {
 		t.Helper()
 		c, err := net.Dial("tcp", l.Addr().String())
