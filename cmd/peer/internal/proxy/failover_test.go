@@ -136,24 +136,29 @@ func TestFailoverThatIsTheClients(t *testing.T) {
 
 // TestAnAnswerEndsTheRest: an origin that answers is tried first again, and its next pause is the shortest.
 func TestAnAnswerEndsTheRest(t *testing.T) {
-	b := &bodiesOf{status: map[string]int{"a": 200}}
-	o, now := twoOrigins(b, false).backends[0], time.Now()
-	for range 5 {
-		o.failed(now)
-	}
-	r, _ := http.NewRequestWithContext(t.Context(), "GET", "http://a/", nil)
-	resp, err := o.roundTrip(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp.Body.Close()
-	if o.rests(now) {
-		t.Error("it rests after an answer")
-	}
-	if o.failed(now); o.rests(now.Add(restShortest)) {
-		t.Errorf("the pause after an answer and a failure is %v, want %v", o.until.Sub(now), restShortest)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		b := &bodiesOf{status: map[string]int{"a": 200}}
+		o := twoOrigins(b, false).backends[0]
+		for range 5 {
+			o.fail()
+		}
+		r, _ := http.NewRequestWithContext(t.Context(), "GET", "http://a/", nil)
+		resp, err := o.roundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if o.rests(time.Now()) {
+			t.Error("it rests after an answer")
+		}
+		if o.fail(); o.rests(time.Now().Add(restShortest)) {
+			t.Errorf("the pause after an answer and a failure is more than %v", restShortest)
+		}
+	})
 }
+
+// fail notes that the origin has not answered.
+func (b *backend) fail() { b.transport.failed(b.url.Host, errors.New("no answer")) }
 
 // TestHealthChecks: checks leave no body open, and say when an origin fails and when it works again, once. An origin
 // that passes is not at rest any more.
@@ -175,7 +180,7 @@ func TestHealthChecks(t *testing.T) {
 			b.mu.Unlock()
 			if step.status == 204 {
 				for range 10 { // requests of clients, so that it rests for longer than the next checks take
-					u.backends[0].failed(time.Now())
+					u.backends[0].fail()
 				}
 			}
 			time.Sleep(3 * checkEvery)

@@ -31,6 +31,9 @@ type Failing struct {
 const (
 	failingMost = 64          // failing origins that are remembered: a forward proxy may be sent to any
 	failingFor  = time.Minute // a forward proxy forgets an origin after so long without a request
+
+	restShortest = time.Second      // pause for an origin after a failure, doubling with each
+	restLongest  = 30 * time.Second // up to this
 )
 
 // origins is a transport to origins that keeps track of those that fail.
@@ -41,8 +44,8 @@ type origins struct {
 	own    *http1.Transport // below it, unless [Config.OriginTransport] is
 }
 
-// failings are the origins that fail. The operator sees them in the status and in the log, where
-// each is named at most once a minute.
+// failings are the origins that fail. Others of their site are asked before them for a while. The operator sees them in
+// the status and in the log, where each is named at most once a minute.
 type failings struct {
 	log    *slog.Logger
 	forget bool // origins without requests for failingFor
@@ -127,6 +130,14 @@ func (o *failings) failed(host string, err error) {
 		o.log.Warn("an origin does not answer", "origin", host, "reason", f.Reason, "requests", f.Requests,
 			"since", f.Since)
 	}
+}
+
+// rests reports whether an origin has failed lately.
+func (o *failings) rests(host string, now time.Time) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	f := o.failing[host]
+	return f != nil && now.Before(f.Last.Add(min(restShortest<<min(f.Requests-1, 10), restLongest)))
 }
 
 // only forgets all origins that v does not have, and those of a forward proxy once there is no request to them.

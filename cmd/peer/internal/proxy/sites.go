@@ -168,7 +168,6 @@ func (u *upstream) roundTrip(r *http.Request, proto, host string, failed func(*h
 		if fault(r, err) == nil {
 			return nil, err
 		}
-		b.failed(time.Now())
 		once, ok := http1.Again(r)
 		if len(candidates) == 1 || !ok {
 			return nil, err

@@ -250,19 +250,21 @@ func TestHealthCheck(t *testing.T) {
 
 // The pauses for a failing origin double up to their limit, however long it fails.
 func TestRests(t *testing.T) {
-	u := newUpstream(Site{Origins: mustURLs("http://a", "http://b")}, nil)
-	b, now := u.backends[0], time.Unix(0, 0)
-	for i := range 100 {
-		b.failed(now)
-		want := min(restShortest<<min(i, 10), restLongest)
-		if !b.rests(now.Add(want-1)) || b.rests(now.Add(want)) {
-			t.Fatalf("failure %d: the rest is not %v", i, want)
+	synctest.Test(t, func(t *testing.T) {
+		u := twoOrigins(&bodiesOf{}, false)
+		b := u.backends[0]
+		for i := range 100 {
+			b.fail()
+			now, want := time.Now(), min(restShortest<<min(i, 10), restLongest)
+			if !b.rests(now.Add(want-1)) || b.rests(now.Add(want)) {
+				t.Fatalf("failure %d: the rest is not %v", i, want)
+			}
+			if c := u.candidates(now); len(c) != 2 || c[0] == b {
+				t.Fatalf("an origin in its pause is tried first")
+			}
+			time.Sleep(want)
 		}
-		if c := u.candidates(now); len(c) != 2 || c[0] == b {
-			t.Fatalf("an origin in its pause is tried first")
-		}
-		now = now.Add(want)
-	}
+	})
 }
 
 // Requests go to the origin with the fewest under way, and a request ends with its body.

@@ -17,11 +17,7 @@ import (
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
-const (
-	checkEvery   = 5 * time.Second  // between two requests for Site.Check; also the limit for the answer
-	restShortest = time.Second      // pause for an origin after a failure, doubling with each
-	restLongest  = 30 * time.Second // up to this
-)
+const checkEvery = 5 * time.Second // between two requests for Site.Check; also the limit for the answer
 
 // An upstream is a site with the state of its origins.
 type upstream struct {
@@ -40,10 +36,6 @@ type backend struct {
 	count     bool // maintain underWay
 	underWay  atomic.Int64
 	unhealthy atomic.Bool // it failed its last check
-
-	mu       sync.Mutex
-	failures int       // in a row
-	until    time.Time // of its pause
 }
 
 // newUpstream returns the site with its origins. The h2c origins among them have http URLs from
@@ -97,22 +89,7 @@ func (u *upstream) candidates(now time.Time) []*backend {
 }
 
 func (b *backend) rests(now time.Time) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.unhealthy.Load() || now.Before(b.until)
-}
-
-func (b *backend) failed(now time.Time) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.until = now.Add(min(restShortest<<min(b.failures, 10), restLongest))
-	b.failures++
-}
-
-func (b *backend) works() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.failures, b.until = 0, time.Time{}
+	return b.unhealthy.Load() || b.transport.rests(b.url.Host, now)
 }
 
 func (b *backend) roundTrip(r *http.Request) (*http.Response, error) {
@@ -124,9 +101,6 @@ func (b *backend) roundTrip(r *http.Request) (*http.Response, error) {
 		rfc9111.RemoveHopByHop(r.Header)
 	}
 	resp, err := b.transport.RoundTrip(r)
-	if err == nil {
-		b.works()
-	}
 	switch {
 	case !b.count:
 	case err != nil:
@@ -210,7 +184,6 @@ func (b *backend) check(ctx context.Context, u *upstream, name string, log *slog
 			log.Warn("an origin fails its health check", "origin", b.url.Host, "err", err)
 		} else {
 			log.Info("an origin passes its health check again", "origin", b.url.Host)
-			b.works()
 		}
 	}
 }
