@@ -60,11 +60,10 @@ type planned struct {
 	// out and in, of a peer that keeps no digests and asks one of eight that do
 	AskingPerSecond float64 `json:"asking_bytes_per_second"`
 	// owner hashing moves fewer bytes if bodies are smaller; 0 = never
-	OwnerBodyBytes float64  `json:"owner_body_bytes"`
-	RedisBytes     float64  `json:"redis_bytes"`
-	Waits          []waited `json:"waits"`
-	Binding        string   `json:"binding"` // the flag; "" = none
-	Run            string   `json:"run"`     // the settings of peer run for this plan
+	OwnerBodyBytes float64 `json:"owner_body_bytes"`
+	RedisBytes     float64 `json:"redis_bytes"`
+	Binding        string  `json:"binding"` // the flag; "" = none
+	Run            string  `json:"run"`     // the settings of peer run for this plan
 }
 
 // What decides which way of cooperating is right (gossip/CHOOSING.md).
@@ -89,28 +88,6 @@ func (p *planned) choose(g plan.Goal) {
 	if g.Churn > 0 {
 		p.OwnerBodyBytes = max(0, 2*p.BytesPerSecond/g.Churn-answerBytes)
 	}
-}
-
-// A waited is the cost if changes are published after a wait.
-type waited struct {
-	Seconds        float64 `json:"seconds"`
-	BytesPerSecond float64 `json:"bytes_per_second"`
-}
-
-// waits are compared in a plan, if objects change.
-var waits = []time.Duration{100 * time.Millisecond, time.Second, 10 * time.Second}
-
-func compareWaits(g plan.Goal) (out []waited) {
-	if g.Churn == 0 {
-		return nil
-	}
-	g.BytesPerSecond = 0
-	for _, g.Interval = range waits {
-		if d, err := plan.For(g); err == nil {
-			out = append(out, waited{g.Interval.Seconds(), d.BytesPerSecond})
-		}
-	}
-	return out
 }
 
 func (c *planCommand) Run(e *environment) error {
@@ -141,7 +118,6 @@ func (c *planCommand) Run(e *environment) error {
 		FalseCandidates: d.FalseCandidates, DigestBytes: d.SnapshotBytes, DigestBytesBound: d.SnapshotBound,
 		UpdateBytes: d.DeltaBytes, UpdateSeconds: d.Interval.Seconds(), UpdateShare: d.Threshold,
 		BytesPerSecond: d.BytesPerSecond, MemoryBytes: d.MemoryBytes, Binding: flagOf[d.Binding], Run: settings(goal, d),
-		Waits: compareWaits(goal),
 	}
 	p.choose(goal)
 	return show(e, c.JSON, p, func(p planned) string { return p.text(goal) })
@@ -195,11 +171,6 @@ func (p *planned) text(g plan.Goal) string {
 				admin.Span(time.Duration(p.UpdateSeconds*1e9)), 100*p.UpdateShare))
 		t.Row("received", table.Bytes(int64(math.Ceil(p.BytesPerSecond)))+"/s",
 			fmt.Sprintf("by one peer from the %s", table.Of(g.Peers-1, "other")))
-	}
-	for _, wait := range p.Waits {
-		t.Row("if a change waits "+admin.Span(time.Duration(wait.Seconds*1e9)),
-			table.Bytes(int64(math.Ceil(wait.BytesPerSecond)))+"/s",
-			"received; new objects are found half of that later on average")
 	}
 	t.Row("memory", table.Bytes(int64(math.Ceil(p.MemoryBytes))), "in one peer, for the digests of the others")
 	t.Row("index", table.Bytes(int64(p.IndexBytes)), "about, in one peer, to look them all up at once")
