@@ -26,9 +26,6 @@ var exchangeExperiment = lab.Experiment{
 				"32 above", 2, 1000)
 		lab.NumberFlag(flags, &o.contents, "contents",
 			"number of different caches; the other peers have copies of their contents", 1, 1000)
-		lab.NumberFlag(flags, &o.full, "full",
-			"number of peers that keep digests, while the others ask these (PROTOCOL.md, section 16); without it all",
-			2, 1000)
 		lab.NumberFlag(flags, &o.wait, "wait", "time between publications; without it 10 ms for each peer, 0.1 to 1 s",
 			time.Millisecond, time.Minute)
 		return func(job *lab.Job) error { return runExchange(job, o) }
@@ -45,9 +42,6 @@ func runExchange(job *lab.Job, o *exchangeOptions) error {
 	}
 	report := newExchangeReport(job, o)
 	for _, peers := range counts {
-		if o.full >= peers {
-			return lab.Usagef("--full %d of %d peers", o.full, peers)
-		}
 		for _, loss := range losses {
 			if job.Short && peers > 100 {
 				report.skip(peers, loss)
@@ -71,8 +65,7 @@ func runExchange(job *lab.Job, o *exchangeOptions) error {
 type exchangeReport struct {
 	traffic, lag, work *lab.Table
 	modelled           bool
-	asking             *lab.Table // nil without --full
-	partly             string     // note on how many peers the index has, if not all
+	partly             string // note on how many peers the index has, if not all
 }
 
 func newExchangeReport(job *lab.Job, o *exchangeOptions) *exchangeReport {
@@ -111,9 +104,6 @@ func newExchangeReport(job *lab.Job, o *exchangeOptions) *exchangeReport {
 		text("peers", ""), text("loss", "loss %"), number("decoded", "decoded and applied/s and peer", "%.4g"),
 		loosely("each", "CPU µs each", "%.4g"), loosely("index", "index, CPU µs each", "%.4g"),
 		loosely("share", "of a core %", "%.3g"))
-	if o.full > 0 {
-		r.addAsking(job, title)
-	}
 	return r
 }
 
@@ -155,10 +145,7 @@ func (r *exchangeReport) add(w *exchange) {
 	each := w.computing.Seconds() / float64(max(1, w.timed))
 	index := w.indexing.Seconds() / float64(max(1, w.learned))
 	r.work.Row(o.peers, 100*o.loss, lab.Round(rate, 6), lab.Round(1e6*each, 6), lab.Round(1e6*index, 6), lab.Round(100*rate*(each+index), 6))
-	if o.full > 0 {
-		r.asked(w)
-	}
-	r.modelled = r.modelled || o.observed < o.peers && o.full == 0
+	r.modelled = r.modelled || o.observed < o.peers
 	if n := o.indexed(); n < o.peers-1 {
 		r.partly = fmt.Sprintf("Of %d peers the index has %d, with %d objects in all: the cost of a change is "+
 			"measured on these.", o.peers, n, n*o.objects)

@@ -23,7 +23,6 @@ type exchange struct {
 	bodies   bodies
 	peers    []*exchangePeer // the first options.observed of them know all others
 	byName   map[string]*exchangePeer
-	byID     map[engine.ID]*exchangePeer
 	publish  engine.Publishing
 	err      error
 	tally
@@ -35,12 +34,10 @@ type exchangePeer struct {
 	engine  *engine.Engine // nil before its start
 	index   *index.Index   // of all others; only peer 0 has one
 	content *content
-	light   bool // it keeps no digests, and asks others
-	version int  // the next one of the content
+	version int // the next one of the content
 	took    time.Time
 	tickAt  time.Time
 	owed    float64 // objects replaced since the last version, with a fraction
-	misses  float64 // lookups that it has not asked about yet, with a fraction
 }
 
 var exchangeStart = time.Unix(1_700_000_000, 0)
@@ -59,7 +56,6 @@ type exchangeOptions struct {
 	time     time.Duration // 0: depends on the number of peers; so do observed and wait
 	delay    time.Duration
 	observed int
-	full     int // 0: all
 	contents int
 	wait     time.Duration
 }
@@ -71,9 +67,6 @@ func exchangeDefaults() *exchangeOptions {
 // of returns the options for one cluster, with the defaults that depend on its size.
 func (o exchangeOptions) of(peers int, loss float64, short bool) exchangeOptions {
 	o.peers, o.loss = peers, loss
-	if o.full > 0 {
-		o.observed = o.full
-	}
 	if o.observed == 0 || o.observed > peers {
 		o.observed = peers
 		if peers > mostComplete {
@@ -124,8 +117,6 @@ type tally struct {
 	counting bool
 
 	bytes [2][manyKinds]int64 // in and out, of all observed peers
-
-	asking // of light peers
 
 	links        []link // see the method link
 	publications []publications

@@ -17,11 +17,7 @@ func (w *exchange) link(origin, receiver *exchangePeer) *link {
 }
 
 func (w *exchange) count(p *exchangePeer, direction, kind, n int) {
-	switch {
-	case !w.counting:
-	case p.light:
-		w.lightBytes[direction] += int64(n)
-	case p.observed(w):
+	if w.counting && p.observed(w) {
 		w.bytes[direction][kind] += int64(n)
 	}
 }
@@ -36,7 +32,7 @@ func (w *exchange) published(p *exchangePeer, before time.Time) {
 		list.first = uint32(p.engine.Self().Version.Sequence)
 	}
 	change := before.Add(w.upTo(w.now.Sub(before)))
-	list.list = append(list.list, publication{oldest: before, change: change, lacking: w.keepers(p)})
+	list.list = append(list.list, publication{oldest: before, change: change, lacking: w.options.peers - 1})
 	w.intervals += w.now.Sub(before)
 	w.counted++
 	if p.observed(w) {
@@ -62,7 +58,6 @@ func (w *exchange) sent(from, to *exchangePeer, data []byte, lost bool) {
 			}
 		}
 	}
-	w.packet(from, out, 0)
 	w.count(from, out, kind, len(data)-rest)
 	w.count(from, out, kindInline, rest)
 }
@@ -84,7 +79,6 @@ func (w *exchange) heard(from, to *exchangePeer, data []byte, sequence uint32) {
 		kind = kindRepeat
 		w.repair(to, len(data)-rest)
 	}
-	w.packet(to, in, 0)
 	w.count(to, in, kind, len(data)-rest)
 	w.count(to, in, kindInline, rest)
 }

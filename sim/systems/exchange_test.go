@@ -82,29 +82,10 @@ func TestExchangeBytes(t *testing.T) {
 	}
 }
 
-// TestExchangeFull: light peers keep nothing, hear little, and find by questions what others hold, also where datagrams are lost.
-func TestExchangeFull(t *testing.T) {
-	w := exchanged(t, exchangeOptions{peers: 24, full: 4, loss: 0.1})
-	for _, p := range w.peers {
-		for _, q := range w.peers {
-			if r, _ := p.engine.Replica(q.name); p != q && p.light != (r.Filter == nil) {
-				t.Errorf("%s, light: %v, holds a digest of %s: %v", p.name, p.light, q.name, r.Filter != nil)
-			}
-		}
-	}
-	if light, full := float64(w.lightBytes[in])/20, w.sum(in); light > full/10 || w.lightBytes[out] == 0 {
-		t.Errorf("of digests a light peer receives %.0f bytes, a full one %.0f; light ones send %d", light, full, w.lightBytes[out])
-	}
-	// Of 100 lookups, both questions or their replies are lost for 0.19² = 3.6.
-	if share := float64(w.found) / float64(w.misses); w.misses < 200 || share < 0.9 || share == 1 {
-		t.Errorf("%d of %d lookups found a holder", w.found, w.misses)
-	}
-}
-
 func TestExchangeArguments(t *testing.T) {
 	for _, args := range [][]string{
 		{"--peers", "1"}, {"--peers", "10001"}, {"--objects", "10"}, {"--loss", "0.95"}, {"--churn", "0"},
-		{"--time", "2h"}, {"--delay", "2s"}, {"--observed", "1"}, {"--contents", "0"}, {"--full", "1"}, {"--full", "8", "--peers", "8"},
+		{"--time", "2h"}, {"--delay", "2s"}, {"--observed", "1"}, {"--contents", "0"},
 		{"--peers", "0"}, {"--observed", "0"}, {"--time", "0s"}, {"--loss", "-1"},
 	} {
 		if code, _, errs := call(t, append([]string{"exchange"}, args...)...); code != 2 || !strings.Contains(errs, args[0][1:]) {

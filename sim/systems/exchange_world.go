@@ -32,13 +32,12 @@ func newExchange(o exchangeOptions, job *lab.Job) (*exchange, error) {
 		w.contents = append(w.contents, c)
 	}
 	w.publish = engine.Publishing{MinInterval: o.wait}.For(o.peers - 1)
-	w.byName, w.byID = make(map[string]*exchangePeer, o.peers), make(map[engine.ID]*exchangePeer, o.peers)
+	w.byName = make(map[string]*exchangePeer, o.peers)
 	for i := range o.peers {
-		p := &exchangePeer{at: i, name: fmt.Sprintf("peer%05d", i), content: w.contents[i%o.contents],
-			light: o.full > 0 && i >= o.full}
+		p := &exchangePeer{at: i, name: fmt.Sprintf("peer%05d", i), content: w.contents[i%o.contents]}
 		p.content.copies++
 		w.peers = append(w.peers, p)
-		w.byName[p.name], w.byID[engine.IDOf(p.name)] = p, p
+		w.byName[p.name] = p
 		wait := w.upTo(startTime)
 		if !p.observed(w) {
 			wait += startTime
@@ -69,7 +68,7 @@ func (w *exchange) known(p *exchangePeer) (known []*exchangePeer) {
 func (w *exchange) start(p *exchangePeer) {
 	c := engine.Config{
 		Name: p.name, Incarnation: engine.NewIncarnation(w.now, w.rng.Uint64()), Seed: w.rng.Uint64(),
-		Publish: w.publish, ReplicaLog: 16 << 10, Light: p.light,
+		Publish: w.publish, ReplicaLog: 16 << 10,
 	}
 	if !p.observed(w) {
 		c.SyncInterval = 1000 * time.Hour
@@ -78,12 +77,10 @@ func (w *exchange) start(p *exchangePeer) {
 	w.advance(p)
 	known := w.known(p)
 	for _, q := range known {
-		p.engine.PeerLight(w.now, q.name, q.light)
 		p.engine.PeerUp(w.now, q.name, q.engine.Incarnation())
 	}
 	w.pump(p)
 	for _, q := range known {
-		q.engine.PeerLight(w.now, p.name, p.light)
 		q.engine.PeerUp(w.now, p.name, p.engine.Incarnation())
 		w.pump(q)
 	}
@@ -108,11 +105,7 @@ func (w *exchange) advance(p *exchangePeer) {
 // look publishes if the engine says that a publication is due, as package gossip does.
 func (w *exchange) look(p *exchangePeer) {
 	w.after(pollEvery, func() { w.look(p) })
-	replaced := w.options.churn / 60 * float64(w.options.objects) * pollEvery.Seconds()
-	p.owed += replaced
-	if p.light && w.settled() {
-		w.miss(p, replaced)
-	}
+	p.owed += w.options.churn / 60 * float64(w.options.objects) * pollEvery.Seconds()
 	// A replaced object sets one position and, nearly always, clears one.
 	if !w.settled() || p.engine.PublishIn(w.now, 2*int(p.owed)) > 0 {
 		return
@@ -180,7 +173,7 @@ func (w *exchange) measure() error {
 func (w *exchange) complete() bool {
 	for _, p := range w.peers {
 		for _, q := range w.known(p) {
-			if r, _ := p.engine.Replica(q.name); r.Filter == nil && !p.light {
+			if r, _ := p.engine.Replica(q.name); r.Filter == nil {
 				return false
 			}
 		}
