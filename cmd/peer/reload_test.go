@@ -294,7 +294,7 @@ func TestReloadRefusesWhatIsFixed(t *testing.T) {
 	_, list, _ := strings.Cut(string(page), "the error has the reason:\n")
 	list, _, _ = strings.Cut(list, "- whether")
 	other := map[string]string{"name": "b", "cluster": "c", "zone": "z", "gossip": "127.0.0.1:1", "advertise": "127.0.0.2", "listen": "127.0.0.1:1", "admin": "127.0.0.1:1",
-		"https": "127.0.0.1:1\nhttps-cert: CERT\nhttps-key: KEY", "store": "elsewhere", "log-format": "json", "join-timeout": "5s", "memory-limit": "1GiB", "memory-size": "1MiB", "max-members": "9",
+		"https": "127.0.0.1:1\nhttps-cert: CERT\nhttps-key: KEY", "store": "elsewhere", "log-format": "json", "memory-limit": "1GiB", "memory-size": "1MiB", "max-members": "9",
 		"max-connections": "99", "max-header-size": "8KiB", "keep-digests": "none",
 		"secret-file": "SECRET", "proxy-protocol": "127.0.0.1/32\norigin: http://127.0.0.1:1", "tls-cert": "CERT\ntls-key: KEY\ntls-ca: CA"}
 	for _, m := range regexp.MustCompile("`([a-z-]+)`").FindAllStringSubmatch(list, -1) {

@@ -30,7 +30,6 @@ type Config struct {
 	Zone        string        `name:"zone"`
 	ZoneCost    time.Duration `name:"zone-cost" default:"0s" type:"time"`
 	KeepDigests string        `name:"keep-digests" default:"all" type:"choice" oneof:"all,none"`
-	JoinTimeout time.Duration `name:"join-timeout" default:"0s" type:"time"` // 0 = don't wait for an answer
 	SecretFile  string        `name:"secret-file"`
 	SquidPeers  []string      `name:"squid-peer" sep:"," type:"address" example:"3128"` // none twice
 	TLSCert     string        `name:"tls-cert"`

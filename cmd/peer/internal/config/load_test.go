@@ -109,7 +109,6 @@ name: a-1
 gossip: 10.1.1.1:7946
 advertise: cache-1.example
 join: cache-2.example:7946
-join-timeout: 5s
 secret-file: `+secret+`
 listen: "10.1.1.1:80"
 origin: http://www.example/base

@@ -81,7 +81,6 @@ func (c *cluster) config(o Options, i int, secret []byte) config.Config {
 		Name: name(i), Listen: "127.0.0.1:0", Admin: "127.0.0.1:0", Gossip: "127.0.0.1:0", Secret: secret, Origin: base,
 		Store: filepath.Join(c.dir, name(i)), StoreSize: storeSize(o), MemorySize: 16 << 20,
 		Objects: uint64(max(len(o.Trace.Sizes), 1000)), FalsePositives: 0.001, Publish: o.Publish,
-		JoinTimeout: 10 * time.Second,
 	}
 	if o.Forward {
 		cfg.Origin = nil

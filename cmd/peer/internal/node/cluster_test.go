@@ -74,7 +74,7 @@ func (v *virtual) try(i int, dir string) (*Node, error) {
 	cfg := config.Config{
 		Name: fmt.Sprintf("p%d", i), Listen: ip + ":80", Admin: ip + ":81", Gossip: ip + ":7946", Origin: base,
 		Secret: []byte("0123456789abcdef"), Store: dir, StoreSize: 256 << 20, MemorySize: 1 << 20,
-		Objects: 1000, FalsePositives: 0.001, JoinTimeout: 10 * time.Second, Digests: v.digests,
+		Objects: 1000, FalsePositives: 0.001, Digests: v.digests,
 	}
 	if i > 0 {
 		cfg.Join = []string{"10.0.0.1:7946"}

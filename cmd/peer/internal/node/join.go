@@ -10,43 +10,21 @@ import (
 	"github.com/summarycache/summarycache/gossip"
 )
 
-const (
-	firstJoin = 5 * time.Second // limit of the first attempt, if the configuration sets none
-	joinPause = 250 * time.Millisecond
-)
+const firstJoin = 5 * time.Second // limit of the first attempt
 
-// join joins the cluster. Without a limit in the configuration it makes one attempt;
-// gossip continues to try by itself.
+// join tries once to join the cluster; gossip continues to try by itself. It returns an error only if a peer refuses
+// this one for good, or if ctx ends.
 func (n *Node) join(ctx context.Context) error {
-	limit := n.config().JoinTimeout
-	if limit == 0 {
-		limit = firstJoin
-	}
-	limited, cancel := context.WithTimeout(ctx, limit)
+	limited, cancel := context.WithTimeout(ctx, firstJoin)
 	defer cancel()
-	var reason error // of the last attempt that was not cut short
-	for {
-		err := n.gossip.Join(limited)
-		if reason == nil || limited.Err() == nil {
-			reason = err
-		}
-		switch {
-		case err == nil:
-			return nil
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
-		case refused(err):
-			return explain(err, n.config().Name)
-		case n.config().JoinTimeout == 0:
-			return nil // gossip logs the error and tries again
-		}
-		select {
-		case <-limited.Done():
-			return fmt.Errorf("no --join address let this peer in within %s: %w", n.config().JoinTimeout,
-				explain(reason, n.config().Name))
-		case <-time.After(joinPause):
-		}
+	err := n.gossip.Join(limited)
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case refused(err):
+		return explain(err, n.config().Name)
 	}
+	return nil // gossip logs the error and tries again
 }
 
 // refused reports whether a peer answered and refused this one.

@@ -133,8 +133,8 @@ const (
 
 // Start assembles a peer, reloads its store, serves, and joins the cluster. If the system refuses
 // several things, such as ports and the store's directory, the error names them all. Start fails
-// if the cluster refuses this peer. If no other peer can be reached, it fails only if the
-// configuration limits the wait for them. ctx bounds the start and is not used after it.
+// if the cluster refuses this peer, and not if no other peer can be reached. ctx bounds the start and is not used after
+// it.
 func Start(ctx context.Context, o Options) (*Node, error) {
 	n := assemble(o)
 	if err := n.acquire(); err != nil {

@@ -32,7 +32,6 @@ var fixed = map[string]string{
 	"listen":       openedByIt, "admin": openedByIt, "https": openedByIt, "store": openedByIt,
 	"memory-limit": dividedByIt, "memory-size": dividedByIt, "max-members": dividedByIt, "max-connections": dividedByIt,
 	"max-header-size": dividedByIt, "log-format": "the log is written in it from the start on",
-	"join-timeout": "it is for the start",
 }
 
 // config returns the configuration that is in effect. It must not be changed.
