@@ -123,7 +123,7 @@ log-level: debug
 log-format: json
 drain: 1m
 `))
-	if err == nil || !strings.Contains(err.Error(), `peer.yaml:13: objects "1_000" is not a whole number`) {
+	if err == nil || !strings.Contains(err.Error(), `peer.yaml:12: objects "1_000" is not a whole number`) {
 		t.Fatalf("Load = %v, want a complaint of 1_000", err)
 	}
 	c, list, err := load(t, "--objects=1000", "--config", write(t, "peer.yaml", "name: a-1\nsecret-file: "+secret+
