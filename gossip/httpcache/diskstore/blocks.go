@@ -24,7 +24,7 @@ type blocks struct {
 }
 
 // at returns the body from off on, to the end of off's block. The result is valid until the next call of a method. An
-// error wraps errBroken.
+// error wraps errBroken, unless the disk hangs.
 func (b *blocks) at(off int64) ([]byte, error) {
 	i := off / blockSize
 	n := min(blockSize, b.body-i*blockSize)
@@ -34,8 +34,13 @@ func (b *blocks) at(off int64) ([]byte, error) {
 	}
 	if b.have != i {
 		b.have = -1
+		if err := b.store.reads.begin(); err != nil {
+			return nil, err
+		}
 		changed := b.trust.before()
-		if k, err := b.f.ReadAt(b.buf[:n], i*blockSize); int64(k) < n {
+		k, err := b.f.ReadAt(b.buf[:n], i*blockSize)
+		b.store.reads.end()
+		if int64(k) < n {
 			return nil, fmt.Errorf("%w: block %d: %w", errBroken, i, err)
 		}
 		if xxhash.Sum64(b.buf[:n]) != b.sums[i] {
@@ -137,12 +142,13 @@ func (s *span) WriteTo(w io.Writer) (done int64, err error) {
 	}
 }
 
-// dropCorrupt removes a corrupt object, or the object with a newer description of the same body. It returns cause as
-// an error that wraps ErrCorrupt.
+// dropCorrupt removes a corrupt object, or the object with a newer description of the same body, unless it is ourFault.
+// It returns cause as an error that wraps ErrCorrupt.
 func (s *store) dropCorrupt(o *object, cause error) error {
+	mine := ourFault(cause)
 	cause = fmt.Errorf("%w: %w", bodies.ErrCorrupt, cause)
 	same := func(cur *object) bool { return cur == o || o.file != nil && cur.file == o.file }
-	if s.removeIf(o.key, same) {
+	if !mine && s.removeIf(o.key, same) {
 		s.corrupt.Add(1)
 		s.log.Warn("an object is corrupt; removed it", "key", o.key, "error", cause)
 	}

@@ -76,6 +76,8 @@
 // # Disk failures
 //
 // A disk that is full, broken or gone costs hits, not answers: a body that can't be stored passes through its stream
-// to all of its followers. If an entry is damaged in another way than by a power cut, or can't be read at a start, the
-// objects of its segment are lost: one of them may have been removed there. A failed removal is tried again every few seconds.
+// to all of its followers. So does one that hangs, two seconds later, and what only the disk has is then not read: only
+// what it was doing when it began to hang waits for it, and what must be removed. If an entry is damaged in another way
+// than by a power cut, or can't be read at a start, the objects of its segment are lost: one of them may have been
+// removed there. A failed removal is tried again every few seconds.
 package diskstore

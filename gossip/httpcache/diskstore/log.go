@@ -185,6 +185,10 @@ func (s *store) commit(key string, f *file, content []byte, sum uint64, size int
 	if f != nil {
 		e.file = f.id
 	}
+	if err := s.writes.begin(); err != nil {
+		return refuse(err)
+	}
+	defer s.writes.end()
 	buf := s.records.get(whole)
 	defer s.records.put(buf)
 	b := appendEntry(appendRecord((*buf)[:0], m.Data, content, sum), &e, key, labels)
@@ -369,7 +373,11 @@ func (g *segments) read(o *object, raw []byte) (r record, err error) {
 		return r, bodies.ErrGone
 	}
 	defer sg.release()
+	if err := g.store.reads.begin(); err != nil {
+		return r, err
+	}
 	n, err := sg.data.ReadAt(raw, at)
+	g.store.reads.end()
 	if err != nil && !errors.Is(err, io.EOF) {
 		if ourFault(err) {
 			return r, err

@@ -231,6 +231,8 @@ func (s *store) Update(old bodies.Object, m bodies.Meta) (bodies.Object, error) 
 		return nil, bodies.ErrGone
 	case errors.Is(err, errBroken):
 		return nil, s.unreadable(o, err)
+	case ourFault(err):
+		return nil, err
 	}
 	s.DeleteObject(o)
 	s.failed(err)

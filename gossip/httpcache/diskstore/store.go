@@ -56,6 +56,8 @@ type store struct {
 	exp      *expiries // guarded by mu, as copies and labels are
 	loading  bool      // Open fills the index
 
+	reads, writes pace // of the disk; each ends what it began
+
 	buffers sync.Pool // *[blockSize]byte
 	records recordPool
 	views   sync.Pool // *view
@@ -91,6 +93,8 @@ func openStore(o Options) (*store, error) {
 		return nil, err
 	}
 	s := &store{opt: o, log: o.Logger, seed: maphash.MakeSeed()}
+	s.reads.start = time.Now()
+	s.writes.start = s.reads.start
 	s.buffers.New = func() any { return new([blockSize]byte) }
 	s.views.New = func() any { return new(view) }
 	s.bound.Store(o.MaxBytes)

@@ -97,7 +97,11 @@ func (s *store) openBody(o *object) (*openFile, error) {
 	if f := s.files.get(o.file); f != nil {
 		return f, nil
 	}
+	if err := s.reads.begin(); err != nil {
+		return nil, err
+	}
 	file, err := s.opt.FS.Open(s.path(o.file.id))
+	s.reads.end()
 	switch {
 	case err == nil:
 	case errors.Is(err, fs.ErrNotExist) && o.file.n.Load() == 0:
@@ -115,9 +119,10 @@ func (s *store) openBody(o *object) (*openFile, error) {
 	return f, nil
 }
 
-// ourFault reports whether a file can't be opened or read for lack of resources, so that it may be all right.
+// ourFault reports whether a file can't be opened or read now, for lack of resources or since the disk hangs, so that it
+// may be all right.
 func ourFault(err error) bool {
-	for _, e := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.EAGAIN} {
+	for _, e := range []error{errHangs, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.EAGAIN} {
 		if errors.Is(err, e) {
 			return true
 		}

@@ -55,6 +55,10 @@ func (w *writer) Save(p []byte, off int64) error {
 // append writes bytes of the body, which begin at offset off, to the file. all means that the body is complete. It
 // creates the file if there is none.
 func (w *writer) append(p []byte, off int64, all bool) error {
+	if err := w.store.writes.begin(); err != nil {
+		return err
+	}
+	defer w.store.writes.end()
 	w.store.opt.Beat.Begin()
 	defer w.store.opt.Beat.End()
 	if w.f == nil {
