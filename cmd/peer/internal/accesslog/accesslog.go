@@ -6,6 +6,7 @@
 package accesslog
 
 import (
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -23,7 +24,8 @@ const (
 	flushSize  = 64 << 10 // bytes of waiting lines that are written at once
 	closeWait  = time.Second
 	pipeWait   = 3 * time.Second
-	maxWaiting = 4 << 20 // bytes of waiting lines beyond which lines are dropped
+	reopenWait = 2*pipeWait + 2*time.Second // longer than for a pipe that is not read
+	maxWaiting = 4 << 20                    // bytes of waiting lines beyond which lines are dropped
 )
 
 // A Log is an access log. It is safe for concurrent use.
@@ -40,6 +42,8 @@ type Log struct {
 	written sync.Mutex // held while writing; guards the next two
 	spare   []byte     // the other buffer of lines
 	to      io.Writer
+
+	reopens sync.Mutex // held while reopening
 
 	full chan struct{}
 	stop chan struct{}
@@ -61,11 +65,29 @@ func Open(path string, json bool, stdout io.Writer, log *slog.Logger) (*Log, err
 }
 
 // Reopen writes the waiting lines and then opens the file at the path again, since log rotation may
-// have moved the old file away.
+// have moved the old file away. If that hangs, it returns an error after eight seconds, and goes on by itself.
 func (l *Log) Reopen() error {
 	if l.path == "-" {
 		return nil
 	}
+	hangs := fmt.Errorf("the disk of %s hangs", l.path)
+	if !l.reopens.TryLock() {
+		return hangs
+	}
+	done := make(chan error, 1)
+	go func() {
+		defer l.reopens.Unlock()
+		done <- l.reopen()
+	}()
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(reopenWait):
+		return hangs
+	}
+}
+
+func (l *Log) reopen() error {
 	l.written.Lock()
 	defer l.written.Unlock()
 	l.write() // first, so that the old file gets no lines once the new one exists

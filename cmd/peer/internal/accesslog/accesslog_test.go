@@ -280,6 +280,39 @@ func TestStuckDisk(t *testing.T) {
 	})
 }
 
+// A disk that hangs holds up neither a reload nor the end of the process, and the file is opened once it goes on.
+func TestReopenOnAStuckDisk(t *testing.T) {
+	t.Parallel()
+	l, err := Open(filepath.Join(t.TempDir(), "access.log"), false, nil, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	disk := stuck{make(chan struct{})}
+	l.written.Lock()
+	l.to.(*os.File).Close()
+	l.to = disk
+	l.written.Unlock()
+	l.Observe(event())
+	began := time.Now()
+	for range 3 {
+		if err := l.Reopen(); err == nil || !strings.Contains(err.Error(), "hangs") {
+			t.Errorf("Reopen() = %v", err)
+		}
+	}
+	if took := time.Since(began); took < reopenWait || took > time.Minute {
+		t.Errorf("three calls took %v", took)
+	}
+	close(disk.let)
+	for end := time.Now().Add(time.Minute); l.Reopen() != nil; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("it still hangs when the disk goes on")
+		}
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestLostOnce: the log counts each line that it lost once, and says nothing more when the disk works again.
 func TestLostOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
