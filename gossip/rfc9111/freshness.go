@@ -50,7 +50,7 @@ func heuristicStatus(status int) bool {
 // nothing to other clients, whatever lifetime it states, except a 400 or 414 to a blameless request ([Blameless]).
 func requestStatus(status int) bool {
 	switch status {
-	case 400, 401, 407, 408, 411, 412, 413, 414, 415, 416, 417, 421, 422, 426, 428, 429, 431, 511:
+	case 400, 401, 402, 403, 406, 407, 408, 411, 412, 413, 414, 415, 416, 417, 421, 422, 425, 426, 428, 429, 431, 511:
 		return true
 	}
 	return false

@@ -19,7 +19,7 @@ func HopByHop(name string) bool { return slices.Contains(hopByHop[:], name) }
 func endToEnd(name string) bool {
 	switch name {
 	case "Age", "Date", "Etag", "Expires", "Last-Modified", "Pragma", "Set-Cookie", "Vary", "Via",
-		"Surrogate-Key", "Cache-Tag", "Xkey":
+		"Surrogate-Key", "Cache-Tag", "Xkey", "Surrogate-Control", "Edge-Control", "X-Accel-Expires":
 		return true
 	}
 	return strings.HasPrefix(name, "Content-") || strings.HasSuffix(name, "Cache-Control")

@@ -3,6 +3,7 @@ package rfc9111
 import (
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/dunglas/httpsfv"
 )
@@ -18,6 +19,30 @@ const KeyField = "Summarycache-Key"
 // targetedFields take precedence over Cache-Control, the first over the second (RFC 9213
 // sections 2.2 and 3.1).
 var targetedFields = [...]string{ClusterControl, "Cdn-Cache-Control"}
+
+// forCaches are fields by which origins told the caches before them how long to keep a response, before RFC 9213. Other
+// caches have obeyed them, so what they forbid is forbidden; they allow nothing that Cache-Control does not.
+var forCaches = [...]string{"Surrogate-Control", "Edge-Control"}
+
+// restrict adds what such fields forbid.
+func (d *Directives) restrict(h http.Header) {
+	for _, field := range forCaches {
+		for item := range Members(h[field]) {
+			item, _, _ = strings.Cut(item, ";") // for one cache only
+			name, arg, _ := strings.Cut(strings.ToLower(item), "=")
+			arg, _, _ = strings.Cut(arg, "+")
+			switch age, ok := parseDelta(arg); {
+			case name == "no-store", name == "bypass-cache":
+				d.NoStore = true
+			case name == "max-age" && ok && (age == 0 || max(d.SMaxAge, d.MaxAge) > age):
+				d.SMaxAge = age
+			}
+		}
+	}
+	if h.Get("X-Accel-Expires") == "0" {
+		d.NoStore = true
+	}
+}
 
 // responseDirectives returns the directives that apply to a response in a shared cache.
 // targeted reports that they come from a targeted field, which replaces both Cache-Control
@@ -35,7 +60,9 @@ func responseDirectives(h http.Header) (d Directives, targeted bool) {
 			}
 		}
 	}
-	return parseDirectives(h["Cache-Control"]), false
+	d = parseDirectives(h["Cache-Control"])
+	d.restrict(h)
+	return d, false
 }
 
 // targetedDirectives reads a structured dictionary: numbers of seconds are integers, all other

@@ -76,7 +76,8 @@ func (s Set) ignored(f facts) (names []string, by *Rule) {
 		return nil, nil
 	}
 	for _, field := range r.IgnoreOrigin {
-		names = append(names, map[string][]string{"cache-control": {"Cache-Control", "Cdn-Cache-Control", "Pragma"},
+		names = append(names, map[string][]string{"cache-control": {"Cache-Control", "Cdn-Cache-Control", "Pragma", "Surrogate-Control",
+			"Edge-Control", "X-Accel-Expires"},
 			"expires": {"Expires"}}[field]...)
 	}
 	return names, r
