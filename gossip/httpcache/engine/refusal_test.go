@@ -84,7 +84,7 @@ func TestRefusalComparedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newCluster(t, func(rw http.ResponseWriter, r *http.Request, n int) {
 			rw.Header().Set("Cache-Control", "max-age=60")
-			rw.WriteHeader(http.StatusForbidden)
+			rw.WriteHeader(http.StatusUnavailableForLegalReasons)
 		})
 		w.tune = func(c *peerConfig) { c.Compare = 1 }
 		w.start("a", t.TempDir())
@@ -92,7 +92,7 @@ func TestRefusalComparedOnce(t *testing.T) {
 		defer w.close()
 		w.get("a", "/x")
 		synctest.Wait()
-		if got := w.get("b", "/x"); got.StatusCode != http.StatusForbidden {
+		if got := w.get("b", "/x"); got.StatusCode != http.StatusUnavailableForLegalReasons {
 			t.Fatalf("not from a: %d, %s", got.StatusCode, got.status())
 		}
 		synctest.Wait()
