@@ -23,7 +23,7 @@ const (
 )
 
 // The reports, by area. What a scene shows is what REPORTS.md says.
-var reports = byArea(firstReports, moreReports)
+var reports = byArea(firstReports, moreReports, frameReports, lateReports)
 
 var firstReports = []report{
 	{"HTTP semantics", "varnishcache/varnish-cache 3169", "a 304 that names another coding makes a stored body unreadable", func(s *scene) {
