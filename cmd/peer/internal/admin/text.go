@@ -58,9 +58,6 @@ func StatusText(s Status) string {
 		fmt.Sprintf("%s had the object, %s not", table.Count(t.ServedToSiblings), table.Count(t.NotServedToSiblings)))
 	rows.Row("to siblings", table.Count(t.SiblingRequests), "",
 		fmt.Sprintf("%s false hits, %s failed", table.Count(t.FalseHits), table.Count(t.SiblingErrors)))
-	rows.Row("  compared", table.Count(t.SiblingsCompared), "",
-		fmt.Sprintf("%s differ from the origin's, %s for bodies", table.Count(t.SiblingsRefuted),
-			table.Of(t.SiblingsAccused, "quarantine")))
 	rows.Row("to origins", table.Count(t.OriginRequests), "", fmt.Sprintf("%s failed", table.Count(t.OriginErrors)))
 	b.WriteString(rows.Text(""))
 	alive, current := 0, 0
@@ -72,7 +69,7 @@ func StatusText(s Status) string {
 			}
 		}
 	}
-	d, e := s.Digest, s.Exchange
+	d := s.Digest
 	rows = table.New("", "") // its header is an empty line
 	figures := func(name, format string, args ...any) { rows.Row(name, fmt.Sprintf(format, args...)) }
 	figures("store", "%s, %s of %s", table.Of(s.Store.Objects, "object"), table.Bytes(s.Store.Bytes),
@@ -81,18 +78,6 @@ func StatusText(s Status) string {
 	figures("digest", "%s of %s planned, %s, false positives %s, version %d.%d",
 		table.Of(d.Keys, "object"), table.Count(d.Planned), table.Bytes(d.MemoryBytes), rate(d.FalsePositiveRate),
 		d.Epoch, d.Sequence)
-	figures("sent", "%s: %s, %s, %s", table.Bytes(e.Sent.Digests()),
-		table.Of(e.SnapshotsSent, "snapshot"), table.Of(e.DeltasSent, "delta"), table.Of(e.AdvertsSent, "advert"))
-	figures("received", "%s: %s, %s, %s; %s, %s rejected", table.Bytes(e.Received.Digests()),
-		table.Of(e.SnapshotsReceived, "snapshot"), table.Of(e.DeltasReceived, "delta"),
-		table.Of(e.AdvertsReceived, "advert"),
-		table.Of(e.Divergences, "divergence"), table.Count(e.Rejected))
-	if q := e.Questions; e.Light || q.Answered > 0 {
-		figures("questions", "%s asked: %s unanswered, %s not yet, %s withheld; %s named, %s false, %s misled; %s of "+
-			"others answered, %s not yet", table.Count(q.Asked), table.Count(q.Unanswered),
-			table.Count(q.NotYet), table.Count(q.Withheld), table.Of(q.Named, "peer"), table.Count(q.False),
-			table.Count(q.Misled), table.Count(q.Answered), table.Count(q.Deferred))
-	}
 	figures("others", "%s, %d alive, %s current", table.Of(len(s.Members), "peer"), alive, table.Of(current, "digest"))
 	b.WriteString(rows.Text(""))
 	return b.String()
