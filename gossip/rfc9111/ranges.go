@@ -65,8 +65,8 @@ func RangeStart(h http.Header) (first int64, ok bool) {
 	return parsePosition(a)
 }
 
-// ContentRange returns the bytes that a 206 has, from first to before end, and the size of the whole representation; -1 =
-// unknown. end = 0: the field is missing or malformed.
+// ContentRange returns the bytes that a 206 has, from first to before end, and the size of the whole representation;
+// -1 = unknown. end = 0: the field is missing or malformed.
 func ContentRange(h http.Header) (first, end, size int64) {
 	rest, ok := strings.CutPrefix(h.Get("Content-Range"), "bytes ")
 	span, total, _ := strings.Cut(rest, "/")
@@ -88,7 +88,8 @@ func ContentRange(h http.Header) (first, end, size int64) {
 
 // FormatContentRange returns the Content-Range of n bytes of a representation of that size, from first on.
 func FormatContentRange(first, n, size int64) string {
-	return "bytes " + strconv.FormatInt(first, 10) + "-" + strconv.FormatInt(first+n-1, 10) + "/" + strconv.FormatInt(size, 10)
+	part := strconv.FormatInt(first, 10) + "-" + strconv.FormatInt(first+n-1, 10)
+	return "bytes " + part + "/" + strconv.FormatInt(size, 10)
 }
 
 // parsePosition reads a decimal number; one that is too large becomes the largest int64.

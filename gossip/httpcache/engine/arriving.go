@@ -13,14 +13,15 @@ import (
 // complete sooner is advertised then: the other peers would not get the digest earlier.
 const arrivingTime = 250 * time.Millisecond
 
-// Siblings get a fetch's result as it arrives, and find it in the digest until it is stored, or no request may join it any
-// more. No two caches wait for each other, since a response arrives only after its own source has begun to answer.
+// Siblings get a fetch's result as it arrives, and find it in the digest until it is stored, or no request may join it
+// any more. No two caches wait for each other, since a response arrives only after its own source has begun to answer.
 
 // advertiseArriving adds a fetch's result to the digest, if it is arriving and may be advertised.
 func (c *Cache) advertiseArriving(f *fetch) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if f.advertised || c.cfg.Advertise == nil || c.arrivingAt(f.key) != f || f.result.derived != nil || c.listUntil(f.result.entry, c.now()).IsZero() {
+	if f.advertised || c.cfg.Advertise == nil || c.arrivingAt(f.key) != f ||
+		f.result.derived != nil || c.listUntil(f.result.entry, c.now()).IsZero() {
 		return
 	}
 	f.advertised = true
@@ -83,10 +84,10 @@ func (c *Cache) attach(w http.ResponseWriter, r *request) (res Result, ok bool) 
 	return res, ok
 }
 
-// await waits for the answer of a fetch under way that may answer r, but no longer than r
+// awaitAnswer waits for the answer of a fetch under way that may answer r, but no longer than r
 // prefers ([peering.PreferredWait]): siblings that know of the fetch set that. It reports whether
 // there is an answer.
-func (c *Cache) await(r *request) bool {
+func (c *Cache) awaitAnswer(r *request) bool {
 	wait := peering.PreferredWait(r.Header)
 	if wait <= 0 {
 		return false

@@ -91,7 +91,7 @@ func (c *Cache) abandon(f *fetch) bool {
 	return true
 }
 
-// forget ends the joining of a fetch, and the advertising of what it brings: the next request for its URL leads another.
+// forget ends the joining of a fetch, and the advertising of its result: the next request for its URL leads another.
 func (c *Cache) forget(f *fetch) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -145,8 +145,8 @@ func (c *Cache) outdated(f *fetch, resp *rfc9111.Response) bool {
 	return c.invalidated.has(f.r.url, h, f.began) || c.purged.has(f.r.url, h, f.began)
 }
 
-// lead runs a fetch in the background of its leader's request.
-func (c *Cache) lead(f *fetch) {
+// runBeside runs a fetch in the background of its leader's request.
+func (c *Cache) runBeside(f *fetch) {
 	if !c.work.Go(func() { c.run(f) }) {
 		c.fail(f, &result{}, errStopped)
 	}

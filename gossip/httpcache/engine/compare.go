@@ -31,7 +31,7 @@ func (c *Cache) compareSome(f *fetch, obj bodies.Object, e *entry) {
 	})
 }
 
-// atMost runs f in the background, unless as many run as there is room for tokens, or the cache closes; it reports which.
+// atMost runs f in the background, unless as many run as there are tokens, or the cache closes; it reports which.
 func (c *Cache) atMost(tokens chan struct{}, f func()) bool {
 	select {
 	case tokens <- struct{}{}:

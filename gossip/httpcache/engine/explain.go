@@ -58,12 +58,7 @@ func (c *Cache) Explain(r *http.Request) Explanation {
 	of := c.request(r)
 	q := &of
 	e := Explanation{URL: q.url, Verdict: WouldPass, Reason: "method", Stored: []Stored{}}
-	best, miss := c.chooseBy(q, c.store.Peek)
-	if best == nil {
-		if q.slice = c.slice(q); q.slice > 0 {
-			best, _ = c.chooseBy(q, c.store.Peek)
-		}
-	}
+	best, miss := c.lookupBy(q, c.store.Peek)
 	c.explainStored(q, &e)
 	switch {
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:

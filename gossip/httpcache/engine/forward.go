@@ -65,10 +65,10 @@ func (c *Cache) pass(w http.ResponseWriter, r *http.Request, reason string, see 
 		if r.ProtoMajor > 1 && (r.ContentLength < 0 || r.ContentLength > shortUpload) {
 			up.interrupt = body // a stream may last for hours; by HTTP/1, closing waits for the reader
 		}
-		out.Body, out.GetBody = up, up.again
+		out.Body, out.GetBody = up, up.rewind
 	}
 	start := time.Now()
-	resp, err := c.send(out, new(exchange), cancel)
+	resp, err := c.toOrigin(out, new(exchange), cancel)
 	interim.end()
 	if err != nil {
 		return fail(err)

@@ -71,8 +71,8 @@ func TestJoinedAfterPurge(t *testing.T) {
 	}
 }
 
-// A fetch and an invalidation of the same moment have an order: what was fetched before is not found afterwards, and what
-// is fetched then is stored.
+// A fetch and an invalidation of the same moment have an order: what was fetched before is not found afterwards, and
+// what is fetched then is stored.
 func TestPurgeAtTheSameMoment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		version, fetches := 0, 0

@@ -17,12 +17,12 @@ type request struct {
 	cc            rfc9111.Directives
 	now           moment // its arrival, or the end of its latest wait
 
-	slice  int64    // it is for this slice, counted from 1; 0 = for the whole
-	aim    int64    // the slice in which its answer begins, once that is known; 0 = it is not
-	origin bool     // no sibling is asked
-	alone  bool     // it joins no fetch
-	fields []string // those that select the variant, if an answer has shown that; nil = they are guessed
-	open   *opened  // the origin's answer with all of the object, of which a slice is requested; nil = none
+	slice      int64    // it is for this slice, counted from 1; 0 = for the whole
+	startSlice int64    // the slice in which its answer begins, once that is known; 0 = it is not
+	origin     bool     // no sibling is asked
+	alone      bool     // it joins no fetch
+	fields     []string // those that select the variant, if an answer has shown that; nil = they are guessed
+	open       *opened  // the origin's answer with all of the object, of which a slice is requested; nil = none
 }
 
 func (c *Cache) request(r *http.Request) request {
@@ -97,16 +97,19 @@ type found struct {
 // lookup returns the stored response that r selects or, if there is none, the slice of it that answers r
 // first. It sets r.slice to the slice that is returned, or that must be fetched. If there is none either,
 // miss says why.
-func (c *Cache) lookup(r *request) (best *found, miss string) {
+func (c *Cache) lookup(r *request) (best *found, miss string) { return c.lookupBy(r, c.store.Get) }
+
+// lookupBy is lookup with the store's Get or, if that is not to count as a use, Peek.
+func (c *Cache) lookupBy(r *request, get func(string) (bodies.Object, bool)) (best *found, miss string) {
 	r.slice = 0
-	if best, miss = c.choose(r); best != nil {
+	if best, miss = c.chooseBy(r, get); best != nil {
 		return best, miss
 	}
 	for range 2 {
 		if r.slice = c.slice(r); r.slice == 0 {
 			break
 		}
-		if best, _ = c.choose(r); best == nil || r.begins(best.entry, best.obj.Size()) {
+		if best, _ = c.chooseBy(r, get); best == nil || r.begins(best.entry, best.obj.Size()) {
 			break
 		}
 		best = nil
@@ -119,7 +122,7 @@ func (c *Cache) lookup(r *request) (best *found, miss string) {
 // redirects (section 4.1). If there is none, miss says why.
 func (c *Cache) choose(r *request) (best *found, miss string) { return c.chooseBy(r, c.store.Get) }
 
-// chooseBy is choose with the store's Get or, if that is not to count as a use, Peek.
+// chooseBy is choose with the store's Get or Peek.
 func (c *Cache) chooseBy(r *request, get func(string) (bodies.Object, bool)) (best *found, miss string) {
 	rules := c.variants.Rules(r.url)
 	for _, fields := range rules {

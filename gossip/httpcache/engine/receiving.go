@@ -38,7 +38,7 @@ type body struct {
 
 	mu      sync.Mutex
 	at      int64         // bytes received
-	may     allowance     // how long the source may be waited for until another fetch begins; most is doubled for each fruitless one
+	may     allowance     // until another fetch begins; most is doubled for each fruitless one
 	beside  beside        // the fetch that may overtake this body
 	err     error         // how it ended, io.EOF = complete; nil = it has not ended
 	changed chan struct{} // closed when any of this changes, for moving; nil = nobody waits

@@ -146,7 +146,7 @@ func lead(v *walk) step {
 	if v.rest == nil && r.slice == 0 && f.ctx.end == nil && c.cfg.MayStay(r.Context()) {
 		return c.leadHere(v)
 	}
-	c.lead(f)
+	c.runBeside(f)
 	return await
 }
 
@@ -210,7 +210,7 @@ func send(v *walk) step {
 	ok := true
 	switch {
 	case got.err != nil:
-		v.refuse(st, got.err)
+		v.giveUp(st, got.err)
 		return nil
 	case got.answer != nil:
 		sent, ok = c.relay(v.w, r.Request, got.answer, st)
@@ -271,11 +271,11 @@ func (v *walk) staleOrError(st rfc9111.Status, err error) {
 			return
 		}
 	}
-	v.refuse(st, err)
+	v.giveUp(st, err)
 }
 
-// refuse refuses a request that no source has answered.
-func (v *walk) refuse(st rfc9111.Status, err error) {
+// giveUp refuses a request that no source has answered.
+func (v *walk) giveUp(st rfc9111.Status, err error) {
 	sent := v.c.unanswered(v.w, v.r.Request, st, err)
 	v.res.Status, v.res.Bytes, v.res.Said, v.res.Outcome, v.res.Err = sent.Status, sent.Bytes, sent.Said, sent.Outcome, err
 }
@@ -319,7 +319,7 @@ func (c *Cache) getHere(w http.ResponseWriter, r *request) Result {
 			return res
 		}
 		switch {
-		case !waited && c.await(r):
+		case !waited && c.awaitAnswer(r):
 			waited, sure, r.now = true, false, c.now()
 		case !sure: // an arriving response may have been stored after the lookup
 			sure = true

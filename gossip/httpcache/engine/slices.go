@@ -52,25 +52,24 @@ func (e *entry) whole(n int64) int64 {
 	return n
 }
 
-// here returns what of part p of the whole is among n stored bytes. It isn't ok if the first byte of p
-// is not: then p begins in another slice.
-func (e *entry) here(p rfc9111.Part, n int64) (_ rfc9111.Part, ok bool) {
+// here returns what of part p of the whole is among the n stored bytes that e describes. It isn't ok if the first byte
+// of p is not: then r begins in another slice.
+func (r *request) here(e *entry, p rfc9111.Part, n int64) (_ rfc9111.Part, ok bool) {
 	if e.of.size == 0 || p.Length <= 0 {
 		return p, true
 	}
-	p.Offset -= e.of.first
-	p.Length = min(p.Length, n-p.Offset)
-	return p, p.Offset >= 0 && p.Length > 0
+	at := p.Offset - e.of.first
+	if at < 0 || at >= n {
+		r.startSlice = p.Offset/SliceSize + 1
+		return p, false
+	}
+	p.Offset, p.Length = at, min(p.Length, n-at)
+	return p, true
 }
 
-// begins reports whether the answer to r begins in the slice that e describes, of n bytes. If it does
-// not, r.aim is the slice where it does.
+// begins reports whether the answer to r begins in the slice that e describes, of n bytes.
 func (r *request) begins(e *entry, n int64) bool {
-	p := e.PartFor(r.Request, e.whole(n))
-	_, ok := e.here(p, n)
-	if !ok {
-		r.aim = p.Offset/SliceSize + 1
-	}
+	_, ok := r.here(e, e.PartFor(r.Request, e.whole(n)), n)
 	return ok
 }
 
@@ -88,8 +87,8 @@ func (c *Cache) slice(r *request) int64 {
 	switch {
 	case large == 0:
 		return 0
-	case r.aim > 0:
-		return r.aim
+	case r.startSlice > 0:
+		return r.startSlice
 	case part:
 		return 1 + max(0, first)/SliceSize
 	case known:
@@ -210,11 +209,7 @@ func (c *Cache) sliceElsewhere(f *fetch) bool {
 // mayBegin returns what of part p of an answer to r is among the n stored bytes that e describes. It isn't ok
 // if the answer begins in another slice, or must not begin since all of it must be stored.
 func (c *Cache) mayBegin(r *request, e *entry, p rfc9111.Part, n int64) (here rfc9111.Part, ok bool) {
-	here, ok = e.here(p, n)
-	switch {
-	case !ok:
-		r.aim = p.Offset/SliceSize + 1
-	case here.Length < p.Length && r.Method != http.MethodHead:
+	if here, ok = r.here(e, p, n); ok && here.Length < p.Length && r.Method != http.MethodHead {
 		ok = !r.cc.OnlyIfCached || c.holdsAfter(r, e, p)
 	}
 	return here, ok

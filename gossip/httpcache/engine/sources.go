@@ -87,15 +87,15 @@ func (a *answer) peer() (string, []string) {
 // sources are the sources of a fetch: the siblings whose digests
 // match, best first, then the origin. They are used by one goroutine at a time.
 type sources struct {
-	c        *Cache
-	f        *fetch
-	siblings *sibling.Lookup       // nil = siblings are not asked
-	header   http.Header           // of requests to siblings; nil = none
-	request  sibling.LookupRequest // of siblings
-	accepted *answer               // the sibling's answer that was accepted last
-	plain    http.Header           // of requests to the origin, see plainly; nil = the client's
-	exchange exchange              // memory for the first exchange with the origin
-	taken    atomic.Bool           // it is used
+	c         *Cache
+	f         *fetch
+	siblings  *sibling.Lookup       // nil = siblings are not asked
+	header    http.Header           // of requests to siblings; nil = none
+	request   sibling.LookupRequest // of siblings
+	accepted  *answer               // the sibling's answer that was accepted last
+	plain     http.Header           // of requests to the origin, see plainly; nil = the client's
+	exchange  exchange              // memory for the first exchange with the origin
+	exchanged atomic.Bool           // it is used
 }
 
 func (c *Cache) sources(f *fetch) *sources {
@@ -288,7 +288,7 @@ func (s *sources) fromOrigin(ctx context.Context, cancel context.CancelCauseFunc
 		h[name] = lines
 	}
 	x := &s.exchange
-	if s.taken.Swap(true) {
+	if s.exchanged.Swap(true) {
 		x = new(exchange)
 	}
 	out := &x.request
@@ -299,16 +299,16 @@ func (s *sources) fromOrigin(ctx context.Context, cancel context.CancelCauseFunc
 		return s.derive(out, cancel, recode)
 	}
 	c.addVia(h, r.ProtoMajor, r.ProtoMinor)
-	return c.send(out, x, cancel)
+	return c.toOrigin(out, x, cancel)
 }
 
 // noUserAgent keeps net/http from adding a User-Agent.
 var noUserAgent = []string{""}
 
-// send sends a request to the origin, and makes x the body of the response. The transport sees to
+// toOrigin sends a request to the origin, and makes x the body of the response. The transport sees to
 // it that the header comes in time: it knows of which origin, and may ask another one then. cancel
 // ends the request's context.
-func (c *Cache) send(out *http.Request, x *exchange, cancel context.CancelCauseFunc) (*http.Response, error) {
+func (c *Cache) toOrigin(out *http.Request, x *exchange, cancel context.CancelCauseFunc) (*http.Response, error) {
 	if _, ok := out.Header["User-Agent"]; !ok {
 		out.Header["User-Agent"] = noUserAgent
 	}

@@ -77,8 +77,8 @@ func (u *upload) keep(p []byte, err error) {
 	}
 }
 
-// again returns the body from its beginning, once the client has sent all of it. It is the request's GetBody.
-func (u *upload) again() (io.ReadCloser, error) {
+// rewind returns the body from its beginning, once the client has sent all of it. It is the request's GetBody.
+func (u *upload) rewind() (io.ReadCloser, error) {
 	u.reading <- struct{}{}
 	defer func() { <-u.reading }()
 	for u.resent = true; !u.complete.Load() && !u.long; {

@@ -156,9 +156,9 @@ var known = []fault{
 	{name: "slice-edge", kind: "off by one", from: chosen, what: "the first byte of each slice but one is left out",
 		found: test("TestSlicesByRange"),
 		in: []patch{
-			{engine, "(*entry).here",
-				`p.Offset -= e.of.first`,
-				"p.Offset -= e.of.first\nif p.Offset == 0 && e.of.first > 0 {\n\tp.Offset++\n}"},
+			{engine, "(*request).here",
+				`at := p.Offset - e.of.first`,
+				"at := p.Offset - e.of.first\nif at == 0 && e.of.first > 0 {\n\tat++\n}"},
 		}},
 	{name: "slice-of-version", kind: "skipped check", from: chosen,
 		what: "a large object is put together of slices of two versions", found: test("TestSlicesOfVersions"),
