@@ -26,8 +26,8 @@ type Member struct {
 	Alive       bool
 	Left        bool      // it is not alive because it left; false if it died
 	Since       time.Time // when Alive last changed
-	// whether it hears this peer, while it is alive: "yes", "streams only" (packets are lost), "no"; "" = it has not
-	// said yet
+	// whether it hears this peer, while it is alive: "yes", "streams only" (packets are lost), "others only" (nothing
+	// arrives), "no"; "" = it has not said yet
 	Hears string
 
 	// Of its digest; zero values if none is held.
@@ -58,9 +58,10 @@ type member struct {
 	doubtful atomic.Int64
 	// knows is set when the peer has confirmed that it counts this one as alive, and cleared when the
 	// peer dies.
-	knows atomic.Bool
-	deaf  signs    // welcomes in which it does not
-	mute  [2]signs // probes that come by streams only: its own, and this peer's
+	knows  atomic.Bool
+	deaf   signs    // welcomes in which it does not
+	mute   [2]signs // probes that come by streams only: its own, and this peer's
+	astray signs    // it does not answer, and others are asked whether it lives
 	// checked is when the peer was last checked, in Unix nanoseconds.
 	checked atomic.Int64
 	// left is the incarnation in whose farewell the peer announced that it would leave; 0 if none.

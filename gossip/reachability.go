@@ -52,6 +52,8 @@ func (m *member) hearing() insider.Hearing {
 		return insider.HearsNot
 	case m.mute[0].lasting() || m.mute[1].lasting():
 		return insider.HearsStreams
+	case m.astray.lasting():
+		return insider.HearsOthers
 	case m.knows.Load():
 		return insider.Hears
 	}
@@ -80,6 +82,9 @@ func (g *group) probed(m *member, bySelf, stream bool) {
 		m.deaf.note(false)
 	}
 	way.note(stream)
+	if bySelf {
+		m.astray.note(false)
+	}
 }
 
 // unheard are the peers that open streams and are no members.
@@ -118,8 +123,8 @@ func (g *group) connected(name, addr string) {
 }
 
 // HalfMembers returns the peers that are members only by half, by name: of this peer and each of them, one cannot be heard by
-// the other, or only by streams, since half a minute. A firewall that lets through TCP but not UDP does so, and address
-// translation without an Advertise.
+// the other, or only by streams or through a third, since half a minute. A firewall that lets through TCP but not UDP
+// does so, one between two of several peers, and address translation without an Advertise.
 func (n inside) HalfMembers() []insider.HalfMember { return n.made().halfMembers() }
 
 func (g *group) halfMembers() []insider.HalfMember {

@@ -10,6 +10,61 @@ import (
 	"github.com/summarycache/summarycache/gossip/memnet"
 )
 
+// Nothing comes through from one of three peers to another, or between both. The third keeps them alive, and within a
+// minute one of both says so, until it is over.
+func TestPeersThatOnlyOthersReach(t *testing.T) {
+	for name, both := range map[string]bool{"one way": false, "both ways": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCluster(t)
+				defer c.close()
+				for i, name := range []string{"a", "b", "c"} {
+					cfg := c.config(name, fmt.Sprint("10.0.0.", i+1))
+					cfg.detect = detection{}
+					if i > 0 {
+						cfg.Join = []string{"10.0.0.1:7946"}
+					}
+					c.start(cfg)
+				}
+				said := func() (all []string) {
+					for name, n := range c.nodes {
+						for _, h := range n.Inside().HalfMembers() {
+							all = append(all, name+": "+h.String())
+							if (name != "b" || h.Name != "c") && (name != "c" || h.Name != "b") {
+								t.Errorf("%s says %v", name, h)
+							}
+						}
+					}
+					return all
+				}
+				time.Sleep(10 * time.Second)
+				c.net.Cut("10.0.0.2", "10.0.0.3")
+				if both {
+					c.net.Cut("10.0.0.3", "10.0.0.2")
+				}
+				time.Sleep(time.Minute)
+				if len(said()) == 0 {
+					t.Error("nobody says anything")
+				}
+				for name, n := range c.nodes {
+					for _, m := range n.Members() {
+						if !m.Alive {
+							t.Errorf("at %s, %s is not alive", name, m.Name)
+						}
+					}
+				}
+				c.net.Heal()
+				within(t, time.Minute, func() error {
+					if all := said(); len(all) > 0 {
+						return fmt.Errorf("they still say %q", all)
+					}
+					return nil
+				})
+			})
+		})
+	}
+}
+
 // TestHalfMembers: packets to or from one of three peers are lost, before it joins or afterwards, and streams are not. Within a minute it and
 // another one say so, and nobody does where all is well; when packets arrive again, nobody says so any more.
 func TestHalfMembers(t *testing.T) {

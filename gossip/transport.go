@@ -182,6 +182,11 @@ func (t *transport) WriteTo(b []byte, addr string) (time.Time, error) {
 		return time.Time{}, fmt.Errorf("gossip: packet to %q: %w", addr, err)
 	}
 	b, spared := t.short(bytes.TrimPrefix(b, t.screen.Header), to)
+	if name := guard.AsksOthers(b); name != "" {
+		if m := t.g.live(name); m != nil {
+			m.astray.note(true)
+		}
+	}
 	if spared {
 		return time.Now(), nil
 	}

@@ -55,6 +55,17 @@ var lateReports = []report{
 	{"HTTP semantics", "BoldGrid/w3-total-cache 350", "the first client that a firewall refuses locks all others out", refusesOne("403", "User-Agent: scanner"), failed},
 	{"HTTP semantics", "kapouer/upcache 26, intershop/intershop-pwa 2188", "a client that accepts another type has an error stored for all", refusesOne("406", "Accept: application/x-odd"), failed},
 
+	{"HTTP semantics", "CVE-2025-29927, vercel/next.js", "a field that a framework sends itself goes past its authorization, and what comes back is stored", func(s *scene) {
+		s.answer(func(n int, r *http.Request) string {
+			if r.Header.Get("X-Middleware-Subrequest") != "" {
+				return "200" + fresh + "||secret"
+			}
+			return "200" + fresh + "||sign in"
+		})
+		s.get("X-Middleware-Subrequest: middleware:middleware:middleware").is(200, "sign in")
+		s.sibling("x-middleware-subrequest: src/middleware").is(200, "sign in")
+	}, held},
+
 	{"Purging", "CVE-2022-3517, isaacs/minimatch", "a pattern with many stars takes exponential time", func(s *scene) {
 		s.answers("200" + fresh + "||x")
 		long := strings.Repeat("a", 3000)
@@ -70,6 +81,24 @@ var lateReports = []report{
 			s.Errorf("it took %v", took)
 		}
 		s.ask(0, "GET", "/"+long, "").is(200, "x").hit(true)
+	}, held},
+
+	{"Purging", "users of grace and stale-if-error, of Varnish and Fastly", "what was purged is served all the same, as stale, while the origin fails", func(s *scene) {
+		s.answer(func(n int, r *http.Request) string {
+			if n == 0 {
+				return "200|ETag: \"x\"|Cache-Control: max-age=1, stale-while-revalidate=600, stale-if-error=600||old"
+			}
+			return "503||down"
+		})
+		s.get().is(200, "old")
+		s.sibling().is(200, "old")
+		s.expires()
+		s.sibling().is(200, "old")
+		s.purge("")
+		for range 2 {
+			s.get().is(503, "down")
+			s.sibling().is(503, "down")
+		}
 	}, held},
 
 	{"Large files and ranges", "cloudflare/cloudflare-docs 32885, http-tests/cache-tests 192", "an origin's 416 with a lifetime is given to all, or to those who ask for the whole", func(s *scene) {
@@ -138,6 +167,26 @@ var lateReports = []report{
 		}
 	}, held},
 
+	{"Overload and limits", "CVE-2023-39326, golang/go 64433", "extensions of chunks make a request's body thousands of times as long as it is", func(s *scene) {
+		s.answers("200||x")
+		c, err := net.Dial("tcp", s.peers[0].listen)
+		if err != nil {
+			s.Fatal(err)
+		}
+		defer c.Close()
+		c.SetDeadline(time.Now().Add(time.Minute))
+		io.WriteString(c, "POST /"+s.path+" HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
+		sent := 0
+		for chunk := "1;" + strings.Repeat("a", 3000) + "\r\nx\r\n"; sent < 64<<20; sent += len(chunk) {
+			if _, err := io.WriteString(c, chunk); err != nil {
+				break
+			}
+		}
+		if sent >= 64<<20 {
+			s.Errorf("%d bytes were read", sent)
+		}
+	}, held},
+
 	{"Disks", "NixOS/nixpkgs 257828, torizon/meta-toradex-torizon 172", "systemd-tmpfiles removes files of a store in use", func(s *scene) {
 		store := s.alone("--memory-size", "1MiB")
 		body := letters(200_000)
@@ -202,6 +251,33 @@ var lateReports = []report{
 		began := time.Now()
 		if err := run(s.Context(), []string{"validate", "--config", name}, io.Discard, io.Discard); err == nil || time.Since(began) > 20*time.Second {
 			s.Errorf("%v after %v", err, time.Since(began))
+		}
+	}, held},
+
+	{"Membership and networks", "Cloudflare, A Byzantine failure in the real world (2020)", "two of several peers do not reach each other, all are alive, and nobody says so", nil,
+		"`TestPeersThatOnlyOthersReach` (gossip): " + failed},
+
+	{"Build caches, mirrors, registries", "registries that send clients on to signed addresses", "an address is given to another client, or after it has expired", func(s *scene) {
+		for i, status := range []string{"302", "303", "307"} {
+			s.answer(func(n int, r *http.Request) string {
+				return fmt.Sprintf("%s|Location: http://store.test/blob?signature=%d|Last-Modified: Mon, 01 Jan 2024 00:00:00 GMT||", status, n)
+			})
+			first := s.ask(0, "GET", fmt.Sprint("/", i), "").header.Get("Location")
+			for peer := range 2 {
+				if got := s.ask(peer, "GET", fmt.Sprint("/", i), "").header.Get("Location"); got == first || got == "" {
+					s.Errorf("%s: %s for two clients", status, got)
+				}
+			}
+		}
+	}, held},
+	{"Build caches, mirrors, registries", "git's http-backend, whose answers differ by Git-Protocol without Vary", "a client of one protocol gets the references in the other one", func(s *scene) {
+		s.answer(func(n int, r *http.Request) string {
+			return "200|Expires: Fri, 01 Jan 1980 00:00:00 GMT|Pragma: no-cache|Cache-Control: no-cache, max-age=0, must-revalidate||" + r.Header.Get("Git-Protocol")
+		})
+		for range 2 {
+			s.ask(0, "GET", "/info/refs?service=git-upload-pack", "", "Git-Protocol: version=2").is(200, "version=2")
+			s.ask(0, "GET", "/info/refs?service=git-upload-pack", "").is(200, "")
+			s.ask(1, "GET", "/info/refs?service=git-upload-pack", "", "Git-Protocol: version=1").is(200, "version=1")
 		}
 	}, held},
 }

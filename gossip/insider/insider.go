@@ -56,13 +56,14 @@ const (
 	HearsUnknown Hearing = iota // the other one has not said yet
 	Hears                       // it counts this peer as alive
 	HearsStreams                // likewise, but packets of one of the two are lost, and only streams arrive
+	HearsOthers                 // likewise, but it does not answer this one's probes, and only others reach both
 	HearsNot                    // this peer counts it as alive, and it does not count this one so
 	// it opens streams, and does not answer at the address that it advertises: it is no member
 	Unheard
 )
 
 func (h Hearing) String() string {
-	return [...]string{"", "yes", "streams only", "no", "unheard"}[min(h, Unheard)]
+	return [...]string{"", "yes", "streams only", "others only", "no", "unheard"}[min(h, Unheard)]
 }
 
 // A HalfMember is a peer that is a member only by half, for half a minute or so already.
@@ -76,6 +77,9 @@ func (h HalfMember) String() string {
 	case HearsStreams:
 		return fmt.Sprintf("%s at %s and this peer reach each other by TCP and not by UDP: open UDP to the gossip "+
 			"port at both", h.Name, h.Addr)
+	case HearsOthers:
+		return fmt.Sprintf("%s at %s does not answer this peer, and only others reach both: open UDP and TCP to the gossip "+
+			"port and to the port for clients at both", h.Name, h.Addr)
 	case HearsNot:
 		return fmt.Sprintf("%s at %s does not hear this peer: open UDP and TCP to this one's gossip port, or "+
 			"advertise an address and port that it reaches", h.Name, h.Addr)

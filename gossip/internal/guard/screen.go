@@ -202,6 +202,19 @@ func (s *Screen) compound(b []byte) error {
 	return nil
 }
 
+// AsksOthers returns the member of which a message of memberlist's asks another one, since it has not answered this peer;
+// "" = it is another message.
+func AsksOthers(b []byte) string {
+	if len(b) == 0 || b[0] != msgIndirectPing {
+		return ""
+	}
+	c, err := read(&unpacker{b: b, at: 1}, msgIndirectPing)
+	if err != nil {
+		return ""
+	}
+	return c.Name
+}
+
 // message screens one message of a packet, in place.
 func (s *Screen) message(b []byte) error {
 	if len(b) == 0 {

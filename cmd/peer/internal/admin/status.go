@@ -152,7 +152,7 @@ type Member struct {
 	Service string    `json:"service"`
 	Zone    string    `json:"zone,omitempty"`  // where it runs
 	Light   bool      `json:"light,omitempty"` // it keeps no digests of others
-	// whether it hears this peer: "yes", "streams only" (UDP is lost) or "no"; "" = unknown
+	// whether it hears this peer: "yes", "streams only" (UDP is lost), "others only" or "no"; "" = unknown
 	Hears string `json:"hears,omitempty"`
 	Squid bool   `json:"squid,omitempty"` // beside the cluster, by its cache digest
 	// What it runs, and since when, by its last answer for /cluster.json; "" and zero = it has not answered yet.
