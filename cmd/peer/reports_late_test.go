@@ -254,6 +254,7 @@ var lateReports = []report{
 		}
 	}, held},
 
+	{"Configuration and logs", "users of HTTP/2 behind nginx and Envoy, whose streams are reset", "no log says which rule a client broke", nil, "`TestBrokenFramesAreLogged` (node): " + failed},
 	{"Membership and networks", "Cloudflare, A Byzantine failure in the real world (2020)", "two of several peers do not reach each other, all are alive, and nobody says so", nil,
 		"`TestPeersThatOnlyOthersReach` (gossip): " + failed},
 

@@ -29,10 +29,11 @@ type request struct {
 
 // HTTP2 returns the limits of an HTTP/2 connection: what it may send of the bodies of its requests before
 // they are read, and how many requests it may have. A request that the gate will refuse has taken some
-// memory by then, so a peer with little has fewer: 38 in 256 MiB, 100 from 700 MiB on.
-func HTTP2(b *budget.Budget) *http.HTTP2Config {
+// memory by then, so a peer with little has fewer: 38 in 256 MiB, 100 from 700 MiB on. broken hears, in a word or two of
+// net/http's, what a client did against HTTP/2; it must not block.
+func HTTP2(b *budget.Budget, broken func(how string)) *http.HTTP2Config {
 	streams := int(max(10, min(100, b.Total()>>22)))
-	return &http.HTTP2Config{MaxConcurrentStreams: streams, MaxReceiveBufferPerConnection: perWindow, MaxReceiveBufferPerStream: perWindow}
+	return &http.HTTP2Config{MaxConcurrentStreams: streams, MaxReceiveBufferPerConnection: perWindow, MaxReceiveBufferPerStream: perWindow, CountError: broken}
 }
 
 // stalled is how long a client takes nothing of an answer before that may be cut for another's sake. It

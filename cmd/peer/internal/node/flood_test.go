@@ -8,6 +8,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -149,6 +150,33 @@ func TestStreamsOfAConnection(t *testing.T) {
 	t.Error("any number of requests at a time")
 }
 
+// A client whose frames are against HTTP/2 is told of: no answer of its, and no line of the access log, says why it ended.
+func TestBrokenFramesAreLogged(t *testing.T) {
+	cfg := local(t, t.TempDir())
+	cfg.Origin = &url.URL{Scheme: "http", Host: "127.0.0.1:1"}
+	var told lockedLog
+	n := start(t, cfg, slog.New(slog.NewTextHandler(&told, nil)))
+	for _, frames := range []string{
+		"\x00\x00\x04\x08\x00\x00\x00\x00\x00\x00\x00\x00\x00", // a window that grows by nothing
+		"\x00\x00\x03\x06\x00\x00\x00\x00\x00abc",              // a ping of three bytes
+		"\x00\x00\x01\x00\x00\x00\x00\x00\x07x",                // bytes of a stream that never began
+	} {
+		c, err := net.Dial("tcp", n.traffic.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.SetDeadline(time.Now().Add(time.Minute))
+		io.WriteString(c, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00"+frames)
+		io.Copy(io.Discard, c)
+		c.Close()
+	}
+	for _, want := range []string{"how=frame_windowupdate_zero_inc_conn", "how=frame_ping_length", "how=conn_PROTOCOL_ERROR_data_on_idle"} {
+		if !strings.Contains(told.String(), want) {
+			t.Errorf("the log lacks %q: %s", want, told.String())
+		}
+	}
+}
+
 // Connections and HTTP/2 requests share one limit, of which one address may have half. Of 20, a
 // connection takes one and nine of its requests the rest; further requests are admitted when these
 // end.
@@ -224,4 +252,22 @@ func memoryInUse() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.HeapInuse + m.StackInuse
+}
+
+// A lockedLog is what a node has logged.
+type lockedLog struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *lockedLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *lockedLog) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
 }

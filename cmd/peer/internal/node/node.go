@@ -298,10 +298,12 @@ func (n *Node) serveOn(l net.Listener, h http.Handler, serve func(*http.Server) 
 		Handler: withBodyDeadline(h, func() time.Duration { return n.config().ClientBodyTimeout }), ReadHeaderTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute,
 		// of siblings, too: package proxy has the limit for clients
 		MaxHeaderBytes: max(64<<10, 2*int(n.config().MaxHeaderSize)),
-		HTTP2:          conn.HTTP2(n.budget),
-		ConnContext:    conn.Context,
-		ConnState:      func(c net.Conn, s http.ConnState) { conn.Idle(c, s == http.StateNew || s == http.StateIdle) },
-		ErrorLog:       slog.NewLogLogger(n.log.Handler(), slog.LevelDebug),
+		HTTP2: conn.HTTP2(n.budget, func(how string) {
+			n.log.Info("a client broke the rules of HTTP/2: its stream or connection was ended", "how", how)
+		}),
+		ConnContext: conn.Context,
+		ConnState:   func(c net.Conn, s http.ConnState) { conn.Idle(c, s == http.StateNew || s == http.StateIdle) },
+		ErrorLog:    slog.NewLogLogger(n.log.Handler(), slog.LevelDebug),
 	}
 	n.servers = append(n.servers, server)
 	n.serving.Go(func() {
