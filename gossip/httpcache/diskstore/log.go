@@ -88,9 +88,13 @@ func (g *segments) path(n uint32, kind string) string {
 // release gives up a reference; the last closes the files.
 func (sg *segment) release() {
 	if sg.drop() {
-		sg.data.Close()
-		sg.index.Close()
+		sg.close()
 	}
+}
+
+func (sg *segment) close() {
+	sg.data.Close()
+	sg.index.Close()
 }
 
 // create makes the files of a new segment. store.appending is held.

@@ -50,6 +50,11 @@ func (g *segments) load() (all []found, err error) {
 		all[k], err = g.loadSegment(indexes[k], buf)
 		return err
 	})
+	for _, f := range all {
+		if err != nil && f.segment != nil {
+			f.segment.close()
+		}
+	}
 	return all, err
 }
 
@@ -115,8 +120,7 @@ func (g *segments) loadSegment(n uint32, buf []byte) (f found, err error) {
 		return f, nil
 	}
 	if sg != nil {
-		sg.data.Close()
-		sg.index.Close()
+		sg.close()
 	}
 	if errors.Is(err, errBroken) {
 		s.removed.Add(1)
