@@ -77,7 +77,7 @@ func (f *frames) status(stream uint32) string {
 
 // The reports about frames of HTTP/2.
 var frameReports = []report{
-	{"Origins, TLS, HTTP/2", "nghttp2/nghttp2 2883, h2o/h2o 973", "`:authority` and Host differ: an origin gets both, or the other one", func(s *scene) {
+	{"Origins, TLS, HTTP/2", "nghttp2/nghttp2 2883, h2o/h2o 973", "Host differs from `:authority`, and the origin gets it", func(s *scene) {
 		s.answer(func(n int, r *http.Request) string { return "200" + fresh + "||" + r.Host })
 		f := s.frames()
 		f.get(s, 1, "", "host: evil.test")
@@ -90,7 +90,7 @@ var frameReports = []report{
 			}
 		}
 	}, held},
-	{"Overload and limits", "CVE-2023-45288, golang/go 65051; CVE-2024-27316, apache/httpd", "CONTINUATION frames without an end take memory and time", func(s *scene) {
+	{"Overload and limits", "CVE-2023-45288, golang/go 65051; CVE-2024-27316, apache/httpd", "CONTINUATION without an end", func(s *scene) {
 		f := s.frames()
 		f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: f.fields(s, "")})
 		sent := 0
@@ -105,7 +105,7 @@ var frameReports = []report{
 		s.answers("200||x")
 		s.get().is(200, "x")
 	}, held},
-	{"Overload and limits", "CVE-2023-44487; CVE-2025-8671 (MadeYouReset)", "streams that the client, or its broken frames, reset leave work at the origin without a limit", func(s *scene) {
+	{"Overload and limits", "CVE-2023-44487; CVE-2025-8671 (MadeYouReset)", "streams that were reset leave work without a limit", func(s *scene) {
 		s.peers[0] = spawn(s.T, "run", "--name", "resets", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--gossip", "127.0.0.1:0",
 			"--origin", s.origin.url, "--store", s.TempDir(), "--memory-limit", "64MiB").started
 		end := make(chan bool)
@@ -138,7 +138,7 @@ var frameReports = []report{
 		close(end)
 		eventually(s.T, time.Minute, "an answer", func() bool { return s.ask(0, "GET", "/after", "").body == "x" })
 	}, held},
-	{"Overload and limits", "CVE-2019-9512, CVE-2019-9515, CVE-2019-9518", "pings, settings and empty frames of a client that reads nothing fill memory", func(s *scene) {
+	{"Overload and limits", "CVE-2019-9512, CVE-2019-9515, CVE-2019-9518", "pings and settings of a client that reads nothing fill memory", func(s *scene) {
 		s.answers("200||x")
 		for _, flood := range []func(f *frames) error{
 			func(f *frames) error { return f.WritePing(false, [8]byte{}) },

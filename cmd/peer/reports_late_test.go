@@ -43,7 +43,7 @@ func refusesOne(status, field string) func(s *scene) {
 }
 
 var lateReports = []report{
-	{"HTTP semantics", "varnishcache/varnish-cache 2893, jonbaldie/varnish 56", "what Surrogate-Control keeps out of caches is stored by its Cache-Control, or the other way round", func(s *scene) {
+	{"HTTP semantics", "varnishcache/varnish-cache 2893, jonbaldie/varnish 56", "what Surrogate-Control keeps out is stored by Cache-Control, or vice versa", func(s *scene) {
 		for i, fields := range []string{"Surrogate-Control: no-store|Cache-Control: max-age=600", "Surrogate-Control: content=\"ESI/1.0\"|Cache-Control: private, max-age=600",
 			"Surrogate-Control: max-age=600|Cache-Control: no-store", "X-Accel-Expires: 0|Cache-Control: max-age=600"} {
 			s.answer(func(n int, r *http.Request) string { return "200|" + fields + "||" + r.Header.Get("X-User") })
@@ -52,10 +52,10 @@ var lateReports = []report{
 			s.ask(1, "GET", fmt.Sprint("/", i), "", "X-User: eve").is(200, "eve")
 		}
 	}, failed},
-	{"HTTP semantics", "BoldGrid/w3-total-cache 350", "the first client that a firewall refuses locks all others out", refusesOne("403", "User-Agent: scanner"), failed},
-	{"HTTP semantics", "kapouer/upcache 26, intershop/intershop-pwa 2188", "a client that accepts another type has an error stored for all", refusesOne("406", "Accept: application/x-odd"), failed},
+	{"HTTP semantics", "BoldGrid/w3-total-cache 350", "one client's 403 is everybody's", refusesOne("403", "User-Agent: scanner"), failed},
+	{"HTTP semantics", "kapouer/upcache 26, intershop/intershop-pwa 2188", "one client's 406 is everybody's", refusesOne("406", "Accept: application/x-odd"), failed},
 
-	{"HTTP semantics", "CVE-2025-29927, vercel/next.js", "a field that a framework sends itself goes past its authorization, and what comes back is stored", func(s *scene) {
+	{"HTTP semantics", "CVE-2025-29927, vercel/next.js", "a framework's own field evades authorization, and the page is stored", func(s *scene) {
 		s.answer(func(n int, r *http.Request) string {
 			if r.Header.Get("X-Middleware-Subrequest") != "" {
 				return "200" + fresh + "||secret"
@@ -83,7 +83,7 @@ var lateReports = []report{
 		s.ask(0, "GET", "/"+long, "").is(200, "x").hit(true)
 	}, held},
 
-	{"Purging", "users of grace and stale-if-error, of Varnish and Fastly", "what was purged is served all the same, as stale, while the origin fails", func(s *scene) {
+	{"Purging", "users of grace", "what was purged is served as stale", func(s *scene) {
 		s.answer(func(n int, r *http.Request) string {
 			if n == 0 {
 				return "200|ETag: \"x\"|Cache-Control: max-age=1, stale-while-revalidate=600, stale-if-error=600||old"
@@ -101,7 +101,7 @@ var lateReports = []report{
 		}
 	}, held},
 
-	{"Large files and ranges", "cloudflare/cloudflare-docs 32885, http-tests/cache-tests 192", "an origin's 416 with a lifetime is given to all, or to those who ask for the whole", func(s *scene) {
+	{"Large files and ranges", "cloudflare/cloudflare-docs 32885, http-tests/cache-tests 192", "a 416 with a lifetime is given to all", func(s *scene) {
 		s.answer(func(n int, r *http.Request) string {
 			if r.Header.Get("Range") != "" {
 				return "416|Content-Range: bytes */5" + fresh + "||no"
@@ -114,7 +114,7 @@ var lateReports = []report{
 		s.get("Range: bytes=90-")
 		s.get().is(200, "abcde").hit(true)
 	}, held},
-	{"Large files and ranges", "RFC 9110 section 15.3.7.2, servers that send a list for one range", "multipart/byteranges for one range is stored as the object, or given as its bytes", func(s *scene) {
+	{"Large files and ranges", "RFC 9110 section 15.3.7.2", "multipart/byteranges for one range is taken for bytes", func(s *scene) {
 		s.answer(func(n int, r *http.Request) string {
 			if r.Header.Get("Range") != "" {
 				return "206|Content-Type: multipart/byteranges; boundary=b" + fresh + "||--b\r\nContent-Range: bytes 0-1/5\r\n\r\nab\r\n--b--\r\n"
@@ -129,7 +129,7 @@ var lateReports = []report{
 		s.sibling("Range: bytes=1-2").is(206, "bc")
 	}, held},
 
-	{"Overload and limits", "ruby/net-http 319", "an origin that goes on sending 103 keeps its client for ever", func(s *scene) {
+	{"Overload and limits", "ruby/net-http 319", "103 without an end", func(s *scene) {
 		ended := make(chan bool)
 		s.write(func(n int, r *http.Request, c net.Conn) string {
 			for {
@@ -144,7 +144,7 @@ var lateReports = []report{
 		}
 		<-ended
 	}, held},
-	{"Overload and limits", "origins that never end a header, a trailer, or a status line", "memory and time without a limit", func(s *scene) {
+	{"Overload and limits", "origins that never end a line", "memory and time without a limit", func(s *scene) {
 		for i, begin := range []string{"HTTP/1.1 200 ", "HTTP/1.1 200 OK\r\nX-A: ", "HTTP/1.1 200 OK\r\nCache-Control: max-age=600\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\nX-A: ",
 			"HTTP/1.1 200 OK\r\nCache-Control: max-age=600\r\nTransfer-Encoding: chunked\r\n\r\n1;", "HTTP/1.1 200 OK\r\nCache-Control: max-age=600\r\nTransfer-Encoding: chunked\r\n\r\n0000"} {
 			var over atomic.Bool
@@ -167,7 +167,7 @@ var lateReports = []report{
 		}
 	}, held},
 
-	{"Overload and limits", "CVE-2023-39326, golang/go 64433", "extensions of chunks make a request's body thousands of times as long as it is", func(s *scene) {
+	{"Overload and limits", "CVE-2023-39326, golang/go 64433", "chunk extensions without an end", func(s *scene) {
 		s.answers("200||x")
 		c, err := net.Dial("tcp", s.peers[0].listen)
 		if err != nil {
@@ -210,10 +210,10 @@ var lateReports = []report{
 			}
 		}
 	}, held},
-	{"Disks", "users of caches on NFS whose server is gone, or on a frozen disk", "all requests stop with the disk", nil, "`TestDiskHangs` (diskstore): " + failed},
+	{"Disks", "users of NFS: its server is gone", "all requests stop", nil, "`TestDiskHangs` (diskstore): " + failed},
 
-	{"Configuration and logs", "users of access logs on NFS whose server is gone", "a reload hangs, and then nothing ends the process", nil, "`TestReopenOnAStuckDisk` (accesslog): " + failed},
-	{"Configuration and logs", "traefik/traefik 1821, oxyno-zeta/s3-proxy 121, gofr-dev/gofr 3460", "a method or path that is no UTF-8 breaks the metrics, or ends the process", func(s *scene) {
+	{"Configuration and logs", "the same users, for access logs", "a reload hangs, and nothing ends the process", nil, "`TestReopenOnAStuckDisk` (accesslog): " + failed},
+	{"Configuration and logs", "traefik/traefik 1821, oxyno-zeta/s3-proxy 121, gofr-dev/gofr 3460", "what is no UTF-8 breaks the metrics", func(s *scene) {
 		s.answers("200" + fresh + "||x")
 		for _, line := range []string{"G\xffT /", "GET /\xff\xfe", "GET /%FF%FE", "GET /?\xc0\xaf", "\x1b[31m /", "FOO\xa0 /"} {
 			s.send(0, "GET", line+" HTTP/1.1\r\nHost: x\r\nVia: 1.1 \xff\xfe\r\nUser-Agent: \xff\xfe\r\nConnection: close\r\n\r\n")
@@ -230,7 +230,7 @@ var lateReports = []report{
 			}
 		}
 	}, held},
-	{"Configuration and logs", "CVE-2021-25743, kubernetes/kubernetes 101695", "what a stranger sent colours, or rewrites, the terminal of who reads it", func(s *scene) {
+	{"Configuration and logs", "CVE-2021-25743, kubernetes/kubernetes 101695", "what a stranger sent rewrites a terminal", func(s *scene) {
 		s.answers("200" + fresh + "||x")
 		l := s.logs("User-Agent: a\x1b[31m", "Referer: b\x9b31m")
 		s.send(0, "GET", "GET /"+s.path+"\x1b]0;x HTTP/1.1\r\nHost: x\x1b[2J\r\nUser-Agent: \x1b[31m\x7f\r\nConnection: close\r\n\r\n")
@@ -254,11 +254,11 @@ var lateReports = []report{
 		}
 	}, held},
 
-	{"Configuration and logs", "users of HTTP/2 behind nginx and Envoy, whose streams are reset", "no log says which rule a client broke", nil, "`TestBrokenFramesAreLogged` (node): " + failed},
-	{"Membership and networks", "Cloudflare, A Byzantine failure in the real world (2020)", "two of several peers do not reach each other, all are alive, and nobody says so", nil,
+	{"Configuration and logs", "users of HTTP/2", "streams are reset, and no log says why", nil, "`TestBrokenFramesAreLogged` (node): " + failed},
+	{"Membership and networks", "Cloudflare, A Byzantine failure in the real world (2020)", "two of several do not reach each other, and nobody says so", nil,
 		"`TestPeersThatOnlyOthersReach` (gossip): " + failed},
 
-	{"Build caches, mirrors, registries", "registries that send clients on to signed addresses", "an address is given to another client, or after it has expired", func(s *scene) {
+	{"Build caches, mirrors, registries", "registries with signed addresses", "a client gets another one's", func(s *scene) {
 		for i, status := range []string{"302", "303", "307"} {
 			s.answer(func(n int, r *http.Request) string {
 				return fmt.Sprintf("%s|Location: http://store.test/blob?signature=%d|Last-Modified: Mon, 01 Jan 2024 00:00:00 GMT||", status, n)
@@ -271,7 +271,7 @@ var lateReports = []report{
 			}
 		}
 	}, held},
-	{"Build caches, mirrors, registries", "git's http-backend, whose answers differ by Git-Protocol without Vary", "a client of one protocol gets the references in the other one", func(s *scene) {
+	{"Build caches, mirrors, registries", "git's http-backend, Git-Protocol without Vary", "a client gets the other protocol", func(s *scene) {
 		s.answer(func(n int, r *http.Request) string {
 			return "200|Expires: Fri, 01 Jan 1980 00:00:00 GMT|Pragma: no-cache|Cache-Control: no-cache, max-age=0, must-revalidate||" + r.Header.Get("Git-Protocol")
 		})
