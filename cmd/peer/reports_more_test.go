@@ -111,7 +111,7 @@ var moreReports = []report{
 			s.get().is(200, "plain").field("Content-Encoding", "")
 		}
 	}, held},
-	{"HTTP semantics", "CVE-2025-43864, remix-run/react-router 13453; nuxt/nuxt 15667; CVE-2024-46982, vercel/next.js", "a field that only a framework itself sends has an empty page stored for all", func(s *scene) {
+	{"HTTP semantics", "CVE-2025-43864, remix-run/react-router 13453; nuxt/nuxt 15667; CVE-2024-46982, vercel/next.js", "a framework's own field has an empty page stored", func(s *scene) {
 		names := []string{"X-React-Router-SPA-Mode", "X-React-Router-Prerender-Data", "X-Nuxt-No-Ssr", "X-Now-Route-Matches", "X-Invoke-Status", "X-Invoke-Path"}
 		s.answer(func(n int, r *http.Request) string {
 			for _, name := range names {
@@ -203,7 +203,7 @@ var moreReports = []report{
 		"`TestUnread` (conn): " + failed},
 
 	{"Origins, TLS, HTTP/2", "akka/akka-http 1420, httpwg/http-core 734", "TLS that is cut makes a part the whole", nil, "`TestEndOfTLS` (http1): " + failed},
-	{"Origins, TLS, HTTP/2", "apache/trafficserver 3742, golang/go 23841", "of a name's addresses, one that is dead, or speaks no TLS, is used again and again", nil, "`TestAddressesThatFail` (http1): " + failed},
+	{"Origins, TLS, HTTP/2", "apache/trafficserver 3742, golang/go 23841", "of several addresses, a dead one is used again and again", nil, "`TestAddressesThatFail` (http1): " + failed},
 	{"HTTP semantics", "golang/go 24595", "what was fresh before a suspend is fresh after it", nil, "`TestSuspended` (engine): " + failed},
 	{"Large files and ranges", "rpm-software-management/librepo (zchunk)", "256 ranges get the whole, again and again", nil, "`TestSeveralRanges` (engine): " + failed},
 	{"Disks", "users of nginx: `rm -rf` of a cache in use", "the store's directory is gone, and nobody is told", nil, "`TestDirectoryRemoved` (diskstore): " + failed},
