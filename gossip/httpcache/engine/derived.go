@@ -50,7 +50,8 @@ func (s *sources) derive(out *http.Request, cancel context.CancelCauseFunc, reco
 	out.Header["Accept-Encoding"] = []string{"identity"}
 	in := new(ownWriter)
 	resp, err := in.Receive(out, func() error {
-		q := s.c.request(out)
+		q, r := s.c.request(out), &s.f.r
+		q.cc, q.origin, q.alone = r.cc, r.origin, r.alone
 		res := s.c.get(in, &q)
 		switch {
 		case in.status == 0:

@@ -50,12 +50,8 @@ const (
 	disagreeTries = 8 // of those, where servers disagree: each may be answered by the one that has the version
 )
 
-var (
-	// errClient wraps an error of the client.
-	errClient = errors.New("cache: the client does not take its answer")
-	// errGone means that a response can't be read any more that a fetch has brought.
-	errGone = errors.New("cache: the response is not kept")
-)
+// errClient wraps an error of the client.
+var errClient = errors.New("cache: the client does not take its answer")
 
 // unread reports whether a body could not be read from the store, though another source may have it.
 func unread(err error) bool {
@@ -140,7 +136,7 @@ func (g *rest) round(tries int) error {
 	c, q, end := g.c, asNobody(g.r), g.plan.Offset+g.plan.Length
 	q.Request = q.WithContext(g.r.Context())
 	q.cc.OnlyIfCached = g.r.cc.OnlyIfCached
-	q.alone = g.origin || g.err == errGone // a fetch that is over, and whose body is gone, may be joined again and again
+	q.alone = g.origin || errors.Is(g.err, bodies.ErrGone) // a fetch that is over, and whose body is gone, may be joined again and again
 	q.origin, q.open = g.origin || tries > 1, g.r.open
 	switch {
 	case g.inOne && g.r.open.left() && g.r.open.at <= g.at():
@@ -190,7 +186,7 @@ func (g *rest) look(v *walk) step {
 		}
 	}
 	if q.cc.OnlyIfCached {
-		g.err = errGone
+		g.err = bodies.ErrGone
 		return nil
 	}
 	return join
@@ -232,7 +228,7 @@ func (g *rest) send(v *walk, got *result) {
 	case got.into != nil && g.fits(got.entry.Response, got.entry.of, got.length):
 		body, ok := got.into.Follow(g.r.Context())
 		if !ok {
-			g.err = errGone
+			g.err = bodies.ErrGone
 			return
 		}
 		defer body.Close()
@@ -242,8 +238,8 @@ func (g *rest) send(v *walk, got *result) {
 		}
 		first := got.entry.of.first
 		g.err = g.copy(body, first, end)
-		if sums := body.Sums(); g.err != errVersion && (first != g.from || sums.Size > g.sums.Size) {
-			g.from, g.sums = first, sums
+		if g.err != errVersion {
+			g.know(first, body.Sums())
 		}
 	case a != nil && a.status != http.StatusPartialContent && g.fits(a.response(), place{}, a.bodyLength()):
 		g.err = g.copy(a.body, 0, a.length)
@@ -313,7 +309,10 @@ func (g *rest) takeFrom(held *found, view bodies.View) error {
 		if err != nil {
 			return err
 		}
-		return g.copy(body, first, first+n)
+		if err = g.copy(body, first, first+n); !errors.Is(err, errVersion) {
+			g.know(first, view.Sums())
+		}
+		return err
 	} else if n -= at; n > 0 {
 		n = g.upTo(n)
 		body, err := view.Source(at, n)
@@ -328,6 +327,13 @@ func (g *rest) takeFrom(held *found, view bodies.View) error {
 		return err
 	}
 	return errVersion
+}
+
+// know takes the checksums of a body that has the version, from byte first of the whole on, unless those that are known say more.
+func (g *rest) know(first int64, sums bodies.Sums) {
+	if first != g.from || sums.Size > g.sums.Size {
+		g.from, g.sums = first, sums
+	}
 }
 
 // upTo returns how many of the n next bytes the client gets; -1 = all, however many there are.
