@@ -51,7 +51,7 @@ func (s *sources) derive(out *http.Request, cancel context.CancelCauseFunc, reco
 	in := new(ownWriter)
 	resp, err := in.Receive(out, func() error {
 		q, r := s.c.request(out), &s.f.r
-		q.cc, q.origin, q.alone = r.cc, r.origin, r.alone
+		q.cc, q.origin, q.alone = r.cc, r.origin, r.alone && r.origin // alone without that spares no other client
 		res := s.c.get(in, &q)
 		switch {
 		case in.status == 0:
