@@ -200,11 +200,11 @@ func (d *delivery) leave() {
 }
 
 // newResult makes a result in the fetch's memory, where it replaces an earlier one that was not
-// delivered. It has the counts of the siblings asked.
+// delivered. It has the counts of the siblings asked, but for a fetch beside a body: nobody leads that, and the other may ask again.
 func newResult(f *fetch) *result {
 	res := &f.outcome
 	*res = result{open: res.open}
-	if in := f.src.siblings; in != nil {
+	if in := f.src.siblings; in != nil && f.src.f == f {
 		res.asked, res.falseHits, res.siblingErrors = in.Asked, in.FalseHits, in.Errors
 	}
 	return res

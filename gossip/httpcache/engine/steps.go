@@ -139,7 +139,7 @@ func (c *Cache) handOver(f *fetch, a *answer) {
 	if f.stored != nil && aboutPage(a.status) && a.sibling == nil && !f.r.cc.NoStore {
 		c.store.DeleteObject(f.stored.obj)
 	}
-	if in := f.src.siblings; a.sibling == nil && a.derived == nil && a.status != http.StatusPartialContent && (in == nil || in.Asked > 0 || f.stored != nil) {
+	if in := f.src.siblings; a.sibling == nil && a.derived == nil && a.status != http.StatusPartialContent && (in == nil || f.src.f != f || in.Asked > 0 || f.stored != nil) {
 		c.saw(&f.r, a.response()) // otherwise no sibling is known to have a copy
 	}
 	res := newResult(f)
