@@ -69,15 +69,7 @@ func TestRestJoinsNoFetchWhoseObjectIsGone(t *testing.T) {
 		c = w.start("a", t.TempDir()).Cache
 		w.get("a", "/x")
 		synctest.Wait()
-		r, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+originHost+"/x", nil)
-		q := c.request(r)
-		held := c.peek(q.plain)
-		view, err := c.store.Open(held.obj, held.about)
-		if err != nil {
-			t.Fatal(err)
-		}
-		sums := view.Sums()
-		view.Close()
+		q, held, sums := begun(t, c)
 		c.store.DeleteObject(held.obj)
 		over.result = &result{entry: held.entry, obj: held, id: q.plain}
 		c.mu.Lock()

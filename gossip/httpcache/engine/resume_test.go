@@ -62,15 +62,7 @@ func TestRestOfTwoSources(t *testing.T) {
 		w.get("a", "/x")
 		synctest.Wait()
 		broken = true
-		r, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+originHost+"/x", nil)
-		q := c.request(r)
-		held := c.peek(q.plain)
-		view, err := c.store.Open(held.obj, held.about)
-		if err != nil {
-			t.Fatal(err)
-		}
-		sums := view.Sums()
-		view.Close()
+		q, held, sums := begun(t, c)
 		const sent, known = 3 * 64 << 10, 7
 		got := httptest.NewRecorder()
 		res := c.restOf(got, &q, held.entry, held.obj.Size(), rfc9111.Part{Length: int64(len(body))},
@@ -79,4 +71,21 @@ func TestRestOfTwoSources(t *testing.T) {
 			t.Errorf("%d bytes of %d: %v", got.Body.Len(), len(body)-sent, res.Err)
 		}
 	})
+}
+
+// begun returns a request for /x, what is stored for it, and the checksums of that.
+func begun(t *testing.T, c *Cache) (q request, held *found, sums bodies.Sums) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+originHost+"/x", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q = c.request(r)
+	held = c.peek(q.plain)
+	view, err := c.store.Open(held.obj, held.about)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer view.Close()
+	return q, held, view.Sums()
 }
