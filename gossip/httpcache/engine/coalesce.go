@@ -135,14 +135,15 @@ func (c *Cache) tooOld(f *fetch, got *result) bool {
 	return c.outdated(f, resp) || got.peer != "" && got.derived == nil && c.olderThanSeen(&f.r, resp)
 }
 
-// outdated reports whether the URL, or a tag of its response, was invalidated after the fetch began. A response that is
+// outdated reports whether the URL, or a tag of its response, was invalidated after the fetch began, or the URL was reloaded. A response that is
 // not known yet (nil) may have any tag.
 func (c *Cache) outdated(f *fetch, resp *rfc9111.Response) bool {
 	var h http.Header
 	if resp != nil {
 		h = resp.Header
 	}
-	return c.invalidated.has(f.r.url, h, f.began) || c.purged.has(f.r.url, h, f.began)
+	at, reloaded := c.reloaded.get(f.r.url)
+	return reloaded && f.began.steady <= at || c.invalidated.has(f.r.url, h, f.began) || c.purged.has(f.r.url, h, f.began)
 }
 
 // runBeside runs a fetch in the background of its leader's request.

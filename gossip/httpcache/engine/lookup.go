@@ -55,6 +55,9 @@ func (r *request) whole() *request {
 	return &q
 }
 
+// reload reports whether nothing will do but what the origin has now (RFC 9111 section 5.2.1). Browsers send either.
+func (r *request) reload() bool { return r.cc.NoCache || r.cc.MaxAge == 0 }
+
 // obstacle returns why the response to r is not stored; 0 = it is.
 func (r *request) obstacle(resp *rfc9111.Response) rfc9111.Obstacle {
 	return resp.Obstacle(r.directives(resp), r.Header["Authorization"] != nil)

@@ -55,7 +55,7 @@ func (c *Cache) receiving(f *fetch, a *answer, w *bodies.Stream) *result {
 	res.storing, res.fwdStatus, res.stale = true, a.status, a.stale
 	res.from(a)
 	c.noteReuse(f, &e)
-	if f.r.cc.NoCache && a.sibling == nil && a.derived == nil {
+	if f.r.reload() && a.sibling == nil && a.derived == nil {
 		c.saw(&f.r, e.Response)
 	}
 	return res
@@ -94,6 +94,9 @@ func (c *Cache) pump(f *fetch, res *result, early bool) error {
 		}
 		n, err := b.Read(into)
 		total += int64(n)
+		if err == io.EOF || total == res.length {
+			c.replaced(f, res)
+		}
 		c.overtakes(f, total, err == io.EOF)
 		if werr := w.Write(c.stopped, into[:n]); werr != nil {
 			return werr
@@ -109,6 +112,16 @@ func (c *Cache) pump(f *fetch, res *result, early bool) error {
 		if total > unattendedRest && (res.length < 0 || res.length-total > unattendedRest) && c.abandon(f) {
 			return errUnattended
 		}
+	}
+}
+
+// replaced removes what a reload replaces, before its client has the last byte: whoever asks from then on gets nothing older,
+// though the new version is not stored yet, or can't be. What was requested earlier is not stored any more.
+func (c *Cache) replaced(f *fetch, res *result) {
+	unwanted := f.r.reload() || f.stored != nil && f.stored.entry.freshFor(c.now()) > 0
+	if unwanted && res.peer == "" && res.derived == nil && !c.outdated(f, res.entry.Response) {
+		c.reloaded.set(f.r.url, f.began.steady-1)
+		c.store.Delete(res.id)
 	}
 }
 

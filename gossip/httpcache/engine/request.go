@@ -119,7 +119,7 @@ func missed(v *walk) step {
 func join(v *walk) step {
 	c, r := v.c, &v.r
 	key := c.fetchKey(r, v.stored, r.fields)
-	if r.alone || r.cc.NoStore || r.cc.NoCache || c.hitForMiss.has(r.url, r.now) {
+	if r.alone || r.cc.NoStore || r.reload() || c.hitForMiss.has(r.url, r.now) {
 		key = ""
 	}
 	if v.f, v.joined = c.newFetch(r, key, v.stored); v.joined {

@@ -22,6 +22,7 @@ func TestNeverOlderThanSeen(t *testing.T) {
 		"a client that wants nothing stored": {"GET", "Cache-Control: no-store, no-cache", "max-age=600", true},
 		"a HEAD":                             {"HEAD", "Cache-Control: no-cache", "max-age=600", true},
 		"a reload that is stored":            {"GET", "Cache-Control: no-cache", "max-age=600", false},
+		"one by max-age":                     {"GET", "Cache-Control: max-age=0", "max-age=600", true},
 	} {
 		for _, wait := range []time.Duration{0, 5 * time.Second} { // Date has whole seconds
 			if wait == 0 && !c.tagged {

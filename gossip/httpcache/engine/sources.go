@@ -131,7 +131,7 @@ func (c *Cache) sources(f *fetch) *sources {
 // asksSiblings reports whether siblings may be asked for the response to r. They may not if the
 // client accepts no cached response, or if the request has credentials, which only the origin gets.
 func (c *Cache) asksSiblings(r *request) bool {
-	return c.cfg.Siblings != nil && !r.cc.NoCache && r.cc.MaxAge != 0 && r.Header["Authorization"] == nil
+	return c.cfg.Siblings != nil && !r.reload() && r.Header["Authorization"] == nil
 }
 
 // siblingHeader returns the header of a request to siblings. It includes the fields by which
