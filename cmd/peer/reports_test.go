@@ -210,11 +210,14 @@ func (a *told) how() string { return a.header.Get("Cache-Status") }
 // hit fails the test if the answer did not come from the store, or did.
 func (a *told) hit(want bool) *told {
 	a.s.Helper()
-	if got := strings.Contains(a.how(), "; hit"); got != want {
+	if a.isHit() != want {
 		a.s.Errorf("Cache-Status %q, want a hit: %v", a.how(), want)
 	}
 	return a
 }
+
+// isHit reports whether the answer came from the store. What has just been answered may not be there yet.
+func (a *told) isHit() bool { return strings.Contains(a.how(), "; hit") }
 
 // field fails the test unless a field has this value; "" = it must not be there.
 func (a *told) field(name, want string) *told {
