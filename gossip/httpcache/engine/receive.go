@@ -121,8 +121,20 @@ func (c *Cache) replaced(f *fetch, res *result) {
 	unwanted := f.r.reload() || f.stored != nil && f.stored.entry.freshFor(c.now()) > 0
 	if unwanted && res.peer == "" && res.derived == nil && !c.outdated(f, res.entry.Response) {
 		c.reloaded.set(f.r.url, f.began.steady-1)
-		c.store.Delete(res.id)
+		if !c.late(res) {
+			c.store.Delete(res.id)
+		}
 	}
+}
+
+// late reports whether the origin has sent what is stored after it sent this answer.
+func (c *Cache) late(res *result) bool {
+	now := c.describe(c.store.Peek(res.id))
+	if now == nil || now.entry.given != nil {
+		return false
+	}
+	d, known := now.entry.received.since(res.entry.received)
+	return known && d > 0
 }
 
 // complete ends a fetch whose body has arrived: it is delivered, and then stored.
@@ -173,7 +185,7 @@ func (c *Cache) brokeOff(f *fetch, a *answer, res *result, err error) {
 	}
 }
 
-// commit stores a received body with its entry, unless its URL was invalidated meanwhile.
+// commit stores a received body with its entry, unless its URL was invalidated, or a later answer was stored meanwhile.
 func (c *Cache) commit(f *fetch, res *result) {
 	c.hints.Learn(f.r.url, res.fields)
 	e := res.entry
@@ -181,7 +193,8 @@ func (c *Cache) commit(f *fetch, res *result) {
 	defer c.texts.Put(text)
 	m := c.metaOf(res, e, text)
 	m.Copied = res.peer != ""
-	m.Wanted = func() bool { return !c.tooOld(f, res) }
+	late := c.late(res)
+	m.Wanted = func() bool { return !late && !c.tooOld(f, res) }
 	obj, err := res.into.Commit(m)
 	if err != nil {
 		c.become(f, fetchUnstored)

@@ -76,34 +76,43 @@ func TestReloadIsNotUndone(t *testing.T) {
 	}
 }
 
-// TestSlowReload checks that an answer whose body came slowly does not take the place of a later one.
+// TestSlowReload checks that an answer whose body came slowly does not take the place of a later one, even if that broke off
+// and another fetch has brought the rest.
 func TestSlowReload(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newCluster(t, func(rw http.ResponseWriter, r *http.Request, n int) {
-			rw.Header().Set("Cache-Control", "max-age=600")
-			fmt.Fprintf(rw, "%d and", n)
-			if n == 1 {
+	for _, breaks := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newCluster(t, func(rw http.ResponseWriter, r *http.Request, n int) {
+				version := min(n, 2)
+				rw.Header().Set("Cache-Control", "max-age=600")
+				rw.Header().Set("Etag", fmt.Sprintf("%q", fmt.Sprint(version)))
+				rw.Header().Set("Content-Length", "12")
+				fmt.Fprintf(rw, "%d and", version)
 				rw.(http.Flusher).Flush()
-				time.Sleep(5 * time.Second)
+				switch {
+				case n == 1:
+					time.Sleep(5 * time.Second)
+				case n == 2 && breaks:
+					panic(http.ErrAbortHandler)
+				}
+				io.WriteString(rw, " a rest")
+			}, "a")
+			defer w.close()
+			w.get("a", "/x")
+			var slow sync.WaitGroup
+			slow.Go(func() {
+				if r := w.get("a", "/x", "Cache-Control: max-age=0"); r.body != "1 and a rest" {
+					t.Errorf("the slow one got %q, %v", r.body, r.err)
+				}
+			})
+			time.Sleep(time.Second)
+			if r := w.get("a", "/x", "Cache-Control: no-cache"); r.body != "2 and a rest" {
+				t.Errorf("the second got %q, %v", r.body, r.err)
 			}
-			io.WriteString(rw, " a rest")
-		}, "a")
-		defer w.close()
-		w.get("a", "/x")
-		var slow sync.WaitGroup
-		slow.Go(func() {
-			if r := w.get("a", "/x", "Cache-Control: max-age=0"); r.body != "1 and a rest" {
-				t.Errorf("the slow one got %q, %v", r.body, r.err)
+			slow.Wait()
+			synctest.Wait()
+			if r := w.get("a", "/x"); r.body != "2 and a rest" {
+				t.Errorf("after both: %q, %s", r.body, r.status())
 			}
 		})
-		time.Sleep(time.Second)
-		if r := w.get("a", "/x", "Cache-Control: no-cache"); r.body != "2 and a rest" {
-			t.Errorf("the second got %q, %v", r.body, r.err)
-		}
-		slow.Wait()
-		synctest.Wait()
-		if r := w.get("a", "/x"); r.body != "2 and a rest" {
-			t.Errorf("after both: %q, %s", r.body, r.status())
-		}
-	})
+	}
 }

@@ -44,6 +44,29 @@ type model struct {
 	seed    uint64
 	sources atomic.Uint64 // requests to them
 	version atomic.Int64  // of all objects at the origin
+	changed atomic.Int64  // when it became that, in seconds of Unix
+
+	mu    sync.Mutex
+	shown map[string]int64 // by path, the version that the last reload has shown
+}
+
+// change makes all objects of the origin new.
+func (m *model) change() {
+	m.changed.Store(time.Now().Unix())
+	m.version.Add(1)
+}
+
+// noteShown notes the version that a reload has shown. shownSo returns the last one.
+func (m *model) noteShown(path string, version int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.shown[path] = max(m.shown[path], version)
+}
+
+func (m *model) shownSo(path string) int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.shown[path]
 }
 
 // modelLengths are those of the objects, by the last digit of their path: it is also how they are described.
@@ -62,12 +85,12 @@ func (m *model) RoundTrip(r *http.Request) (*http.Response, error) {
 	time.Sleep(time.Duration(rng.IntN(50)) * time.Millisecond)
 	target := r.URL.String() // a sibling gets its absolute form
 	path := target[strings.LastIndexByte(target, '/'):]
-	version := m.version.Load()
-	if asSibling && rng.IntN(4) == 0 {
-		version = max(0, version-1)
+	version, date := m.version.Load(), time.Now()
+	if asSibling && rng.IntN(4) == 0 && version > 0 {
+		version, date = version-1, time.Unix(m.changed.Load()-1, 0)
 	}
 	h := http.Header{"Cache-Control": {"stale-if-error=60, max-age=" + strconv.Itoa(1+rng.IntN(20))}, "Version": {fmt.Sprint(version)},
-		"Date": {time.Now().UTC().Format(http.TimeFormat)}}
+		"Date": {date.UTC().Format(http.TimeFormat)}}
 	body, status := modelBody(path, version), 200
 	etag := fmt.Sprintf("%q", fmt.Sprint(path, version))
 	if strings.HasSuffix(path, "1") || strings.HasSuffix(path, "3") || strings.HasSuffix(path, "5") {
@@ -102,19 +125,22 @@ func (m *model) RoundTrip(r *http.Request) (*http.Response, error) {
 	if rng.IntN(4) == 0 && status == 200 {
 		resp.ContentLength = -1
 	}
-	resp.Body = &modelSource{ctx: r.Context(), rng: rng, rest: body, breaks: rng.IntN(3) == 0, stalls: rng.IntN(4) == 0}
+	resp.Body = &modelSource{ctx: r.Context(), rng: rng, rest: body, breaks: rng.IntN(3) == 0, stalls: rng.IntN(4) == 0, sized: resp.ContentLength >= 0}
 	return resp, nil
 }
 
 // A modelSource sends a body in pieces. It may break off, or pause for a second, or for a minute.
 type modelSource struct {
-	ctx            context.Context
-	rng            *rand.Rand
-	rest           []byte
-	breaks, stalls bool
+	ctx                   context.Context
+	rng                   *rand.Rand
+	rest                  []byte
+	breaks, stalls, sized bool
 }
 
 func (s *modelSource) Read(p []byte) (int, error) {
+	if s.sized && len(s.rest) == 0 { // whoever knows the length waits for no end
+		return 0, io.EOF
+	}
 	pause, breaks := time.Duration(s.rng.IntN(40))*time.Millisecond, s.breaks && s.rng.IntN(5) == 0
 	if s.stalls && s.rng.IntN(4) == 0 {
 		long := []time.Duration{siblingStall, stallTime, 3 * time.Second, time.Minute}[s.rng.IntN(4)]
@@ -164,7 +190,8 @@ func (m *model) open() *Cache {
 	return c
 }
 
-// client sends requests, and sometimes leaves before the answer. Every answer that it gets whole is one version.
+// client sends requests, some of them reloads, and sometimes leaves before the answer. Every answer that it gets whole is
+// one version, and none that a reload has shown to be out of date.
 func (m *model) client(c *Cache, rng *rand.Rand) {
 	for range 8 {
 		time.Sleep(time.Duration(rng.IntN(3000)) * time.Millisecond)
@@ -173,8 +200,13 @@ func (m *model) client(c *Cache, rng *rand.Rand) {
 		if rng.IntN(6) == 0 {
 			time.AfterFunc(time.Duration(rng.IntN(2000))*time.Millisecond, cancel)
 		}
-		w := httptest.NewRecorder()
-		res := c.Serve(w, httptest.NewRequest("GET", "http://origin.test"+path, nil).WithContext(ctx))
+		w, r := httptest.NewRecorder(), httptest.NewRequest("GET", "http://origin.test"+path, nil).WithContext(ctx)
+		reload := []string{"no-cache", "max-age=0", "", "", "", ""}[rng.IntN(6)]
+		if reload != "" {
+			r.Header.Set("Cache-Control", reload)
+		}
+		least, resumed := m.shownSo(path), c.BodiesResumed.Load()
+		res := c.Serve(w, r)
 		cancel()
 		if res.Broken || res.Outcome == ClientGone || w.Code != 200 {
 			continue
@@ -183,6 +215,12 @@ func (m *model) client(c *Cache, rng *rand.Rand) {
 		if want := modelBody(path, version); err != nil || !bytes.Equal(w.Body.Bytes(), want) {
 			m.t.Errorf("seed %d: %s: %d bytes that are not the %d of version %d, %v",
 				m.seed, path, w.Body.Len(), len(want), version, err)
+		}
+		if version < least {
+			m.t.Errorf("seed %d: %s: version %d after a reload has shown %d (%q, %s)", m.seed, path, version, least, reload, w.Header().Get("Cache-Status"))
+		}
+		if reload != "" && res.Outcome == OriginFetch && resumed == c.BodiesResumed.Load() { // otherwise the rest may be private
+			m.noteShown(path, version)
 		}
 	}
 }
@@ -199,7 +237,7 @@ func TestStates(t *testing.T) {
 	}
 	for seed := range seeds {
 		synctest.Test(t, func(t *testing.T) {
-			m := &model{t: t, seed: seed}
+			m := &model{t: t, seed: seed, shown: make(map[string]int64)}
 			c := m.open()
 			c.fetchBecame = func(from, to fetchState) {
 				mu.Lock()
@@ -216,7 +254,7 @@ func TestStates(t *testing.T) {
 				rng := rand.New(rand.NewPCG(seed, 1<<33))
 				for range 5 {
 					time.Sleep(time.Duration(rng.IntN(5000)) * time.Millisecond)
-					if m.version.Add(1); rng.IntN(2) == 0 {
+					if m.change(); rng.IntN(2) == 0 {
 						c.Purge(below("http://origin.test/"))
 					}
 				}
@@ -226,6 +264,7 @@ func TestStates(t *testing.T) {
 			if err := c.Close(); err != nil {
 				t.Error(err)
 			}
+			time.Sleep(time.Second) // the model's sources do not end when they are no longer wanted
 		})
 	}
 	t.Logf("fetches %v, resumed %d, overtaken %d", fetches, resumed, overtaken)
