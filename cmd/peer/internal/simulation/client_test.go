@@ -112,7 +112,7 @@ func (w *world) text(r request) (method, text string) {
 	case "part":
 		fields = fmt.Sprintf("Range: bytes=%d-%d\r\n", r.N, r.Last)
 	case "no-cache":
-		fields = "Cache-Control: no-cache\r\n"
+		fields = []string{"Cache-Control: no-cache\r\n", "Cache-Control: max-age=0\r\n"}[r.At%2]
 	case "only-if-cached":
 		fields = "Cache-Control: only-if-cached\r\n"
 	case "conditional":

@@ -32,7 +32,7 @@
 //     stale-if-error extend that; stale-if-error only while something fails.
 //   - Age is no less than the time since the origin last sent that version.
 //   - After a write or purge at a peer, this peer answers with nothing older, nor does any peer that
-//     has received the invalidation.
+//     has received the invalidation. After a reload the peer answers with nothing older.
 //     A purge is of a URL or of a tag, hard or soft. What is answered afterwards the origin has given or
 //     confirmed since the purge began, also if it is asked for within the same second. After
 //     a soft purge a stale copy may be served where stale ones may be.

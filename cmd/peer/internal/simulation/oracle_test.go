@@ -40,10 +40,11 @@ func (w *world) describe(list []trouble) (s []string) {
 	return s
 }
 
-// A barrier is a moment of a write or purge at a node: from then on the node must not answer with
+// A barrier is a moment of a write, purge or reload at a node: from then on the node must not answer with
 // older versions of the URL.
 type barrier struct {
 	node, life, url, number int
+	variant                 int // 1 + the only one that it is about; 0 = all
 	from                    time.Time
 	purged                  time.Time // when the purge began; zero = it was a write
 	soft, tag               bool
@@ -173,6 +174,10 @@ func (w *world) judge(r result) {
 	if r.complete && r.Kind == "post" && r.status == http.StatusOK {
 		w.barrier(barrier{node: r.Node, life: r.life, url: r.URL, number: r.version.number, from: r.end})
 		w.barrierEverywhere(&r)
+	}
+	if r.complete && r.Kind == "no-cache" && r.status == http.StatusOK && r.version.url == r.URL && !lied && strings.HasSuffix(status, "stored") {
+		w.sometimes("a reload is stored")
+		w.barrier(barrier{node: r.Node, life: r.life, url: r.URL, number: r.version.number, variant: 1 + r.version.sort, from: r.end, soft: true})
 	}
 	if (r.status == http.StatusOK || r.status == http.StatusPartialContent || r.status == http.StatusNotModified) && r.Kind != "post" && r.Kind != "post-stop" {
 		if w.judgeLie(&r); !lied {

@@ -83,13 +83,14 @@ func (w *world) judgeBarriers(r *result, standsIn bool) {
 	barriers := w.barriers
 	w.mu.Unlock()
 	for _, b := range barriers {
-		if b.node != r.Node || b.life != r.life || b.url != r.URL || !b.from.Before(r.start) || b.soft && standsIn {
+		other := b.node != r.Node || b.life != r.life || b.url != r.URL || b.variant > 0 && b.variant != 1+r.version.sort
+		if other || !b.from.Before(r.start) || b.soft && standsIn {
 			continue
 		}
 		at := b.from.Sub(w.began).Seconds()
 		switch {
 		case r.version.number < b.number:
-			w.fail("stale", r, "version %d after %d was written or purged at %.3f", r.version.number, b.number, at)
+			w.fail("stale", r, "version %d after %d was written, purged or reloaded at %.3f", r.version.number, b.number, at)
 		case given.Before(b.purged):
 			w.fail("stale", r, "the origin gave that version last %v before it was purged at %.3f", b.purged.Sub(given), at)
 		}
