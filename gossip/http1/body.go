@@ -12,9 +12,11 @@ import (
 	"golang.org/x/net/http/httpguts"
 )
 
-// mostLine is how long the line of a chunk's size may be, and mostTrailer all trailers, in bytes.
+// mostLine is how long the line of a chunk's size may be, mostExcess what the lines may have beyond what their chunks
+// explain, and mostTrailer all trailers, in bytes.
 const (
 	mostLine    = 4 << 10
+	mostExcess  = 16 << 10
 	mostTrailer = 16 << 10
 )
 
@@ -28,6 +30,7 @@ type body struct {
 	left    int64 // bytes of it, or of the chunk; toEnd = all that come
 	chunked bool
 	begun   bool  // chunked: a chunk was read, whose CRLF comes next
+	excess  int64 // chunked: bytes of the lines of sizes that the chunks do not explain
 	err     error // how it ended; of the goroutine that reads
 }
 
@@ -112,6 +115,10 @@ func (b *body) nextChunk() error {
 		return b.trailers()
 	}
 	b.left, b.begun = int64(n), true
+	// As by net/http, chunks of one byte are granted, and extensions of twice the length of the data.
+	if b.excess = max(0, b.excess+int64(len(line))-16-2*min(b.left, mostExcess)); b.excess > mostExcess {
+		return malformed("section 7.1.1: its chunk extensions are too long beside its data")
+	}
 	return nil
 }
 

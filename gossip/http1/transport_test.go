@@ -95,6 +95,8 @@ func TestAnswers(t *testing.T) {
 		{"no reason", "HTTP/1.1 200\r\nContent-Length: 0\r\n\r\n", "", 0, true},
 		{"chunked", ok + "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n", "hello", 0, true},
 		{"chunks", ok + "Transfer-Encoding: Chunked\r\n\r\n2;a=b\r\nhe\r\n003 \r\nllo\r\n0;last\r\nX: y\r\n\r\n", "hello", 0, true},
+		{"chunks of a byte", ok + "Transfer-Encoding: chunked\r\n\r\n" + strings.Repeat("1;a=b\r\nx\r\n", 5000) + "0\r\n\r\n", strings.Repeat("x", 5000), 0, true},
+		{"extensions as long as the data", ok + "Transfer-Encoding: chunked\r\n\r\n" + strings.Repeat("3e8;"+strings.Repeat("e", 1000)+"\r\n"+strings.Repeat("x", 1000)+"\r\n", 50) + "0\r\n\r\n", strings.Repeat("x", 50_000), 0, true},
 		{"HTTP/1.0", "HTTP/1.0 200 OK\r\nContent-Length: 5\r\n\r\nhello", "hello", 0, false},
 		{"HTTP/1.0 keeps", "HTTP/1.0 200 OK\r\nContent-Length: 5\r\nConnection: Keep-Alive\r\n\r\nhello", "hello", 0, true},
 		{"closes", ok + "Content-Length: 5\r\nConnection: x, Close\r\n\r\nhello", "hello", 0, false},
@@ -158,6 +160,7 @@ func TestAnswers(t *testing.T) {
 		{"chunk longer than its size", ok + "Transfer-Encoding: chunked\r\n\r\n4\r\nhello\r\n0\r\n\r\n", "cut", 0, false},
 		{"control character in an extension", ok + "Transfer-Encoding: chunked\r\n\r\n5;\x01\r\nhello\r\n0\r\n\r\n", "cut", 0, false},
 		{"long extension", ok + "Transfer-Encoding: chunked\r\n\r\n5;" + strings.Repeat("x", 5000) + "\r\nhello\r\n0\r\n\r\n", "cut", 0, false},
+		{"extensions longer than the data", ok + "Transfer-Encoding: chunked\r\n\r\n" + strings.Repeat("1;"+strings.Repeat("x", 3000)+"\r\nx\r\n", 20) + "0\r\n\r\n", "cut", 0, false},
 		{"long trailers", ok + "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n" + strings.Repeat("X: "+strings.Repeat("y", 1000)+"\r\n", 20) + "\r\n", "cut", 0, false},
 		{"a trailer that is none", ok + "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nX : y\r\n\r\n", "cut", 0, false},
 	} {
