@@ -113,13 +113,13 @@ type Cache struct {
 	store       bodies.Store
 	variants    *rfc9111.Variants
 	hints       rfc9111.Hints
-	invalidated tombstones            // of the cluster's invalidations
-	purged      tombstones            // of this cache's own
-	reloaded    recent[time.Duration] // when the requests began that have brought a new version for all, by the steady clock
-	hitForMiss  recentURLs            // the last response could not be shared: requests for it don't wait for each other
-	large       recentURLs            // objects too large to be fetched as a whole
-	unsliced    recentURLs            // objects that can't be fetched in slices
-	nowhere     recentURLs            // no sibling had a stale response
+	invalidated tombstones     // of the cluster's invalidations
+	purged      tombstones     // of this cache's own
+	reloaded    recent[reload] // of URLs
+	hitForMiss  recentURLs     // the last response could not be shared: requests for it don't wait for each other
+	large       recentURLs     // objects too large to be fetched as a whole
+	unsliced    recentURLs     // objects that can't be fetched in slices
+	nowhere     recentURLs     // no sibling had a stale response
 	seen        recent[[]sight]
 	opened      time.Time    // with a monotonic reading: the origin of the steady clock
 	via         []string     // the Via of a message by HTTP/1.1 that had none

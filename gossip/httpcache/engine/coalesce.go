@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/http"
 	"sync/atomic"
+	"time"
 
 	"github.com/summarycache/summarycache/gossip/httpcache/bodies"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
@@ -135,15 +136,22 @@ func (c *Cache) tooOld(f *fetch, got *result) bool {
 	return c.outdated(f, resp) || got.peer != "" && got.derived == nil && c.olderThanSeen(&f.r, resp)
 }
 
-// outdated reports whether the URL, or a tag of its response, was invalidated after the fetch began, or the URL was reloaded. A response that is
-// not known yet (nil) may have any tag.
+// A reload has shown a new version for all: when its request began, and when that came, by the steady clock.
+type reload struct{ began, came time.Duration }
+
+// outdated reports whether the URL, or a tag of its response, was invalidated after the fetch began, or reloaded by a request
+// after it. What a response is derived from may be what was there before the reload's answer came. A response that is not known
+// yet (nil) may have any tag.
 func (c *Cache) outdated(f *fetch, resp *rfc9111.Response) bool {
 	var h http.Header
 	if resp != nil {
 		h = resp.Header
 	}
 	at, reloaded := c.reloaded.get(f.r.url)
-	return reloaded && f.began.steady <= at || c.invalidated.has(f.r.url, h, f.began) || c.purged.has(f.r.url, h, f.began)
+	if reloaded && (f.began.steady < at.began || f.began.steady < at.came && c.isDerived(&f.r)) {
+		return true
+	}
+	return c.invalidated.has(f.r.url, h, f.began) || c.purged.has(f.r.url, h, f.began)
 }
 
 // runBeside runs a fetch in the background of its leader's request.

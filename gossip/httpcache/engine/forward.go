@@ -225,6 +225,7 @@ func copyFlushing(w http.ResponseWriter, body io.Reader, buf []byte, n int, err 
 // forwardHead passes a HEAD to the origin. Its response may freshen or invalidate the stale response
 // that is stored for GET (RFC 9111 section 4.3.5); stored may be nil.
 func (c *Cache) forwardHead(w http.ResponseWriter, r *request, stored *found, reason string) Result {
+	began := c.tick()
 	return c.pass(w, r.Request, reason, func(a *answer) {
 		c.saw(r, a.response())
 		if stored == nil || a.status != http.StatusOK || r.cc.NoStore {
@@ -237,5 +238,6 @@ func (c *Cache) forwardHead(w http.ResponseWriter, r *request, stored *found, re
 			}
 		}
 		c.store.DeleteObject(stored.obj)
+		c.replacedBy(a.response(), r.url, stored.obj.Key(), began.steady)
 	})
 }

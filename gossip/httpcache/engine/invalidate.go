@@ -5,6 +5,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -107,6 +108,26 @@ func (c *Cache) remove(t invalidation.Target, alone bool) (n int) {
 		}
 	}
 	return n
+}
+
+// replacedBy removes what is stored under an identity of url, in all parts and codings, of a version before resp, which was
+// requested at that time. What was requested earlier is not stored any more.
+func (c *Cache) replacedBy(resp *rfc9111.Response, url, id string, began time.Duration) {
+	c.reloaded.set(url, reload{began, c.tick().steady})
+	for _, other := range append(c.variants.Identities(url), rfc9111.Identity(url, nil, nil)) {
+		f := c.describe(c.store.Peek(other))
+		if f != nil && bare(other) == bare(id) && (!f.entry.SameBytes(resp) || resp.ETag == "" && resp.LastModified.IsZero()) {
+			c.retire(other, false)
+		}
+	}
+}
+
+// bare returns an identity without the lines that say which coding, and which slice.
+func bare(id string) string {
+	lines := strings.Split(id, "\n")
+	return strings.Join(slices.DeleteFunc(lines, func(line string) bool {
+		return strings.HasPrefix(line, "Accept-Encoding:") || strings.HasPrefix(line, "slice:")
+	}), "\n")
 }
 
 // retire removes the response of an identity or, if soft is set, makes it stale. It returns 1 if it

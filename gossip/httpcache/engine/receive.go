@@ -116,14 +116,11 @@ func (c *Cache) pump(f *fetch, res *result, early bool) error {
 }
 
 // replaced removes what a reload replaces, before its client has the last byte: whoever asks from then on gets nothing older,
-// though the new version is not stored yet, or can't be. What was requested earlier is not stored any more.
+// though the new version is not stored yet, or can't be.
 func (c *Cache) replaced(f *fetch, res *result) {
 	unwanted := f.r.reload() || f.stored != nil && f.stored.entry.freshFor(c.now()) > 0
-	if unwanted && res.peer == "" && res.derived == nil && !c.outdated(f, res.entry.Response) {
-		c.reloaded.set(f.r.url, f.began.steady-1)
-		if !c.late(res) {
-			c.store.Delete(res.id)
-		}
+	if unwanted && res.peer == "" && res.derived == nil && !c.late(res) && !c.outdated(f, res.entry.Response) {
+		c.replacedBy(res.entry.Response, f.r.url, res.id, f.began.steady)
 	}
 }
 
