@@ -134,10 +134,8 @@ func find(f facts, in, name string) (value string, n int) {
 	h := f.q.Header
 	switch in {
 	case "query":
-		for param, rest, more := "", f.q.URL.RawQuery, f.q.URL.RawQuery != ""; more; {
-			param, rest, more = strings.Cut(rest, "&")
-			key, v, _ := strings.Cut(param, "=")
-			if unescaped(key, name) && param != "" {
+		for param := range strings.SplitSeq(f.q.URL.RawQuery, "&") {
+			if key, v, _ := strings.Cut(param, "="); param != "" && unescaped(key, name) {
 				note(v)
 			}
 		}
@@ -146,13 +144,9 @@ func find(f facts, in, name string) (value string, n int) {
 		}
 		return value, n
 	case "cookie":
-		for _, rest := range h["Cookie"] {
-			for pair, more := "", true; more; {
-				pair, rest, more = strings.Cut(rest, ";")
-				if key, v, _ := strings.Cut(strings.TrimSpace(pair), "="); (key != "" || v != "") &&
-					invalidation.Glob(name, key) {
-					note(v)
-				}
+		for pair := range cookies(h) {
+			if key, v, _ := strings.Cut(pair, "="); pair != "=" && invalidation.Glob(name, key) {
+				note(v)
 			}
 		}
 		return value, n
