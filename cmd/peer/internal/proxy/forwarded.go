@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"iter"
 	"net"
 	"net/http"
 	"net/netip"
@@ -36,7 +37,7 @@ func (v *appliedSettings) client(r *http.Request) string {
 		hops = forwardedFor(r.Header)
 	}
 	for _, hop := range slices.Backward(hops) {
-		ip, err := hopAddr(hop)
+		ip, err := hopAddr(strings.Trim(hop, `"`))
 		if err != nil {
 			return host
 		}
@@ -59,17 +60,28 @@ func hopAddr(s string) (netip.Addr, error) {
 	return ip.Unmap(), err
 }
 
-// forwardedFor returns the hops that Forwarded names, the client's first.
+// forwardedFor returns the hops that Forwarded names, as they are written there, the client's first.
 func forwardedFor(h http.Header) (hops []string) {
 	for member := range rfc9111.Members(h["Forwarded"]) {
-		for pair := range strings.SplitSeq(member, ";") {
-			name, value, _ := strings.Cut(strings.TrimSpace(pair), "=")
-			if strings.EqualFold(name, "for") && value != "" {
-				hops = append(hops, strings.Trim(value, `"`))
+		for name, value := range pairs(member) {
+			if name == "for" && value != "" {
+				hops = append(hops, value)
 			}
 		}
 	}
 	return hops
+}
+
+// pairs yields the pairs of a member of Forwarded, their names in lower case.
+func pairs(member string) iter.Seq2[string, string] {
+	return func(yield func(name, value string) bool) {
+		for pair := range strings.SplitSeq(member, ";") {
+			name, value, _ := strings.Cut(strings.TrimSpace(pair), "=")
+			if !yield(strings.ToLower(name), value) {
+				return
+			}
+		}
+	}
 }
 
 // byX reports whether it is X-Forwarded-* that a trusted proxy sets, and not Forwarded. If both are present, only
@@ -97,9 +109,8 @@ type forwarded struct {
 func (a *forwarded) believe(h http.Header) {
 	proto, host := last(h["X-Forwarded-Proto"]), last(h["X-Forwarded-Host"])
 	if a.redundant = byX(h); !a.redundant {
-		for pair := range strings.SplitSeq(last(h["Forwarded"]), ";") {
-			name, value, _ := strings.Cut(strings.TrimSpace(pair), "=")
-			switch value = strings.Trim(value, `"`); strings.ToLower(name) {
+		for name, value := range pairs(last(h["Forwarded"])) {
+			switch value = strings.Trim(value, `"`); name {
 			case "proto":
 				proto = value
 			case "host":
@@ -149,21 +160,13 @@ func setForwarded(h http.Header, remote, scheme, host string) {
 // setHops has Forwarded of a trusted proxy, if any, say nothing but the addresses of the hops and of
 // the proxy: a host or scheme in it may be others than those of the key.
 func setHops(h http.Header, proxy string) {
-	var hops []string
-	for member := range rfc9111.Members(h["Forwarded"]) {
-		for pair := range strings.SplitSeq(member, ";") {
-			if name, value, _ := strings.Cut(strings.TrimSpace(pair), "="); strings.EqualFold(name, "for") &&
-				value != "" {
-				hops = append(hops, "for="+value)
-			}
-		}
-	}
+	hops := forwardedFor(h)
 	delete(h, "Forwarded")
 	if hops != nil {
 		if strings.Contains(proxy, ":") {
 			proxy = `"[` + proxy + `]"`
 		}
-		h["Forwarded"] = []string{strings.Join(append(hops, "for="+proxy), ", ")}
+		h["Forwarded"] = []string{"for=" + strings.Join(append(hops, proxy), ", for=")}
 	}
 }
 

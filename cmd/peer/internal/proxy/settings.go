@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"reflect"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/canonical"
@@ -136,10 +137,15 @@ func (h *Handler) openSite(s Site, v *appliedSettings) *upstream {
 		to = h.account(h.newTransport(v, connect, firstByte, s.TLS))
 	}
 	u := newUpstream(s, to)
-	if slices.ContainsFunc(u.backends, func(b *backend) bool { return b.clear }) {
-		clear := h.newTransport(v, connect, firstByte, nil)
-		clear.Clear = true
-		u.overClear(h.account(clear))
+	clear := sync.OnceValue(func() *origins {
+		t := h.newTransport(v, connect, firstByte, nil)
+		t.Clear = true
+		return h.account(t)
+	})
+	for _, b := range u.backends {
+		if b.clear {
+			b.transport = clear()
+		}
 	}
 	var ctx context.Context
 	if ctx, u.stop = context.WithCancel(h.closed); u.Check != "" {

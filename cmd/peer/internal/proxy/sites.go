@@ -154,25 +154,20 @@ func (u *upstream) roundTrip(r *http.Request, proto, host string, failed func(*h
 	for candidates := u.candidates(time.Now()); ; candidates = candidates[1:] {
 		b := candidates[0]
 		resp, err := b.roundTrip(u.request(r, b, host))
-		if err == nil && len(candidates) > 1 && failed(resp) {
+		if len(candidates) > 1 && (err == nil && failed(resp) || err != nil && fault(r, err) != nil) {
 			if once, ok := http1.Again(r); ok {
-				resp.Body.Close()
+				if err == nil {
+					resp.Body.Close()
+				}
 				r = once
 				continue
 			}
 		}
-		if err == nil {
-			u.mapBack(resp.Header, proto, host)
-			return resp, nil
-		}
-		if fault(r, err) == nil {
+		if err != nil {
 			return nil, err
 		}
-		once, ok := http1.Again(r)
-		if len(candidates) == 1 || !ok {
-			return nil, err
-		}
-		r = once
+		u.mapBack(resp.Header, proto, host)
+		return resp, nil
 	}
 }
 

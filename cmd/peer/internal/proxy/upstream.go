@@ -55,15 +55,6 @@ func newUpstream(s Site, transport *origins) *upstream {
 	return u
 }
 
-// overClear sets the transport to the h2c origins.
-func (u *upstream) overClear(transport *origins) {
-	for _, b := range u.backends {
-		if b.clear {
-			b.transport = transport
-		}
-	}
-}
-
 // candidates returns the origins in the order in which to try them: those that work before those
 // that failed lately.
 func (u *upstream) candidates(now time.Time) []*backend {
@@ -106,7 +97,7 @@ func (b *backend) roundTrip(r *http.Request) (*http.Response, error) {
 	case err != nil:
 		b.underWay.Add(-1)
 	default:
-		resp.Body = &counted{ReadCloser: resp.Body, done: func() { b.underWay.Add(-1) }}
+		resp.Body = &counted{resp.Body, sync.OnceFunc(func() { b.underWay.Add(-1) })}
 		if c, ok := resp.Body.(*counted).ReadCloser.(upgraded); ok {
 			resp.Body = &countedConn{c, resp.Body}
 		}
@@ -114,15 +105,14 @@ func (b *backend) roundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// A counted body calls done when it is closed, once.
+// A counted body calls done when it is closed.
 type counted struct {
 	io.ReadCloser
-	once sync.Once
 	done func()
 }
 
 func (c *counted) Close() error {
-	c.once.Do(c.done)
+	c.done()
 	return c.ReadCloser.Close()
 }
 
