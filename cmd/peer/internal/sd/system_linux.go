@@ -37,3 +37,12 @@ func Slacken() {
 		syscall.Exec(program, os.Args, append(os.Environ(), slackened+"=1"))
 	}
 }
+
+// monotonic returns CLOCK_MONOTONIC, which the manager compares with its own reading.
+func monotonic() time.Duration {
+	var t unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &t); err != nil {
+		return 0
+	}
+	return time.Duration(t.Nano())
+}
