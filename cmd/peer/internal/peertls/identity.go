@@ -133,34 +133,29 @@ func verify(chain []*x509.Certificate, roots *x509.CertPool, usage x509.ExtKeyUs
 
 // Server returns the configuration for incoming connections.
 func (i *Identity) Server() *tls.Config {
-	return &tls.Config{
-		MinVersion: tls.VersionTLS13,
-		NextProtos: []string{"http/1.1"},
-		ClientAuth: tls.RequireAnyClientCert, // VerifyConnection verifies it by the current roots
-		// a resumed session would not be verified by the current roots
-		SessionTicketsDisabled: true,
-		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-			return &i.now.Load().cert, nil
-		},
-		VerifyConnection: func(s tls.ConnectionState) error {
-			return verify(s.PeerCertificates, i.now.Load().roots, x509.ExtKeyUsageClientAuth, "")
-		},
-	}
+	c := i.config(x509.ExtKeyUsageClientAuth, "")
+	c.ClientAuth = tls.RequireAnyClientCert // VerifyConnection verifies it
+	c.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &i.now.Load().cert, nil }
+	return c
 }
 
 // Client returns the configuration for connections to the peer of that name.
 func (i *Identity) Client(peer string) *tls.Config {
+	c := i.config(x509.ExtKeyUsageServerAuth, peer)
+	c.ServerName, c.InsecureSkipVerify = peer, true // VerifyConnection verifies it
+	c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &i.now.Load().cert, nil }
+	return c
+}
+
+// config is what both ends have: the other one is verified by the current roots, in each connection, since a resumed
+// session would not be.
+func (i *Identity) config(usage x509.ExtKeyUsage, name string) *tls.Config {
 	return &tls.Config{
 		MinVersion:             tls.VersionTLS13,
 		NextProtos:             []string{"http/1.1"},
-		ServerName:             peer,
-		InsecureSkipVerify:     true, // VerifyConnection verifies by the current roots
 		SessionTicketsDisabled: true,
-		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-			return &i.now.Load().cert, nil
-		},
 		VerifyConnection: func(s tls.ConnectionState) error {
-			return verify(s.PeerCertificates, i.now.Load().roots, x509.ExtKeyUsageServerAuth, peer)
+			return verify(s.PeerCertificates, i.now.Load().roots, usage, name)
 		},
 	}
 }
