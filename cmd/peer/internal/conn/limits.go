@@ -120,20 +120,22 @@ const brief = time.Second / 10
 // Calm waits until no request has been under way for longer than that: then few are cut, and none that is long. It ends
 // with ctx at the latest.
 func (g *Gate) Calm(ctx context.Context) {
-	for before := g.turns(); ; {
-		select {
-		case <-time.After(brief):
-		case <-ctx.Done():
-			return
-		}
-		now, long := g.turns(), false
+	for before, long := g.turns(), true; long && ctx.Err() == nil; {
+		sleep(ctx, brief)
+		now := g.turns()
+		long = false
 		for q, turn := range now {
 			long = long || before[q] == turn
 		}
-		if !long {
-			return
-		}
 		before = now
+	}
+}
+
+// sleep waits for a time, or until ctx ends.
+func sleep(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
 	}
 }
 
@@ -142,16 +144,10 @@ func (g *Gate) turns() map[*request]uint64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	turns := make(map[*request]uint64)
-	add := func(q *request) {
+	for q := range g.requests {
 		if turn := q.turn.Load(); turn%2 == 1 {
 			turns[q] = turn
 		}
-	}
-	for _, c := range g.conns.list {
-		add(&c.pass.request)
-	}
-	for e := g.apart.Front(); e != nil; e = e.Next() {
-		add(e.Value.(*request))
 	}
 	return turns
 }
@@ -167,12 +163,8 @@ func (g *Gate) Hold(ctx context.Context) {
 	for _, hold := range holds {
 		hold(ctx)
 	}
-	for g.unused() != nil { // until ctx ends at the latest
-		select {
-		case <-time.After(firstWait / 20):
-		case <-ctx.Done():
-			return
-		}
+	for g.unused() != nil && ctx.Err() == nil {
+		sleep(ctx, firstWait/20)
 	}
 }
 

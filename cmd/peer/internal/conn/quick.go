@@ -183,9 +183,6 @@ func (g *Gate) Drain(ctx context.Context) {
 		if late || !under {
 			return
 		}
-		select {
-		case <-time.After(time.Second / 100):
-		case <-ctx.Done():
-		}
+		sleep(ctx, time.Second/100)
 	}
 }

@@ -123,10 +123,7 @@ func (g *Gate) begin(q *request, r *http.Request) bool {
 		if !may || pause > longestPause {
 			break
 		}
-		select {
-		case <-time.After(pause):
-		case <-r.Context().Done():
-		}
+		sleep(r.Context(), pause)
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -229,19 +226,24 @@ func (g *Gate) makeRoom(h *host, now time.Time) bool {
 
 // stuckSince returns the requests whose clients have taken nothing since then, the longest wait last.
 func (g *Gate) stuckSince(since int64) (list []*request) {
-	look := func(q *request) {
+	for q := range g.requests {
 		if t := q.waiting.Load(); t != 0 && t <= since && q.turn.Load()%2 == 1 {
 			list = append(list, q)
 		}
 	}
-	for _, c := range g.conns.list {
-		look(&c.pass.request)
-	}
-	for e := g.apart.Front(); e != nil; e = e.Next() { // a list does not change meanwhile
-		look(e.Value.(*request))
-	}
 	slices.SortFunc(list, func(a, b *request) int { return cmp.Compare(b.waiting.Load(), a.waiting.Load()) })
 	return list
+}
+
+// requests yields all that may be under way. g.mu is held.
+func (g *Gate) requests(yield func(*request) bool) {
+	for _, c := range g.conns.list {
+		if !yield(&c.pass.request) {
+			return
+		}
+	}
+	for e := g.apart.Front(); e != nil && yield(e.Value.(*request)); e = e.Next() {
+	}
 }
 
 // stop ends the answer if that is wanted, and prevents it later.

@@ -2,7 +2,20 @@
 
 package conn
 
-import "golang.org/x/sys/unix"
+import (
+	"math"
+
+	"golang.org/x/sys/unix"
+)
+
+// descriptors returns how many files and sockets the process may have open.
+func descriptors() int {
+	var r unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &r) != nil {
+		return math.MaxInt32
+	}
+	return int(min(uint64(r.Cur), math.MaxInt32))
+}
 
 // ended reports whether the other end sends nothing more, and all that it has sent was read.
 func (c *Conn) ended() (is bool) {

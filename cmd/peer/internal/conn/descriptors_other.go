@@ -1,8 +1,0 @@
-//go:build !unix
-
-package conn
-
-import "math"
-
-// descriptors returns how many files and sockets the process may have open.
-func descriptors() int { return math.MaxInt32 }
