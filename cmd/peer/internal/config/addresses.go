@@ -87,7 +87,8 @@ func (c *checker) checkAdvertise() {
 	}
 	listen, _, _ := net.SplitHostPort(c.Listen)
 	gossips, _, _ := net.SplitHostPort(c.Gossip)
-	for _, own := range [...]struct{ setting, host, value string }{{"listen", listen, c.Listen}, {"gossip", gossips, c.Gossip}} {
+	type at struct{ setting, host, value string }
+	for _, own := range []at{{"listen", listen, c.Listen}, {"gossip", gossips, c.Gossip}} {
 		if ip, err := netip.ParseAddr(own.host); err == nil && ip.Zone() != "" {
 			c.fail(own.setting, own.value, errors.New("has a zone, which means nothing on other machines: want an address "+
 				"that they can reach, or --advertise"))
@@ -119,8 +120,7 @@ func (c *checker) checkAdvertise() {
 		if err != nil || ip.IsLoopback() {
 			continue
 		}
-		for _, own := range []struct{ setting, host, value string }{{"listen", listen, c.Listen},
-			{"gossip", gossips, c.Gossip}} {
+		for _, own := range []at{{"listen", listen, c.Listen}, {"gossip", gossips, c.Gossip}} {
 			if loopback(own.host) {
 				c.fail(own.setting, own.value,
 					fmt.Errorf("cannot be reached by the peer that --join %s names: want an address of this "+

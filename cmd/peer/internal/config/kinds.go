@@ -43,11 +43,11 @@ var kinds = map[string]func(text string, t tag) (any, error){
 	"cookie":         text(without("=;", "the name of a cookie, without its value")),
 	"parameter":      text(without("=&%", "the name of a parameter, decoded and without its value")),
 	"media":          text(checkMedia),
-	"header":         text(checkHeader),
 	"path":           text(checkPath),
-	"prefix":         text(checkPrefix),
-	"host":           text(checkHost),
-	"field":          text(checkField),
+	"header":         valid(isHeader, "is not a name or pattern"),
+	"prefix":         valid(isPrefix, "is not a path: want one that begins with /, without * or a query"),
+	"host":           valid(isHost, "is not a host: want a name such as shop.example or *.example.com"),
+	"field":          valid(httpguts.ValidHeaderFieldName, "is not the name of a header field, such as X_Api_Version"),
 	"origin":         readOrigin,
 	"redirect":       readRedirect,
 	"rewrite":        readRewrite,
@@ -75,6 +75,16 @@ var kinds = map[string]func(text string, t tag) (any, error){
 // text returns a kind whose value is the text itself.
 func text(check func(string) error) func(string, tag) (any, error) {
 	return func(s string, _ tag) (any, error) { return s, check(s) }
+}
+
+// valid returns a kind whose value is a text for which is is true. Of any other it says why not.
+func valid(is func(string) bool, why string) func(string, tag) (any, error) {
+	return text(func(s string) error {
+		if !is(s) {
+			return errors.New(why)
+		}
+		return nil
+	})
 }
 
 // set parses texts into a field; only a list has more than one. It returns the mistakes, without
@@ -287,14 +297,6 @@ func checkMedia(s string) error {
 	return errors.New("matches nothing: want a media type, such as text/html or image/*")
 }
 
-// checkHeader checks a pattern of names of header fields.
-func checkHeader(s string) error {
-	if name := strings.ReplaceAll(s, "*", "x"); !httpguts.ValidHeaderFieldName(name) {
-		return errors.New("is not a name or pattern")
-	}
-	return nil
-}
-
 // checkPath checks a pattern of paths.
 func checkPath(s string) error {
 	if err := checkPattern(s); err != nil {
@@ -319,26 +321,11 @@ func checkPath(s string) error {
 	return nil
 }
 
-// checkPrefix checks a path that includes everything below it.
-func checkPrefix(s string) error {
-	if !strings.HasPrefix(s, "/") || strings.ContainsAny(s, "*?#") {
-		return errors.New("is not a path: want one that begins with /, without * or a query")
-	}
-	return nil
-}
+// isHeader reports whether s is a pattern of names of header fields.
+func isHeader(s string) bool { return httpguts.ValidHeaderFieldName(strings.ReplaceAll(s, "*", "x")) }
 
-// checkHost checks a host with an optional port, or the pattern *.DOMAIN.
-func checkHost(s string) error {
-	if !canonical.ValidHost(strings.TrimPrefix(s, "*.")) {
-		return errors.New("is not a host: want a name such as shop.example or *.example.com")
-	}
-	return nil
-}
+// isPrefix reports whether s is a path that includes everything below it.
+func isPrefix(s string) bool { return strings.HasPrefix(s, "/") && !strings.ContainsAny(s, "*?#") }
 
-// checkField checks the name of a header field.
-func checkField(s string) error {
-	if !httpguts.ValidHeaderFieldName(s) {
-		return errors.New("is not the name of a header field, such as X_Api_Version")
-	}
-	return nil
-}
+// isHost reports whether s is a host with an optional port, or the pattern *.DOMAIN.
+func isHost(s string) bool { return canonical.ValidHost(strings.TrimPrefix(s, "*.")) }

@@ -54,6 +54,11 @@ func (c *checker) readRules(items []section) {
 // response, and one for a site that does not exist.
 func (c *checker) checkRule(item section, r *rules.Rule) {
 	does := false
+	refuse := func(wrong bool, key, why string) {
+		if wrong {
+			c.failKey(item, key, "", errors.New(why))
+		}
+	}
 	c.checkNever(item, r)
 	private, personal := r.Cookies != nil || r.Uses("cookie."), r.Cookies != nil || r.Headers != nil ||
 		r.Uses("cookie.", "header.", "client")
@@ -65,23 +70,14 @@ func (c *checker) checkRule(item section, r *rules.Rule) {
 			continue
 		}
 		does = true
-		if r.OfResponses() && !ofResponses(key) {
-			c.failKey(item, key, "", errors.New("is decided before there is an answer: it cannot depend on the "+
-				"status or type of the answer"))
-		}
-		if (r.Clients != nil || r.Uses("client")) && !slices.Contains(ofClients, key) {
-			c.failKey(item, key, "", errors.New("cannot depend on the client's address: all clients share the "+
-				"objects of a URL"))
-		}
-		if private && slices.Contains(ofKeys, key) {
-			c.failKey(item, key, "", errors.New("cannot depend on a cookie or on fields other than "+
-				strings.Join(lookedUp, ", ")+
-				": siblings, which must decide alike, do not get them"))
-		}
-		if r.Uses("outcome") && key != "response-header" && key != "error-page" {
-			c.failKey(item, key, "", errors.New("cannot depend on the outcome, which only clients get: only "+
-				"response-header can"))
-		}
+		refuse(r.OfResponses() && !ofResponses(key), key,
+			"is decided before there is an answer: it cannot depend on the status or type of the answer")
+		refuse((r.Clients != nil || r.Uses("client")) && !slices.Contains(ofClients, key), key,
+			"cannot depend on the client's address: all clients share the objects of a URL")
+		refuse(private && slices.Contains(ofKeys, key), key, "cannot depend on a cookie or on fields other than "+
+			strings.Join(lookedUp, ", ")+": siblings, which must decide alike, do not get them")
+		refuse(r.Uses("outcome") && key != "response-header" && key != "error-page", key,
+			"cannot depend on the outcome, which only clients get: only response-header can")
 	}
 	if !does {
 		c.errs = append(c.errs, fmt.Errorf("%s: the rule has conditions but no effect, such as ttl: 1h", r.Where))
@@ -93,9 +89,8 @@ func (c *checker) checkRule(item section, r *rules.Rule) {
 		c.failKey(item, "ttl", item.entries["ttl"].values[0],
 			errors.New("never applies to a request with a cookie, and so not together with cookie"))
 	}
-	if len(r.IgnoreOrigin) > 0 && r.TTL == nil {
-		c.failKey(item, "ignore-origin", "", errors.New("needs a ttl in the same rule: it is what applies instead"))
-	}
+	refuse(len(r.IgnoreOrigin) > 0 && r.TTL == nil, "ignore-origin",
+		"needs a ttl in the same rule: it is what applies instead")
 	for _, part := range r.Key {
 		in, name, _ := strings.Cut(part, ".")
 		if why := c.dropped(name); in == "header" && why != "" {
@@ -106,24 +101,19 @@ func (c *checker) checkRule(item section, r *rules.Rule) {
 			c.failKey(item, "key", name, errors.New("is a cookie that cookies-keep removes"))
 		}
 	}
-	if r.QueryKeep != nil && r.QueryDrop != nil {
-		c.failKey(item, "query-drop", "",
-			errors.New("cannot be combined with query-keep, which drops all other parameters"))
-	}
+	refuse(r.QueryKeep != nil && r.QueryDrop != nil, "query-drop",
+		"cannot be combined with query-keep, which drops all other parameters")
 	if r.Redirect != nil && strings.Contains(r.Redirect.Text, "*") {
 		c.checkCapture(item, "redirect", r)
 	}
 	if r.Rewrite != nil {
 		c.checkRewrite(item, r, personal)
 	}
-	if r.ErrorPage != nil && r.Statuses == nil && !r.Uses("status") {
-		c.failKey(item, "error-page", "",
-			errors.New("needs the status that it is for, such as status: [502, 503, 504]"))
-	}
-	if r.Failover != nil && r.Statuses == nil && !r.Uses("status") {
-		c.failKey(item, "failover", "", errors.New("needs the status with which another origin is asked, such as "+
-			"status: [502, 503, 504]"))
-	}
+	anyStatus := r.Statuses == nil && !r.Uses("status")
+	refuse(r.ErrorPage != nil && anyStatus, "error-page",
+		"needs the status that it is for, such as status: [502, 503, 504]")
+	refuse(r.Failover != nil && anyStatus, "failover",
+		"needs the status with which another origin is asked, such as status: [502, 503, 504]")
 	if (r.Scheme != "" || r.Uses("scheme")) && c.HTTPSListen == "" && len(c.TrustedProxies) == 0 && c.Reverse() {
 		c.failKey(item, "scheme", r.Scheme,
 			errors.New("needs --https or --trusted-proxies: the peer does not know otherwise whether a client "+

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -35,6 +36,20 @@ var ownFields = map[string]map[string]string{
 var ofConnections = []string{"Connection", "Proxy-Connection", "Keep-Alive", "Te", "Trailer", "Upgrade",
 	"Transfer-Encoding", "Content-Length"}
 
+var errOwn = errors.New("is a field that the peer itself writes and reads")
+
+// ownField returns an error for one of ownFields.
+func ownField(kind, name string) error {
+	instead, own := ownFields[kind][name]
+	switch {
+	case instead != "":
+		return errors.New("is a field that has its own setting: " + instead)
+	case own:
+		return errOwn
+	}
+	return nil
+}
+
 // readFieldChange reads a change of a header field: NAME VALUE sets it, +NAME VALUE adds to it, -NAME
 // removes it.
 func readFieldChange(s string, t tag) (any, error) {
@@ -45,23 +60,16 @@ func readFieldChange(s string, t tag) (any, error) {
 	}
 	name = strings.TrimSuffix(name, ":")
 	f.Name, f.Value = http.CanonicalHeaderKey(name), strings.TrimSpace(value)
-	instead, own := ownFields[t.Get("type")][f.Name]
-	for _, name := range ofConnections {
-		own = own || f.Name == name
-	}
-	own = own || t.Get("type") == "request-field" && strings.HasPrefix(f.Name, "X-Forwarded-") ||
-		strings.HasPrefix(f.Name, "Summarycache-")
-	switch {
+	switch kind := t.Get("type"); {
 	case !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(f.Value) ||
 		(f.Value == "") != (f.Op == '-'):
 		return nil, errors.New("is no change of a header field: want NAME VALUE to set it, +NAME VALUE to add to it, " +
 			"or -NAME to remove it")
-	case instead != "":
-		return nil, errors.New("is a field that has its own setting: " + instead)
-	case own:
-		return nil, errors.New("is a field that the peer itself writes and reads")
+	case slices.Contains(ofConnections, f.Name), strings.HasPrefix(f.Name, "Summarycache-"),
+		kind == "request-field" && strings.HasPrefix(f.Name, "X-Forwarded-"):
+		return nil, errOwn
 	}
-	err := f.Refer()
+	err := cmp.Or(ownField(t.Get("type"), f.Name), f.Refer())
 	for _, w := range f.References {
 		if err == nil && t.Get("type") == "request-field" && rules.OfAnswers(w.Uses) {
 			err = errors.New("has a value of the answer, which there is not yet: {" + w.Text + "}")
@@ -133,15 +141,10 @@ func readKey(s string, _ tag) (any, error) {
 	case in != "header" || !httpguts.ValidHeaderFieldName(name):
 		return nil, errors.New("is no part of a key: want header.NAME or cookie.NAME, such as header.accept")
 	}
-	name = http.CanonicalHeaderKey(name)
-	if instead, own := ownFields["request-field"][name]; own && name != "Cookie" && instead != "" {
-		return nil, errors.New("is a field that has its own setting: " + instead)
-	} else if name == "Cookie" {
+	if name = http.CanonicalHeaderKey(name); name == "Cookie" {
 		return nil, errors.New("has all cookies: use cookie.NAME")
-	} else if own {
-		return nil, errors.New("is a field that the peer itself writes and reads")
 	}
-	return "header." + name, nil
+	return "header." + name, ownField("request-field", name)
 }
 
 const maxPage = 1 << 20 // bytes of an error page
