@@ -3,7 +3,6 @@ package admin
 import (
 	"bytes"
 	"context"
-	"errors"
 	"log/slog"
 	"slices"
 	"strings"
@@ -21,10 +20,8 @@ type Event struct {
 	Text  string    `json:"text"`  // message and attributes
 }
 
-// Events is a [slog.Handler] that remembers the last lines, from level Info on, and passes
-// each line on to another handler. It is safe for concurrent use.
+// Events is a [slog.Handler] that remembers the last lines, from level Info on. It is safe for concurrent use.
 type Events struct {
-	next slog.Handler
 	text slog.Handler // writes to ring.line
 	ring *eventRing
 }
@@ -36,10 +33,10 @@ type eventRing struct {
 	events []Event // the oldest first
 }
 
-// NewEvents returns Events that pass each line on to next.
-func NewEvents(next slog.Handler) *Events {
+// NewEvents returns Events without a line.
+func NewEvents() *Events {
 	m := new(eventRing)
-	return &Events{next: next, ring: m, text: slog.NewTextHandler(&m.line, &slog.HandlerOptions{
+	return &Events{ring: m, text: slog.NewTextHandler(&m.line, &slog.HandlerOptions{
 		ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
 			if len(groups) == 0 && (a.Key == slog.TimeKey || a.Key == slog.LevelKey || a.Key == slog.MessageKey) {
 				return slog.Attr{}
@@ -58,24 +55,16 @@ func (e *Events) Latest() []Event {
 	return all
 }
 
-// Enabled reports whether a line of that level is remembered or written.
-func (e *Events) Enabled(ctx context.Context, level slog.Level) bool {
-	return level >= slog.LevelInfo || e.next.Enabled(ctx, level)
-}
+// Enabled reports whether a line of that level is remembered.
+func (e *Events) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelInfo }
 
-// Handle remembers a line and passes it on.
-func (e *Events) Handle(ctx context.Context, r slog.Record) (err error) {
-	if e.next.Enabled(ctx, r.Level) {
-		err = e.next.Handle(ctx, r)
-	}
-	if r.Level < slog.LevelInfo {
-		return err
-	}
+// Handle remembers a line.
+func (e *Events) Handle(ctx context.Context, r slog.Record) error {
 	m := e.ring
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.line.Reset()
-	err = errors.Join(err, e.text.Handle(ctx, r))
+	err := e.text.Handle(ctx, r)
 	text := strings.TrimSpace(r.Message + " " + m.line.String())
 	if len(m.events) == keptEvents {
 		m.events = slices.Delete(m.events, 0, 1)
@@ -86,10 +75,10 @@ func (e *Events) Handle(ctx context.Context, r slog.Record) (err error) {
 
 // WithAttrs returns a handler for lines with these attributes.
 func (e *Events) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return &Events{e.next.WithAttrs(attrs), e.text.WithAttrs(attrs), e.ring}
+	return &Events{e.text.WithAttrs(attrs), e.ring}
 }
 
 // WithGroup returns a handler for lines with a group of attributes.
 func (e *Events) WithGroup(name string) slog.Handler {
-	return &Events{e.next.WithGroup(name), e.text.WithGroup(name), e.ring}
+	return &Events{e.text.WithGroup(name), e.ring}
 }

@@ -11,8 +11,9 @@ import (
 
 func TestEvents(t *testing.T) {
 	var written bytes.Buffer
-	events := NewEvents(slog.NewTextHandler(&written, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	log := slog.New(events).With("peer", "a")
+	events := NewEvents()
+	text := slog.NewTextHandler(&written, &slog.HandlerOptions{Level: slog.LevelWarn})
+	log := slog.New(slog.NewMultiHandler(text, events)).With("peer", "a")
 	log.Debug("neither")
 	log.Info("remembered", "n", 1)
 	log.WithGroup("g").Error("both", "why", "a b")
@@ -29,7 +30,7 @@ func TestEvents(t *testing.T) {
 }
 
 func TestEventsAreBounded(t *testing.T) {
-	events := NewEvents(slog.DiscardHandler)
+	events := NewEvents()
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {

@@ -177,8 +177,8 @@ func assemble(o Options) *Node {
 	if n.log == nil {
 		n.log = slog.New(slog.DiscardHandler)
 	}
-	n.events = admin.NewEvents(n.log.Handler())
-	n.log = slog.New(limitlog.New(n.events))
+	n.events = admin.NewEvents()
+	n.log = slog.New(limitlog.New(slog.NewMultiHandler(n.log.Handler(), n.events)))
 	n.enter(starting)
 	return n
 }
