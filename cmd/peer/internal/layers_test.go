@@ -106,7 +106,7 @@ var layers = []struct {
 		"gossip/rfc9111"},
 	{dir: "cmd/peer/internal/config", imports: "net digest gossip/invalidation gossip/rfc9111 digest/bloom gossip/insider cmd/peer/internal/canonical cmd/peer/internal/coding cmd/peer/internal/file cmd/peer/internal/peertls cmd/peer/internal/proxy cmd/peer/internal/rules golang.org/x/net/http/httpguts github.com/alecthomas/kong github.com/goccy/go-yaml github.com/goccy/go-yaml/ast " +
 		"github.com/goccy/go-yaml/lexer github.com/goccy/go-yaml/parser github.com/goccy/go-yaml/token"},
-	{dir: "cmd/peer/internal/admin", imports: "cmd/peer/internal/authority gossip gossip/sibling net gossip/exchange gossip/httpcache/budget gossip/httpcache/engine cmd/peer/internal/proxy cmd/peer/internal/rules gossip/httpcache/diskstore cmd/peer/internal/table " +
+	{dir: "cmd/peer/internal/admin", imports: "cmd/peer/internal/authority gossip gossip/sibling net gossip/exchange gossip/httpcache/budget gossip/httpcache/engine cmd/peer/internal/health cmd/peer/internal/proxy cmd/peer/internal/rules gossip/httpcache/diskstore cmd/peer/internal/table " +
 		"github.com/prometheus/client_golang/prometheus github.com/prometheus/client_golang/prometheus/collectors " +
 		"github.com/prometheus/client_golang/prometheus/promhttp"},
 	// Here the parts become a peer.

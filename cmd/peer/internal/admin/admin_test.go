@@ -16,6 +16,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/authority"
+	"github.com/summarycache/summarycache/cmd/peer/internal/health"
 	"github.com/summarycache/summarycache/cmd/peer/internal/proxy"
 	"github.com/summarycache/summarycache/gossip"
 	"github.com/summarycache/summarycache/gossip/exchange"
@@ -33,7 +34,7 @@ func example() Status {
 		Addresses: Addresses{Listen: "127.0.0.1:1", Admin: "127.0.0.1:2", Gossip: "127.0.0.1:3", Service: "127.0.0.1:1"},
 		Encrypted: true, CertificateUntil: now.Add(24 * time.Hour),
 		Config: Attempt{Good: now},
-		Health: Health{OK: true, Parts: []Part{{Name: "exchange"}}},
+		Health: Health{OK: true, Parts: []health.Part{{Name: "exchange"}}},
 		Traffic: proxy.Counts{
 			Requests: 12_345, LocalHits: 9_000, SiblingHits: 800, OriginFetches: 700, Collapsed: 6, ServedToSiblings: 50,
 			NotServedToSiblings: 4, SiblingRequests: 810, SiblingsUseful: 790, FalseHits: 7, SiblingErrors: 3, OriginRequests: 701, OriginErrors: 2,
@@ -153,7 +154,7 @@ func TestHealthAndReadiness(t *testing.T) {
 
 func TestHealthSaysWhatIsWrong(t *testing.T) {
 	s := example()
-	s.Health = Health{OK: true, Parts: []Part{{Name: "exchange", Stalled: 3}}, Degraded: []Trouble{{Part: "store", Text: "the file system refused 3 objects in the last minute"}}}
+	s.Health = Health{OK: true, Parts: []health.Part{{Name: "exchange", Stalled: 3}}, Degraded: []Trouble{{Part: "store", Text: "the file system refused 3 objects in the last minute"}}}
 	_, get := serve(t, s)
 	if code, body := get("/healthz"); code != 200 || body != "degraded: store: the file system refused 3 objects in the last minute\n" {
 		t.Errorf("GET /healthz of a degraded peer = %d %q", code, body)
@@ -162,7 +163,7 @@ func TestHealthSaysWhatIsWrong(t *testing.T) {
 		t.Errorf("GET /readyz of a degraded peer = %d %q", code, body)
 	}
 	s.Health.OK, s.Health.Missing = false, []string{"members"}
-	s.Health.Parts[0] = Part{Name: "exchange", Stalled: 75, Hangs: true}
+	s.Health.Parts[0] = health.Part{Name: "exchange", Stalled: 75, Hangs: true}
 	_, get = serve(t, s)
 	if code, body := get("/healthz"); code != 503 || !strings.HasPrefix(body, "exchange hangs: no progress for 1 min 15 s though there was work\n") {
 		t.Errorf("GET /healthz of a peer that hangs = %d %q", code, body)

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/health"
 )
 
 // A peer's row has one word for its state, and a sentence for each fault.
@@ -28,7 +30,7 @@ func TestRowOf(t *testing.T) {
 		"alone":           {Status{Health: Health{OK: true, Degraded: alone}}, "alone", "degraded: cluster: alone: no other peer is found", 0, 0},
 		"degraded":        {Status{Health: Health{OK: true, Degraded: []Trouble{{Part: "store", Text: "full"}}}}, "degraded", "degraded: store: full", 0, 0},
 		"half":            {Status{Health: Health{OK: true, Degraded: []Trouble{{Part: "cluster", Text: "c is not heard"}}}}, "degraded", "degraded: cluster: c is not heard", 0, 0},
-		"hangs":           {Status{Health: Health{Degraded: alone, Parts: []Part{{Name: "store", Hangs: true, Stalled: 20}}}}, "hangs", "store hangs: no progress for 20 s though there was work", 0, 0},
+		"hangs":           {Status{Health: Health{Degraded: alone, Parts: []health.Part{{Name: "store", Hangs: true, Stalled: 20}}}}, "hangs", "store hangs: no progress for 20 s though there was work", 0, 0},
 		"draining":        {Status{State: "draining", Health: Health{OK: true, Degraded: alone}}, "draining", "degraded: cluster: alone: no other peer is found", 0, 0},
 	} {
 		s := c.status

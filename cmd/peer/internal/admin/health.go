@@ -1,28 +1,24 @@
 package admin
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/summarycache/summarycache/cmd/peer/internal/health"
 )
 
 // Health is the health of a peer.
 type Health struct {
-	OK    bool   `json:"ok"`    // no part hangs: /healthz answers 200
-	Parts []Part `json:"parts"` // that are watched
+	OK    bool          `json:"ok"`    // no part hangs: /healthz answers 200
+	Parts []health.Part `json:"parts"` // that are watched
 	// Degraded are the faults of a peer that serves, though not as well as it could.
 	Degraded []Trouble `json:"degraded"`
 	// Missing are the parts of this status that did not answer in time: their values are
 	// the last known ones.
 	Missing []string `json:"missing"`
-}
-
-// A Part is the health of one watched part of a peer.
-type Part struct {
-	Name    string  `json:"name"`
-	Hangs   bool    `json:"hangs"`           // no progress for too long, though there was work
-	Stalled float64 `json:"stalled_seconds"` // for how long; 0 = there is no work
 }
 
 // A Trouble is one fault.
@@ -52,15 +48,11 @@ func (h Health) lines() string {
 // serveHealth calls no part of the peer, so that it always answers.
 func serveHealth(mux *http.ServeMux, s Source) {
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
-		h := s.Health()
-		switch text := h.lines(); {
-		case !h.OK:
-			plain(w, http.StatusServiceUnavailable, text)
-		case text != "":
-			plain(w, http.StatusOK, text)
-		default:
-			plain(w, http.StatusOK, "ok\n")
+		h, status := s.Health(), http.StatusOK
+		if !h.OK {
+			status = http.StatusServiceUnavailable
 		}
+		plain(w, status, cmp.Or(h.lines(), "ok\n"))
 	})
 }
 

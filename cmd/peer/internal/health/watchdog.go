@@ -73,10 +73,9 @@ func (w *Watchdog) Tick() {
 
 // A Part is the state of one part.
 type Part struct {
-	Name  string
-	Hangs bool
-	// Stalled is for how long the part has had work and made no progress; 0 = it has no work.
-	Stalled time.Duration
+	Name    string  `json:"name"`
+	Hangs   bool    `json:"hangs"`           // no progress for too long, though there was work
+	Stalled float64 `json:"stalled_seconds"` // for how long; 0 = there is no work
 }
 
 // Parts returns the states of all parts in the order in which they were added. It takes no locks of
@@ -85,7 +84,7 @@ func (w *Watchdog) Parts() []Part {
 	out := make([]Part, len(w.parts))
 	for i, p := range w.parts {
 		stalled := p.beat.Stalled()
-		out[i] = Part{Name: p.name, Stalled: stalled, Hangs: stalled > w.limit}
+		out[i] = Part{Name: p.name, Stalled: stalled.Seconds(), Hangs: stalled > w.limit}
 	}
 	return out
 }

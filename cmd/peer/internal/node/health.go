@@ -36,7 +36,7 @@ func (n *Node) hangReporter() func() {
 		for _, p := range n.watchdog.Parts() {
 			if p.Hangs {
 				n.log.Error("a part of this peer hangs: no progress though there is work", "part", p.Name, "for",
-					p.Stalled.Truncate(time.Second))
+					time.Duration(p.Stalled)*time.Second)
 			} else if hung[p.Name] {
 				n.log.Info("a part recovered: it makes progress again", "part", p.Name)
 			}
@@ -47,9 +47,8 @@ func (n *Node) hangReporter() func() {
 
 // Health returns the health of the node; see [admin.Source]. It takes no lock of a part.
 func (n *Node) Health() admin.Health {
-	h := admin.Health{OK: true, Parts: []admin.Part{}, Degraded: n.troubles.of(n), Missing: []string{}}
-	for _, p := range n.watchdog.Parts() {
-		h.Parts = append(h.Parts, admin.Part{Name: p.Name, Hangs: p.Hangs, Stalled: p.Stalled.Seconds()})
+	h := admin.Health{OK: true, Parts: n.watchdog.Parts(), Degraded: n.troubles.of(n), Missing: []string{}}
+	for _, p := range h.Parts {
 		h.OK = h.OK && !p.Hangs
 	}
 	return h
