@@ -207,7 +207,7 @@ func TestKilledPeer(t *testing.T) {
 // failed.
 func (s *site) watch(by ...*process) (complain func(t *testing.T)) {
 	count := func() (fetched int, slow uint64) {
-		fetched = s.Tally().Requests // first: a hedge is counted before it is asked
+		fetched = s.Requests() // first: a hedge is counted before it is asked
 		for _, p := range by {
 			traffic := p.status().Traffic
 			slow += traffic.Hedges + traffic.SiblingErrors

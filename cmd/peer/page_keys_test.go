@@ -156,11 +156,11 @@ func TestStatusPageByKeyboard(t *testing.T) {
 	b.press("Enter")
 	shows("what is known of the object", `!document.getElementById("orders").hidden`)
 	b.tabTo("the order", `document.activeElement.innerText === "purge everywhere"`)
-	before := s.Tally().Requests
+	before := s.Requests()
 	b.press("Enter")
 	shows("that it was purged", `document.getElementById("done").textContent === "removed 1 here, told 1 others"`)
 	s.fill(t, a.listen, 7, 8)
-	if got := s.Tally().Requests - before; got != 1 {
+	if got := s.Requests() - before; got != 1 {
 		t.Errorf("the origin got %d requests after the purge, want once", got)
 	}
 }

@@ -39,11 +39,11 @@ func TestSquidToPeer(t *testing.T) {
 		return len(listed) >= objects*99/100 && known >= objects*99/100
 	})
 	s.explained(t, p, listed[0], q.addr)
-	before, fetched := p.Status().Traffic, s.Tally().Requests
+	before, fetched := p.Status().Traffic, s.Requests()
 	s.fetchAll(t, p.client, listed)
 	after := p.Status().Traffic
 	hits := after.SiblingHits - before.SiblingHits
-	t.Logf("%d URLs warmed, %d listed, %d served by the Squid, %d by the origin", objects, len(listed), hits, s.Tally().Requests-fetched)
+	t.Logf("%d URLs warmed, %d listed, %d served by the Squid, %d by the origin", objects, len(listed), hits, s.Requests()-fetched)
 	if tooFew(before, after, len(listed)) {
 		t.Errorf("%d of %d URLs that the Squid holds and lists came from it", hits, len(listed))
 	}

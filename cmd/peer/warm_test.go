@@ -28,7 +28,7 @@ func TestComesBackWarm(t *testing.T) {
 	t.Logf("filled in %v", time.Since(began).Round(time.Millisecond))
 	p.kill()
 
-	asked := s.Tally().Requests
+	asked := s.Requests()
 	began = time.Now()
 	p = s.peer(t, "a", dir)
 	ready := time.Since(began)
@@ -48,7 +48,7 @@ func TestComesBackWarm(t *testing.T) {
 			t.Fatalf("object %d: %q, %v", i, status, err)
 		}
 	}
-	if n := s.Tally().Requests; n != asked {
+	if n := s.Requests(); n != asked {
 		t.Errorf("%d objects were fetched again", n-asked)
 	}
 }

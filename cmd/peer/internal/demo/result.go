@@ -108,7 +108,7 @@ func (c *cluster) result(o Options, seen *replay.Result) *Result {
 		r.LagMax = max(r.LagMax, s.Exchange.LagMax)
 		r.Membership += s.Exchange.Sent.Membership
 	}
-	r.OriginSeen = c.origin.Tally().Requests
+	r.OriginSeen = c.origin.Requests()
 	r.Compare = c.compare(o, statuses, seen.Ways)
 	if floor := r.Floor(); floor > 0 {
 		r.OverFloor = float64(r.Total.OriginFetches)/float64(floor) - 1
@@ -151,7 +151,7 @@ const lookupBytes = 160
 // sibling holds are fetched from the origin: our fetches without the missed ones. Without cooperation
 // each peer fetches each requested object once, since the stores of the demo evict nothing.
 func (c *cluster) compare(o Options, statuses []admin.Status, ways []replay.Way) []Alternative {
-	ours := Alternative{Name: "summarycache", OriginBytes: c.origin.Tally().Bytes}
+	ours := Alternative{Name: "summarycache", OriginBytes: c.origin.Bytes()}
 	icp := Alternative{Name: "icp", OriginBytes: ours.OriginBytes}
 	siblings := int64(len(c.nodes) - 1)
 	for i, s := range statuses {

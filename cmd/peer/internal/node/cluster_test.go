@@ -174,7 +174,7 @@ func TestTwentyPeers(t *testing.T) {
 			c := n.Status().Traffic
 			siblingHits, asked, falseHits = siblingHits+c.SiblingHits, asked+c.SiblingRequests, falseHits+c.FalseHits
 		}
-		floor, fetched := len(trace.Sizes), v.origin.Tally().Requests
+		floor, fetched := len(trace.Sizes), v.origin.Requests()
 		t.Logf("%d objects, %d origin fetches, %d sibling hits of %d questions", floor, fetched, siblingHits, asked)
 		if fetched > floor*11/10 {
 			t.Errorf("%d origin fetches of %d objects, want at most a tenth more", fetched, floor)

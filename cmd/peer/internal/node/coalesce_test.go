@@ -59,7 +59,7 @@ func TestCrowdAtOnce(t *testing.T) {
 			}
 			return asked, shared
 		}
-		fetched := v.origin.Tally().Requests
+		fetched := v.origin.Requests()
 		asked, shared := lookups()
 		t.Logf("%d objects, %d clients each at %d peers: %d origin fetches; clients waited %v, %v at most; owners asked %d times, %d shared",
 			objects, clients, peers, fetched, waited/(clients*objects), longest, asked, shared)

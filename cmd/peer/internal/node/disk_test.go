@@ -33,7 +33,7 @@ func TestDegradedWhileTheDiskIsSmall(t *testing.T) {
 				pause(100 * time.Millisecond)
 			}
 		}
-		if got := v.origin.Tally().Requests; got != objects {
+		if got := v.origin.Requests(); got != objects {
 			t.Errorf("%d requests of the origin for %d objects of %d bytes on a disk of 24 MiB", got, objects, size)
 		}
 		degraded := func() (all []string) {

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/http"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
@@ -19,16 +19,7 @@ type Handler struct {
 	// request's goroutine.
 	Fetched func(r *http.Request)
 
-	mu      sync.Mutex
-	fetched map[string]bool
-	total   Tally
-}
-
-// Tally counts the requests to an origin.
-type Tally struct {
-	Requests int   // for objects that exist
-	Objects  int   // distinct ones
-	Bytes    int64 // of bodies that it sent
+	requests, bytes atomic.Int64
 }
 
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -46,7 +37,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if h.Fetched != nil {
 		h.Fetched(r)
 	}
-	h.count(target)
+	h.requests.Add(1)
 	header := w.Header()
 	header.Set("Cache-Control", fmt.Sprintf("public, max-age=%d", int(cmp.Or(h.Fresh, 24*time.Hour).Seconds())))
 	header.Set("Content-Type", "application/octet-stream")
@@ -61,25 +52,12 @@ type sending struct {
 }
 
 func (s sending) Write(p []byte) (int, error) {
-	s.h.mu.Lock()
-	s.h.total.Bytes += int64(len(p))
-	s.h.mu.Unlock()
+	s.h.bytes.Add(int64(len(p)))
 	return s.ResponseWriter.Write(p)
 }
 
-func (h *Handler) count(target string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.fetched == nil {
-		h.fetched = make(map[string]bool)
-	}
-	h.fetched[target] = true
-	h.total = Tally{h.total.Requests + 1, len(h.fetched), h.total.Bytes}
-}
+// Requests returns the number of requests for objects that exist.
+func (h *Handler) Requests() int { return int(h.requests.Load()) }
 
-// Tally returns the counts so far.
-func (h *Handler) Tally() Tally {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.total
-}
+// Bytes returns how many bytes of bodies were sent.
+func (h *Handler) Bytes() int64 { return h.bytes.Load() }

@@ -93,8 +93,8 @@ func TestHandler(t *testing.T) {
 	if answer := do("HEAD", "/a?x=1"); answer.ContentLength != 1000 {
 		t.Errorf("HEAD has length %d, want 1000", answer.ContentLength)
 	}
-	if want := (Tally{Requests: 7, Objects: 4, Bytes: 1022}); h.Tally() != want || len(fetched) != 7 {
-		t.Errorf("Tally() = %+v with %d calls of Fetched, want %+v and 7", h.Tally(), len(fetched), want)
+	if h.Requests() != 7 || h.Bytes() != 1022 || len(fetched) != 7 {
+		t.Errorf("%d requests with %d bytes and %d calls of Fetched, want 7 with 1022 and 7", h.Requests(), h.Bytes(), len(fetched))
 	}
 	if answer := do("GET", "/none"); answer.StatusCode != 404 {
 		t.Errorf("unknown object = %s, want 404", answer.Status)
@@ -102,7 +102,7 @@ func TestHandler(t *testing.T) {
 	if answer := do("POST", "/b"); answer.StatusCode != 405 {
 		t.Errorf("POST = %s, want 405", answer.Status)
 	}
-	if h.Tally().Requests != 7 {
+	if h.Requests() != 7 {
 		t.Error("requests that no object answers are counted")
 	}
 }

@@ -27,13 +27,6 @@ type transport struct {
 	next http.RoundTripper
 }
 
-// CloseIdleConnections calls that of the transport below, if it has one.
-func (t *transport) CloseIdleConnections() {
-	if c, ok := t.next.(interface{ CloseIdleConnections() }); ok {
-		c.CloseIdleConnections()
-	}
-}
-
 // RoundTrip implements [http.RoundTripper].
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	to := t.to()
