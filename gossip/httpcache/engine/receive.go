@@ -87,14 +87,15 @@ func (c *Cache) pump(f *fetch, res *result, early bool) error {
 	buf := c.buffer()
 	defer c.spare(buf)
 	b, w := res.body, res.into
-	for total := int64(0); ; {
+	for total, came := int64(0), false; ; {
 		into := w.Free()
 		if len(into) == 0 {
 			into = buf
 		}
 		n, err := b.Read(into)
 		total += int64(n)
-		if err == io.EOF || total == res.length {
+		if !came && (err == io.EOF || total == res.length) {
+			came = true
 			c.replaced(f, res)
 		}
 		c.overtakes(f, total, err == io.EOF)
