@@ -241,9 +241,11 @@ func (w *reply) end() error {
 	}
 	if !w.begun {
 		w.begin(true)
-		c.head = append(c.head, w.held...)
-	} else if w.chunked {
+	}
+	if w.chunked {
 		w.appendTrailers()
+	} else {
+		c.head = append(c.head, w.held...)
 	}
 	if err := c.writeHead(); err != nil || w.closes || hasBody(w.status) && w.length > w.written {
 		return io.EOF

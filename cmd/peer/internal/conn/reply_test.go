@@ -83,12 +83,22 @@ func TestReplyIsTheServers(t *testing.T) {
 		},
 		"flush alone": func(w http.ResponseWriter, _ *http.Request) { w.(http.Flusher).Flush() },
 		"trailers": func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Trailer", "X-Sum, Content-Length")
+			w.Header().Set("Trailer", "X-Sum")
 			w.WriteHeader(http.StatusOK)
 			io.WriteString(w, "abc")
 			w.Header().Set("X-Sum", "3")
 			w.Header().Set("X-Unsaid", "3")
 			w.Header().Set(http.TrailerPrefix+"X-Other", "4")
+		},
+		"trailers alone": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Trailer", "X-Sum")
+			w.WriteHeader(http.StatusOK)
+			w.Header().Set("X-Sum", "0")
+		},
+		"trailers of a long body": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Trailer", "X-Sum")
+			io.WriteString(w, long)
+			w.Header().Set("X-Sum", "3")
 		},
 		"trailers unannounced": func(w http.ResponseWriter, _ *http.Request) {
 			io.WriteString(w, "abc")
