@@ -225,10 +225,18 @@ func copyFlushing(w http.ResponseWriter, body io.Reader, buf []byte, n int, err 
 // forwardHead passes a HEAD to the origin. Its response may freshen or invalidate the stale response
 // that is stored for GET (RFC 9111 section 4.3.5); stored may be nil.
 func (c *Cache) forwardHead(w http.ResponseWriter, r *request, stored *found, reason string) Result {
-	began := c.tick()
 	return c.pass(w, r.Request, reason, func(a *answer) {
 		c.saw(r, a.response())
-		if stored == nil || a.status != http.StatusOK || r.cc.NoStore {
+		if a.status != http.StatusOK || r.cc.NoStore {
+			return
+		}
+		if stored == nil {
+			c.mu.Lock()
+			f := c.arrivingAt(c.fetchKey(r, nil, r.fields))
+			c.mu.Unlock()
+			if f != nil && !f.result.entry.SameBytes(a.response()) {
+				c.replacedBy(a.response(), r.url, f.result.id, c.tick().steady)
+			}
 			return
 		}
 		if stored.entry.MatchesHead(a.header, stored.entry.whole(stored.obj.Size())) {
@@ -238,6 +246,6 @@ func (c *Cache) forwardHead(w http.ResponseWriter, r *request, stored *found, re
 			}
 		}
 		c.store.DeleteObject(stored.obj)
-		c.replacedBy(a.response(), r.url, stored.obj.Key(), began.steady)
+		c.replacedBy(a.response(), r.url, stored.obj.Key(), c.tick().steady)
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -78,5 +79,44 @@ func TestShownIsNotUndone(t *testing.T) {
 				})
 			}
 		}
+	}
+}
+
+// TestHeadBesideABody checks that a HEAD which shows another version than a body under way ends its storing, and that one
+// which shows the same does not.
+func TestHeadBesideABody(t *testing.T) {
+	for _, changed := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newCluster(t, func(rw http.ResponseWriter, r *http.Request, n int) {
+				rw.Header().Set("Cache-Control", "max-age=600")
+				rw.Header().Set("Etag", `"1"`)
+				if changed && n > 0 {
+					rw.Header().Set("Etag", `"2"`)
+				}
+				if r.Method == http.MethodHead {
+					return
+				}
+				fmt.Fprintf(rw, "%d and", n)
+				if n == 0 {
+					rw.(http.Flusher).Flush()
+					time.Sleep(5 * time.Second)
+				}
+				io.WriteString(rw, " a rest")
+			}, "a")
+			defer w.close()
+			var slow sync.WaitGroup
+			slow.Go(func() {
+				if r := w.get("a", "/x"); r.body != "0 and a rest" {
+					t.Errorf("the slow one got %q, %v", r.body, r.err)
+				}
+			})
+			time.Sleep(time.Second)
+			w.do("a", http.MethodHead, "/x", "", "Cache-Control: no-cache")
+			slow.Wait()
+			synctest.Wait()
+			if r := w.get("a", "/x"); strings.HasPrefix(r.body, "0") == changed {
+				t.Errorf("changed: %v: %q, %s", changed, r.body, r.status())
+			}
+		})
 	}
 }
