@@ -1,6 +1,8 @@
 package diskstore
 
 import (
+	"errors"
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -144,34 +146,55 @@ func walkLocks(fn *ast.FuncDecl, takes map[string]map[string]bool, do func(held 
 // foreign are methods of other packages that have the names of functions here which take locks.
 var foreign = map[string]bool{"Close": true, "Get": true, "Open": true, "Create": true, "Remove": true, "Write": true, "append": true, "Put": true, "close": true, "Listed": true}
 
-// A store whose directory is removed, or replaced by another, says so within seconds: it goes on, but another process may
-// take that place, and what this one stores is not found there.
+// A store whose directory is removed makes it again within seconds, keeps others out, and what it stores then is there after a
+// restart. One whose directory is another process's says so.
 func TestDirectoryRemoved(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
-	one, err := Open(Options{Dir: dir, MaxBytes: 8 << 20})
+	o := Options{Dir: dir, MaxBytes: 8 << 20}
+	one, err := Open(o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer one.Close()
 	limit := func() string {
 		one.(*store).measure(false)
 		return one.Stats().RoomLimit
 	}
-	if got := limit(); got != "" {
-		t.Fatalf("at first: %q", got)
+	for _, again := range []bool{false, true} {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Fatal(err)
+		}
+		if again {
+			os.Mkdir(dir, 0o700)
+		}
+		if got := limit(); got != "" {
+			t.Errorf("removed: %q", got)
+		}
+		if other, err := Open(o); !errors.Is(err, ErrLocked) {
+			t.Errorf("another one: %v, %v, want %v", other, err, ErrLocked)
+		}
+		for i := range 10 {
+			if _, err := keep(one.(*store), fmt.Sprint(i), body(1, 1000+i%2*200_000)); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
-	if err := os.RemoveAll(dir); err != nil {
+	if err := one.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if got := limit(); !strings.Contains(got, "removed or replaced") {
-		t.Errorf("removed: %q", got)
+	if one, err = Open(o); err != nil {
+		t.Fatal(err)
 	}
-	other, err := Open(Options{Dir: dir, MaxBytes: 8 << 20})
+	defer one.Close()
+	if got := one.Stats(); got.Objects != 10 || got.Corrupt != 0 {
+		t.Errorf("after a restart: %+v", got)
+	}
+	os.RemoveAll(dir)
+	other, err := Open(o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer other.Close()
-	if got := limit(); !strings.Contains(got, "removed or replaced") {
+	if got := limit(); !strings.Contains(got, "another process's") {
 		t.Errorf("replaced: %q", got)
 	}
 	if got := other.Stats().RoomLimit; got != "" {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/summarycache/summarycache/gossip/httpcache/bodies"
@@ -28,8 +29,9 @@ type segments struct {
 	store *store
 
 	// guarded by store.appending
-	head *segment // nil = the next object begins one
-	last uint32   // number of the newest segment
+	head *segment    // nil = the next object begins one
+	last uint32      // number of the newest segment
+	lost atomic.Bool // the files that there were, with the directory: the next object begins a segment. Not guarded
 
 	// guarded by store.mu
 	all         map[uint32]*segment
@@ -149,7 +151,7 @@ func (g *segments) headFor(need int64, moving bool) (_ *segment, err error) {
 	if !moving {
 		g.shed(need)
 	}
-	if g.head != nil && g.head.end+need > segmentSize(g.store.bound.Load()) {
+	if g.head != nil && (g.lost.Swap(false) || g.head.end+need > segmentSize(g.store.bound.Load())) {
 		g.head = nil
 	}
 	if g.head == nil {

@@ -92,6 +92,9 @@ func (s *store) applyLocked() {
 // disk has just refused bytes. It reports whether the bound fell.
 func (s *store) measure(refused bool) (fell bool) {
 	s.flush() // what is being removed is neither in use nor free
+	s.room.Lock()
+	gone := s.gone()
+	s.room.Unlock()
 	free, err := s.opt.FS.Free(s.opt.Dir)
 	used := s.used() + s.written.Load()
 	room, limit := int64(math.MaxInt64), ""
@@ -123,8 +126,8 @@ func (s *store) measure(refused bool) (fell bool) {
 	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
 		limit = err.Error()
 	}
-	if s.gone() {
-		limit = "its directory was removed or replaced, and no other process is kept out of it: restart"
+	if gone {
+		limit = "its directory was replaced by another process's, or cannot be made again"
 	}
 	switch {
 	case s.room.limit == "" && limit != "":
@@ -144,7 +147,8 @@ func (s *store) measure(refused bool) (fell bool) {
 	return is < was
 }
 
-// gone reports whether the directory is no longer the one that was locked.
+// gone reports whether the directory is no longer the one that was locked. One that is missing, or has no lock, is made and
+// locked again. s.room is locked.
 func (s *store) gone() bool {
 	f, ok := s.lock.(*os.File)
 	if !ok {
@@ -152,6 +156,12 @@ func (s *store) gone() bool {
 	}
 	was, err := f.Stat()
 	is, missing := os.Stat(f.Name())
+	if errors.Is(missing, fs.ErrNotExist) && s.takeDir() == nil {
+		f.Close()
+		s.segments.lost.Store(true)
+		s.log.Warn("the store's directory was removed, and is made again: what was in it is lost", "dir", s.opt.Dir)
+		return false
+	}
 	return err == nil && (errors.Is(missing, fs.ErrNotExist) || missing == nil && !os.SameFile(was, is))
 }
 
