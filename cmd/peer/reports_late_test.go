@@ -55,6 +55,48 @@ var lateReports = []report{
 	{"HTTP semantics", "BoldGrid/w3-total-cache 350", "one client's 403 is everybody's", refusesOne("403", "User-Agent: scanner"), failed},
 	{"HTTP semantics", "kapouer/upcache 26, intershop/intershop-pwa 2188", "one client's 406 is everybody's", refusesOne("406", "Accept: application/x-odd"), failed},
 
+	{"HTTP semantics", "pypi/warehouse 12214", "the compressed copy is of an older version than the plain one", func(s *scene) {
+		s.alone("--compress", "gzip")
+		s.answer(func(n int, r *http.Request) string {
+			return fmt.Sprintf("200|ETag: \"%d\"|Content-Type: text/plain"+fresh+"||%s", n, letters(30_000))
+		})
+		const gzip, reload = "Accept-Encoding: gzip", "Cache-Control: no-cache"
+		for i, fields := range [][]string{{reload}, {reload, gzip}} {
+			s.get()
+			s.get(gzip)
+			s.get(fields...)
+			for _, next := range [][]string{{}, {gzip}} {
+				if tag := s.get(next...).header.Get("Etag"); !strings.Contains(tag, fmt.Sprint(i+1)) {
+					s.Errorf("reload %d: %q gets version %s", i+1, next, tag)
+				}
+			}
+		}
+	}, failed},
+	{"HTTP semantics", "FoundatioFx/Foundatio.Repositories 323, tigrisdata/tag 106", "a read under way stores again what a write has replaced", func(s *scene) {
+		read, written := make(chan bool), make(chan bool)
+		s.answer(func(n int, r *http.Request) string {
+			switch {
+			case r.Method == "PUT":
+				return "204"
+			case n == 0:
+				close(read)
+				<-written
+				return "200" + fresh + "||old"
+			}
+			return "200" + fresh + "||new"
+		})
+		slow := make(chan *told)
+		go func() { slow <- s.get() }()
+		<-read
+		s.ask(1, "PUT", "", "x").is(204, "")
+		close(written)
+		(<-slow).is(200, "old")
+		for range 3 {
+			s.get().is(200, "new")
+			s.sibling().is(200, "new")
+		}
+	}, held},
+
 	{"HTTP semantics", "CVE-2025-29927, vercel/next.js", "a framework's own field evades authorization, and the page is stored", func(s *scene) {
 		s.answer(func(n int, r *http.Request) string {
 			if r.Header.Get("X-Middleware-Subrequest") != "" {
