@@ -179,8 +179,8 @@ func (c *Cache) fetchUnasked(r *request, key string, stored *found) {
 		return
 	}
 	f.leave()
-	if !c.atMost(c.unasked, func() { c.run(f) }) {
-		c.fail(f, &result{}, context.Canceled) // whoever has joined it looks again
+	if stored == nil && c.peek(key) != nil || !c.atMost(c.unasked, func() { c.run(f) }) {
+		c.fail(f, &result{}, context.Canceled) // another has brought it: whoever has joined this one looks again
 		return
 	}
 	c.Background.Add(1)

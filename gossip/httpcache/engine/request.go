@@ -132,8 +132,8 @@ func join(v *walk) step {
 // lead begins a fetch.
 func lead(v *walk) step {
 	c, r, f := v.c, &v.r, v.f
-	if v.late = false; f.key != "" && v.rest == nil { // another fetch may have ended between the lookup and newFetch
-		if now, _ := c.lookup(r); now != nil && (v.stored == nil || now.obj != v.stored.obj) {
+	if v.late = false; f.key != "" && (v.rest == nil || r.slice > 0 && v.rounds == 0) { // has another fetch ended?
+		if now, _ := c.choose(r); now != nil && (v.stored == nil || now.obj != v.stored.obj) {
 			c.forget(f)
 			c.deliver(f, &result{err: context.Canceled}, fetchFailed) // followers look up again
 			c.leave(f, false)

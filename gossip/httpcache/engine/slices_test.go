@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/summarycache/summarycache/gossip/httpcache/bodies"
 	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
@@ -428,4 +429,30 @@ func TestSlicesWithoutRoom(t *testing.T) {
 			})
 		}
 	}
+}
+
+// lateMisses is a store whose news are old: what it has not got may have come meanwhile.
+type lateMisses struct{ bodies.Store }
+
+func (s lateMisses) Get(key string) (bodies.Object, bool) {
+	o, ok := s.Store.Get(key)
+	if !ok {
+		time.Sleep(time.Millisecond)
+	}
+	return o, ok
+}
+
+// A slice that another fetch has stored between the lookup and the beginning of a fetch is not requested again.
+func TestSlicesComeOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newSliceWorld(t, 20*sliceLength, "a")
+		defer w.close()
+		w.caches["a"].store = lateMisses{w.caches["a"].store}
+		rec, res := w.get("a", "Range: bytes=10-")
+		w.wantPart(rec, res, 10, 20*sliceLength)
+		synctest.Wait()
+		if n := len(w.asked()); n != 20 {
+			t.Errorf("%d requests for 20 slices", n)
+		}
+	})
 }
