@@ -43,55 +43,57 @@ func TestCredit(t *testing.T) {
 // TestKnownFindRoom checks that strangers, from however many addresses, leave the last quarter of the memory for
 // requests and a part of that for connections to an address whose answers were taken, by HTTP/1 and by HTTP/2.
 func TestKnownFindRoom(t *testing.T) {
-	for _, coded := range []bool{false, true} {
-		b := budget.New(256 << 20)
-		g := NewGate(Limits{Connections: b.Open("connections", 0, 64*perConn), Requests: b.Open("requests", 0, 64*perRequest)})
-		begins := func(addr string) bool {
-			c := Patient(&from{addr: addr}, 0)
-			if !g.admit(c, time.Now()) {
-				return false
+	synctest.Test(t, func(t *testing.T) { // credit fades
+		for _, coded := range []bool{false, true} {
+			b := budget.New(256 << 20)
+			g := NewGate(Limits{Connections: b.Open("connections", 0, 64*perConn), Requests: b.Open("requests", 0, 64*perRequest)})
+			begins := func(addr string) bool {
+				c := Patient(&from{addr: addr}, 0)
+				if !g.admit(c, time.Now()) {
+					return false
+				}
+				Idle(c, false)
+				q := &c.pass.request
+				if coded {
+					q = &request{coded: true}
+				}
+				q.cost.Store(perRequest)
+				if !g.enforce(q, addr) {
+					c.Close()
+					return false
+				}
+				return true
 			}
-			Idle(c, false)
-			q := &c.pass.request
-			if coded {
-				q = &request{coded: true}
+			first, r := admitted(t, g, "10.1.0.1:1")
+			r.ProtoMajor = 1
+			for range 8 * perPlace {
+				first.pass.host.credit.earn(time.Now())
 			}
-			q.cost.Store(perRequest)
-			if !g.enforce(q, addr) {
-				c.Close()
-				return false
+			Idle(first, false)
+			strangers := 0
+			for i := range 200 {
+				if begins("10.0.0." + string(rune('0'+i%10)) + ":1") {
+					strangers++
+				}
 			}
-			return true
-		}
-		first, r := admitted(t, g, "10.1.0.1:1")
-		r.ProtoMajor = 1
-		for range 8 * perPlace {
-			first.pass.host.credit.earn(time.Now())
-		}
-		Idle(first, false)
-		strangers := 0
-		for i := range 200 {
-			if begins("10.0.0." + string(rune('0'+i%10)) + ":1") {
-				strangers++
+			if strangers < 40 || strangers > 48 {
+				t.Errorf("coded %v: strangers have %d of 64 requests, want three quarters", coded, strangers)
+			}
+			for i := range 4 {
+				if !begins("10.1.0.1:2") {
+					t.Errorf("coded %v: request %d of a known address is refused", coded, i)
+				}
+			}
+			for g.limits.Connections.Room() >= perConn { // each round takes a connection, or fails
+				c := Patient(&from{addr: "10.0.0.1:1"}, 0)
+				if !g.admit(c, time.Now()) {
+					break
+				}
+				Idle(c, false)
+			}
+			if !g.admit(Patient(&from{addr: "10.1.0.1:3"}, 0), time.Now()) {
+				t.Errorf("coded %v: strangers have all connections", coded)
 			}
 		}
-		if strangers < 40 || strangers > 48 {
-			t.Errorf("coded %v: strangers have %d of 64 requests, want three quarters", coded, strangers)
-		}
-		for i := range 4 {
-			if !begins("10.1.0.1:2") {
-				t.Errorf("coded %v: request %d of a known address is refused", coded, i)
-			}
-		}
-		for g.limits.Connections.Room() >= perConn { // each round takes a connection, or fails
-			c := Patient(&from{addr: "10.0.0.1:1"}, 0)
-			if !g.admit(c, time.Now()) {
-				break
-			}
-			Idle(c, false)
-		}
-		if !g.admit(Patient(&from{addr: "10.1.0.1:3"}, 0), time.Now()) {
-			t.Errorf("coded %v: strangers have all connections", coded)
-		}
-	}
+	})
 }
