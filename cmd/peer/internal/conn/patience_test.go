@@ -72,18 +72,27 @@ func TestPatience(t *testing.T) {
 			if e := <-ends; !errors.Is(e.err, os.ErrDeadlineExceeded) || e.took < testPatience {
 				t.Errorf("to a client that reads nothing: %v after %v", e.err, e.took)
 			}
-			slow := ask()
-			defer slow.Close()
-			got, begun := 0, time.Now()
-			for buf := make([]byte, 4<<20); ; { // pauses, each shorter than the patience
-				n, err := io.ReadFull(slow, buf)
-				if got += n; err != nil {
-					break
+			for tries := 1; ; tries++ {
+				slow := ask()
+				got, begun, longest := 0, time.Now(), time.Duration(0)
+				for buf := make([]byte, 4<<20); ; { // pauses, each shorter than the patience
+					n, err := io.ReadFull(slow, buf)
+					if got += n; err != nil {
+						break
+					}
+					paused := time.Now()
+					<-time.After(testPatience / 3)
+					longest = max(longest, time.Since(paused))
 				}
-				<-time.After(testPatience / 3)
-			}
-			if e := <-ends; e.err != nil || got < len(body) || time.Since(begun) < 3*testPatience {
-				t.Errorf("to a slow client: %v after %v, %d bytes", e.err, e.took, got)
+				slow.Close()
+				e := <-ends
+				if e.err != nil && longest > testPatience/2 && tries < 10 {
+					continue // a busy machine made it stop for longer
+				}
+				if e.err != nil || got < len(body) || time.Since(begun) < 3*testPatience {
+					t.Errorf("to a slow client: %v after %v, %d bytes, the longest pause %v", e.err, e.took, got, longest)
+				}
+				break
 			}
 		})
 	}
