@@ -138,7 +138,9 @@ func (g *guarded) stored(t *testing.T) bool {
 	t.Helper()
 	before := g.asked.Load()
 	send(t, g.listen, "GET", "/page", "", nil)
-	return g.asked.Load() == before
+	was := g.asked.Load() == before
+	g.started.stored(t, 1) // it is sent before it is
+	return was
 }
 
 // send sends a request from an address of loopback that is nobody's, and returns the answer's status and text.
