@@ -2,14 +2,179 @@ package digest
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
+	"github.com/summarycache/summarycache/arith"
 	"github.com/summarycache/summarycache/sim/cputime"
 )
+
+// defaultPieceBytes is the mean length of a piece before it is padded, unless the writer gives another.
+// The longest of a hundred thousand pieces is then about a tenth longer.
+const defaultPieceBytes = 3 << 10
+
+// AppendPieces appends the filter's encoding in pieces of pieceBytes on average, or of
+// 3 KiB if that is zero. With the default it takes about a tenth more than
+// [Filter.AppendTo]. [OpenFilter] reads single pieces of it from where it is stored, and
+// [DecodeFilter] reads the whole. Equal filters in pieces of equal length have equal bytes on
+// every machine.
+func (f *Filter) AppendPieces(dst []byte, pieceBytes int) []byte {
+	if pieceBytes <= 0 {
+		pieceBytes = defaultPieceBytes
+	}
+	whole := len(f.made().appendCode(nil))
+	count := uint64(whole/pieceBytes + 1)
+	span := (f.geometry.Bits-1)/count + 1
+	bodies, longest := f.inSpans(span)
+	// Where keys are no uniform hashes, one piece may be much longer than the others. Fewer pieces then
+	// take less padding; one takes none.
+	for len(bodies) > 1 && longest*len(bodies) > 2*whole+64*len(bodies) {
+		span = min(2*span, f.geometry.Bits)
+		bodies, longest = f.inSpans(span)
+	}
+	return f.appendBodies(dst, span, bodies, longest)
+}
+
+// inSpans codes the positions of each span, and returns the length of the longest code.
+func (f *Filter) inSpans(span uint64) (bodies [][]byte, longest int) {
+	var held []uint64 // set positions of the current piece
+	from := uint64(0)
+	end := func() { // of the piece that begins at from
+		size, x := min(span, f.geometry.Bits-from), uint64(len(held))
+		body := appendSection(binary.AppendUvarint(nil, x), size, held)
+		bodies, longest = append(bodies, body), max(longest, len(body))
+		from, held = from+size, held[:0]
+	}
+	for p := range f.all() {
+		for p-from >= span {
+			end()
+		}
+		held = append(held, p-from)
+	}
+	for from < f.geometry.Bits {
+		end()
+	}
+	return bodies, longest
+}
+
+func (f *Filter) appendBodies(dst []byte, span uint64, bodies [][]byte, longest int) []byte {
+	start := len(dst)
+	dst = appendHeader(dst, f.header(KindPieces))
+	dst = binary.AppendUvarint(dst, span)
+	dst = seal(binary.AppendUvarint(dst, uint64(checkBytes+longest)), start)
+	padding := make([]byte, longest)
+	for i, body := range bodies {
+		at := len(dst)
+		dst = append(dst, make([]byte, checkBytes)...)
+		dst = append(append(dst, body...), padding[len(body):]...)
+		binary.LittleEndian.PutUint32(dst[at:], pieceCheck(f.version.State, uint64(i), dst[at+checkBytes:]))
+	}
+	return seal(dst, start)
+}
+
+// appendSection appends the length of the code of positions in [0, m) and the code: FORMAT.md, section 5.
+func appendSection(dst []byte, m uint64, list []uint64) []byte {
+	code := arith.AppendSet(nil, arith.Choose(m, uint64(len(list))), m, list)
+	return append(binary.AppendUvarint(dst, uint64(len(code))), code...)
+}
+
+// A FilterAt is a filter in pieces that stays where it is, on a web server for example.
+// Only its head is in memory. It is immutable, and safe for concurrent use if its
+// io.ReaderAt is.
+type FilterAt struct {
+	r      io.ReaderAt
+	limits Limits
+	head   pieceHead
+}
+
+// HeadBytes is enough for the head of any filter in pieces: what is before the pieces.
+const HeadBytes = 512
+
+// OpenFilter opens what [Filter.AppendPieces] wrote. head is its first [HeadBytes] bytes, or all if
+// there are fewer, which a manifest may have; if it is nil, they are read first. Then each lookup with
+// one hash reads one piece, however large the filter is. What r returns is checked as by
+// [DecodeFilter], except that only a whole filter can be checked against the version's State, and lim.Bytes
+// bounds the length of a piece. An error of r is returned wrapped.
+func OpenFilter(r io.ReaderAt, head []byte, lim Limits) (*FilterAt, error) {
+	if r == nil {
+		panic("digest: OpenFilter without a reader: use one of the filter in pieces")
+	}
+	lim = lim.withDefaults()
+	if head == nil {
+		var err error
+		if head, err = readUpTo(r, HeadBytes, 0); err != nil {
+			return nil, err
+		}
+	}
+	in := reader{b: head}
+	in.open()
+	kindAt := in.off
+	h := in.header(lim)
+	if in.err == nil && h.Kind != KindPieces {
+		in.corrupt("kind", kindAt, "%v is not in pieces", h.Kind)
+	}
+	d := in.pieceHead(h, lim)
+	if in.err != nil {
+		return nil, in.err
+	}
+	return &FilterAt{r: r, limits: lim, head: d}, nil
+}
+
+// readUpTo reads n bytes from offset on, or fewer at the end.
+func readUpTo(r io.ReaderAt, n int, offset int64) ([]byte, error) {
+	b := make([]byte, n)
+	got, err := r.ReadAt(b, offset)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("digest: reading %d bytes from %d on: %w", n, offset, err)
+	}
+	return b[:got], nil
+}
+
+// Header returns the filter's header.
+func (f *FilterAt) Header() Header { return f.made().head.Header }
+
+// made returns f, unless it is nil or zero.
+func (f *FilterAt) made() *FilterAt {
+	if f == nil || f.r == nil {
+		panic("digest: a nil or zero FilterAt: use OpenFilter")
+	}
+	return f
+}
+
+// MayContain is [Filter.MayContain]. It reads the piece of each position of k in turn,
+// until one is clear: with one hash, one piece. Each piece is checked and decoded anew,
+// so for many lookups the whole filter is better.
+func (f *FilterAt) MayContain(k Key) (bool, error) {
+	var buf [maxHashes]uint64
+	for _, p := range f.made().head.Geometry.positions(&buf, k) {
+		if yes, err := f.contains(p); !yes || err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+func (f *FilterAt) contains(position uint64) (yes bool, err error) {
+	i := position / f.head.span
+	at := f.head.offset(i)
+	b, err := readUpTo(f.r, f.head.length, at)
+	if err != nil {
+		return false, err
+	}
+	if len(b) < f.head.length {
+		return false, &FormatError{Field: "piece", Offset: int(at), Err: fmt.Errorf("%w: message ends", ErrCorrupt)}
+	}
+	_, err = f.head.piece(i, b, f.head.Ones, f.limits, func(positions []uint64) {
+		_, found := slices.BinarySearch(positions, position)
+		yes = yes || found
+	})
+	return yes && err == nil, err
+}
 
 // A countingReader counts what is read of a message.
 type countingReader struct {
