@@ -115,7 +115,7 @@ func (m *Member) bypass(r *http.Request, u *url.URL) string {
 	switch {
 	case r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != "":
 		return "method"
-	case hasBody(r), r.Header["Upgrade"] != nil, r.Header["If-Match"] != nil, r.Header["If-Unmodified-Since"] != nil,
+	case peering.HasBody(r), r.Header["Upgrade"] != nil, r.Header["If-Match"] != nil, r.Header["If-Unmodified-Since"] != nil,
 		isValue(u): // which no client names
 		return "bypass"
 	}
@@ -123,12 +123,6 @@ func (m *Member) bypass(r *http.Request, u *url.URL) string {
 }
 
 func isValue(u *url.URL) bool { return strings.HasPrefix(rfc9111.CanonicalURL(u), valueURL) }
-
-// hasBody reports whether a request may have a body. The Body of a server's request is never nil,
-// and handlers may have wrapped it.
-func hasBody(r *http.Request) bool {
-	return r.ContentLength != 0 || r.RequestURI == "" && r.Body != nil && r.Body != http.NoBody
-}
 
 // request returns r as the cache needs it.
 func (m *Member) request(r *http.Request, u *url.URL, from *source) *http.Request {

@@ -109,6 +109,12 @@ func UpToDate(h http.Header, c interface{ Applied(...invalidation.ID) bool }) bo
 	return len(ids) == 0 || c != nil && c.Applied(ids...)
 }
 
+// HasBody reports whether a request may have a body. The Body of a server's request is never nil,
+// and handlers may have wrapped it.
+func HasBody(r *http.Request) bool {
+	return r.ContentLength != 0 || r.RequestURI == "" && r.Body != nil && r.Body != http.NoBody
+}
+
 type peerKey struct{}
 
 // WithPeer returns a context for requests to a peer, by its name in the cluster. A Config.HTTP

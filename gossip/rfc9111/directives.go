@@ -64,7 +64,7 @@ func parseDirectives(lines []string) Directives {
 		if ok {
 			d.set(strings.ToLower(name), value, hasArg)
 		}
-		if !token(name) || strings.ContainsAny(name, "!#$%&'*+.^`|~") || hasArg && !token(arg) &&
+		if !IsToken(name) || strings.ContainsAny(name, "!#$%&'*+.^`|~") || hasArg && !IsToken(arg) &&
 			!(ok && strings.HasPrefix(arg, `"`)) {
 			item = strings.ToLower(item)
 			for _, word := range []string{"no-store", "no-cache", "private"} {

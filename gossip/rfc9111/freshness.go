@@ -152,7 +152,7 @@ func (r *Response) forbidden(req *Directives, authorized bool) Obstacle {
 // nobody knows by what the response varies.
 func variesByAnything(vary []string) bool {
 	for name := range Members(vary) {
-		if name == "*" || !token(name) {
+		if name == "*" || !IsToken(name) {
 			return true
 		}
 	}

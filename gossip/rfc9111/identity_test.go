@@ -134,13 +134,13 @@ func TestToken(t *testing.T) {
 		c := byte(b)
 		want := c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || strings.IndexByte(others, c) >= 0
 		for _, s := range []string{string([]byte{c}), "a" + string([]byte{c}), string([]byte{c}) + "a", "a" + string([]byte{c}) + "a"} {
-			if token(s) != want {
-				t.Errorf("token(%q) = %v, want %v", s, token(s), want)
+			if IsToken(s) != want {
+				t.Errorf("IsToken(%q) = %v, want %v", s, IsToken(s), want)
 			}
 		}
 	}
-	if token("") {
-		t.Error(`token("") = true`)
+	if IsToken("") {
+		t.Error(`IsToken("") = true`)
 	}
 }
 

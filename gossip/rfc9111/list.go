@@ -77,8 +77,8 @@ func hasToken(lines []string, token string) bool {
 	return false
 }
 
-// token reports whether s is a token, such as the name of a field (RFC 9110 section 5.6.2).
-func token(s string) bool {
+// IsToken reports whether s is a token, such as the name of a field (RFC 9110 section 5.6.2).
+func IsToken(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c <= ' ' || c >= 0x7f || strings.IndexByte(`"(),/:;<=>?@[\]{}`, c) >= 0 {
 			return false

@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/summarycache/summarycache/gossip/http1"
+	"github.com/summarycache/summarycache/gossip/rfc9111"
 )
 
 const (
@@ -120,10 +120,7 @@ func (c *Client) Gone(peer string) {
 // checkName returns an error if name cannot be the name of a cache in Via and Cache-Status. It
 // must be a token (RFC 9110 section 5.6.2).
 func checkName(name string) error {
-	bad := func(c rune) bool {
-		return (c|0x20 < 'a' || c|0x20 > 'z') && !strings.ContainsRune("0123456789!#$%&'*+-.^_`|~", c)
-	}
-	if name == "" || strings.ContainsFunc(name, bad) {
+	if !rfc9111.IsToken(name) {
 		return fmt.Errorf("%q cannot name a cache: use letters, digits and any of !#$%%&'*+-.^_`|~", name)
 	}
 	return nil

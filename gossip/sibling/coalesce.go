@@ -66,9 +66,7 @@ type inFlight struct {
 // NewCoalescer returns what lets peers that miss one object share a fetch, for package httpcache and peer: nothing of the
 // result is promised. It panics if a field other than Admit is missing. An owner that failed recently by h, or is too far away to
 // answer in time, is not asked. An owner that fails is suspended for lookup requests, too, but not one that is silent.
-func NewCoalescer(c peering.CoalescerConfig, h *Health) peering.Coalescer { return newCoalescer(c, h) }
-
-func newCoalescer(c peering.CoalescerConfig, h *Health) *coalescer {
+func NewCoalescer(c peering.CoalescerConfig, h *Health) peering.Coalescer {
 	if checkName(c.Name) != nil || c.Others == nil || c.Key == nil || c.HTTP == nil || h == nil {
 		panic("sibling: NewCoalescer needs a Name that can stand in Via, and Others, Key, HTTP and Health")
 	}
@@ -94,9 +92,6 @@ type Peer = peering.Peer
 // the answers of owners and, without a message, from requests that join a fetch, and from those of
 // peers that an owner sent here ([coalescer.Joined], [coalescer.Served]).
 func (c *coalescer) InFlight(ctx context.Context, identity string, fetch time.Duration) (Peer, bool) {
-	if c.cfg.Key == nil { // the zero coalescer is alone
-		return Peer{}, false
-	}
 	key := c.cfg.Key(identity)
 	owner, ok := c.owner(key)
 	if !ok {
@@ -149,11 +144,9 @@ func (c *coalescer) Invalidated(t invalidation.Target, n int) {
 	c.yield.removes(n, time.Now())
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	switch {
-	case c.cfg.Key == nil:
-	case t.Kind == invalidation.Identity:
+	if t.Kind == invalidation.Identity {
 		delete(c.first, c.cfg.Key(t.Name))
-	default:
+	} else {
 		clear(c.first)
 	}
 }
@@ -223,7 +216,7 @@ func (c *coalescer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	name := peering.Asker(r.Header)
 	query := r.URL.Query()
 	key, err := strconv.ParseUint(query.Get("key"), 16, 64)
-	if err != nil || c.cfg.Others == nil || c.addr(name) == "" || c.cfg.Admit != nil && c.cfg.Admit(r, name) != nil {
+	if err != nil || c.addr(name) == "" || c.cfg.Admit != nil && c.cfg.Admit(r, name) != nil {
 		http.Error(w, "for members only", http.StatusForbidden)
 		return
 	}

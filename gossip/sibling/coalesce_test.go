@@ -33,7 +33,7 @@ func newCrew(peers int) *crew {
 		c.names = append(c.names, fmt.Sprint("p", i))
 	}
 	for _, name := range c.names {
-		c.coalescers[name+":80"] = newCoalescer(peering.CoalescerConfig{Name: name, HTTP: c,
+		c.coalescers[name+":80"] = NewCoalescer(peering.CoalescerConfig{Name: name, HTTP: c,
 			Key: func(identity string) uint64 { return uint64(len(identity)) * 0x9e3779b97f4a7c15 },
 			Others: func() (list []Peer) {
 				for _, other := range c.names {
@@ -42,7 +42,7 @@ func newCrew(peers int) *crew {
 					}
 				}
 				return list
-			}}, new(Health))
+			}}, new(Health)).(*coalescer)
 	}
 	return c
 }

@@ -46,10 +46,6 @@ func answerMiss(w http.ResponseWriter, name string) {
 	io.WriteString(w, missText)
 }
 
-func refuse(w http.ResponseWriter) {
-	http.Error(w, "only requests from siblings (only-if-cached) are answered here", http.StatusForbidden)
-}
-
 // A Handler answers siblings from an HTTP cache that is a transport. It never causes requests to
 // siblings or the origin, if the cache is on top of a [Transport]. Requests other than lookup
 // requests get 403. It is safe for concurrent use.
@@ -65,7 +61,7 @@ type Handler struct {
 
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !IsLookup(r) {
-		refuse(w)
+		http.Error(w, "only requests from siblings (only-if-cached) are answered here", http.StatusForbidden)
 		return
 	}
 	if h.Cache == nil || !peering.UpToDate(r.Header, h.Cluster) {

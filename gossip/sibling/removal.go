@@ -26,20 +26,11 @@ func removeChanged(c Cluster, r *http.Request, status int, h http.Header, identi
 	if c == nil || len(urls) == 0 {
 		return
 	}
-	ids := []string{identity}
+	targets := []invalidation.Target{{Kind: invalidation.Identity, Name: identity}}
 	for _, url := range urls[1:] {
-		ids = append(ids, rfc9111.Identity(url, nil, nil))
+		targets = append(targets, invalidation.Target{Kind: invalidation.Identity, Name: rfc9111.Identity(url, nil, nil)})
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), removeWait)
 	defer cancel()
-	_ = c.Invalidate(ctx, targets(ids)...)
-}
-
-// targets returns the targets of an invalidation of these identities.
-func targets(identities []string) []invalidation.Target {
-	all := make([]invalidation.Target, len(identities))
-	for i, identity := range identities {
-		all[i] = invalidation.Target{Kind: invalidation.Identity, Name: identity}
-	}
-	return all
+	_ = c.Invalidate(ctx, targets...)
 }

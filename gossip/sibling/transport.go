@@ -108,15 +108,9 @@ func (t *Transport) CloseIdleConnections() {
 	(&http.Client{Transport: t.origin()}).CloseIdleConnections()
 }
 
-// hasBody reports whether a request may have a body. The Body of a server's request is never nil,
-// and handlers may have wrapped it.
-func hasBody(r *http.Request) bool {
-	return r.ContentLength != 0 || r.RequestURI == "" && r.Body != nil && r.Body != http.NoBody
-}
-
 // mayAsk reports whether siblings may answer a request.
 func mayAsk(r *http.Request, cc *rfc9111.Directives) bool {
-	if r.Method != http.MethodGet && r.Method != "" || hasBody(r) {
+	if r.Method != http.MethodGet && r.Method != "" || peering.HasBody(r) {
 		return false
 	}
 	if r.URL.Scheme != "http" && r.URL.Scheme != "https" {

@@ -6,9 +6,6 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-
-	"github.com/summarycache/summarycache/gossip/invalidation"
-	"github.com/summarycache/summarycache/gossip/peering"
 )
 
 // TestZeroValues: a type without its constructor returns an error that names it, or behaves as if
@@ -41,26 +38,19 @@ func TestZeroValues(t *testing.T) {
 	for name, got := range map[string]int{
 		"Handler":            status(new(Handler), request()),
 		"Handler, question":  status(new(Handler), question()),
-		"Coalescer":          status(new(coalescer), httptest.NewRequest("GET", peering.CoalescePath+"?key=1", nil)),
 		"Handler, no origin": status(&Handler{Cache: new(Transport)}, question()),
 	} {
 		if got < 400 {
 			t.Errorf("%s answers %d", name, got)
 		}
 	}
-	c, h, co := new(Client), new(Health), new(coalescer)
+	c, h := new(Client), new(Health)
 	c.Gone("x")
 	c.CloseIdleConnections()
 	c.originRoundTrip("x")
-	co.Joined()
-	co.Served(nil)
-	co.Invalidated(invalidation.Target{Kind: invalidation.Everything}, 1)
 	h.Of("x")
 	h.record(outcome{peer: "x", result: answered})
 	if c.Lookup(LookupRequest{}).Left() != 0 || c.Stats() != (Stats{}) {
 		t.Error("the zero Client has candidates or counts")
-	}
-	if _, ok := co.InFlight(ctx, "x", 0); ok {
-		t.Error("the zero Coalescer names a peer")
 	}
 }

@@ -3,6 +3,8 @@ package lab
 import (
 	"math"
 	"strconv"
+
+	"github.com/summarycache/summarycache/digest/bloom"
 )
 
 // The formulas of the documents. mn is m/n, positions per key; k hashes per key.
@@ -15,21 +17,13 @@ func FalsePositives(mn, k float64) float64 {
 	return math.Pow(-math.Expm1(-k/mn), k)
 }
 
-// Entropy is H(p), in bits.
-func Entropy(p float64) float64 {
-	if p <= 0 || p >= 1 {
-		return 0
-	}
-	return -p*math.Log2(p) - (1-p)*math.Log1p(-p)/math.Ln2
-}
-
 // SentBits is z/n, the bits per key of a perfectly compressed filter.
-func SentBits(mn, k float64) float64 { return mn * Entropy(-math.Expm1(-k/mn)) }
+func SentBits(mn, k float64) float64 { return mn * bloom.Entropy(-math.Expm1(-k/mn)) }
 
 // DeltaBits is z/n of the perfectly compressed exclusive-or of two filters
 // between which a share c of the keys was replaced (Mitzenmacher, section IV).
 func DeltaBits(mn, k, c float64) float64 {
-	return mn * Entropy(-2*Zeros(mn, k)*math.Expm1(-c*k/mn))
+	return mn * bloom.Entropy(-2*Zeros(mn, k)*math.Expm1(-c*k/mn))
 }
 
 // GivenBits is z/n of the same delta, coded given the old filter: a zero becomes one with
@@ -37,7 +31,7 @@ func DeltaBits(mn, k, c float64) float64 {
 func GivenBits(mn, k, c float64) float64 {
 	p := Zeros(mn, k)
 	set := -math.Expm1(-c * k / mn)
-	return mn * (p*Entropy(set) + (1-p)*Entropy(set*p/(1-p)))
+	return mn * (p*bloom.Entropy(set) + (1-p)*bloom.Entropy(set*p/(1-p)))
 }
 
 // ArrayAt is the m/n at which k hashes have the false-positive rate f.

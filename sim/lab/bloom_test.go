@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/summarycache/summarycache/digest"
+	"github.com/summarycache/summarycache/digest/bloom"
 )
 
 func TestBestInteger(t *testing.T) {
@@ -24,7 +25,7 @@ func TestDeltaBits(t *testing.T) {
 		const mn, k = 20, 3
 		p := math.Exp(-k / 20.0)
 		q := 2 * p * (1 - math.Pow(p, c))
-		if got, want := DeltaBits(mn, k, c), mn*Entropy(q); math.Abs(got/want-1) > 1e-12 {
+		if got, want := DeltaBits(mn, k, c), mn*bloom.Entropy(q); math.Abs(got/want-1) > 1e-12 {
 			t.Errorf("deltaBits(%v, %v, %v) = %v, want %v", mn, k, c, got, want)
 		}
 		// For p -> 1, f approaches 0.5^(z/2cn).

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/summarycache/summarycache/digest"
+	"github.com/summarycache/summarycache/digest/bloom"
 	"github.com/summarycache/summarycache/sim/lab"
 )
 
@@ -159,7 +160,7 @@ func sizesFigure(job *lab.Job) error {
 // deltaBound is about the least size of a delta per replaced key: it must say which of the old
 // keys left, and it adds a set of new keys that has a rate of c·f.
 func deltaBound(f, c float64) float64 {
-	return math.Log2(1/(c*f)) + lab.Entropy(c)/c
+	return math.Log2(1/(c*f)) + bloom.Entropy(c)/c
 }
 
 // deltasFigure compares the cost of updates per replaced key, at one false-positive rate.

@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/summarycache/summarycache/digest/bloom"
 	"github.com/summarycache/summarycache/sim/lab"
 )
 
@@ -65,7 +66,7 @@ func pad(low, high float64) interval {
 // advantage bounds H(2p(1-p^c)) - 2c·ln p·log2(1-p) from below and above for p in [a, b], c <= 1: see
 // PROOFS.md, section 3. Positive means that p is no better than the limit p → 1.
 func advantage(a, b, c float64) interval {
-	h := func(q float64) interval { return pad(lab.Entropy(q), lab.Entropy(q)) }
+	h := func(q float64) interval { return pad(bloom.Entropy(q), bloom.Entropy(q)) }
 	// -ln p falls and -log2(1-p) grows; p grows and 1-p^c falls.
 	product := pad(2*c*math.Log(b)*math.Log1p(-a)/math.Ln2, 2*c*math.Log(a)*math.Log1p(-b)/math.Ln2)
 	q := pad(-2*a*math.Expm1(c*math.Log(b)), -2*b*math.Expm1(c*math.Log(a)))

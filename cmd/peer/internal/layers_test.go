@@ -127,10 +127,10 @@ var layers = []struct {
 	// The simulator opens no socket.
 	{dir: "sim/cputime"},
 	// Each room has one door, and none knows another.
-	{dir: "sim/lab", imports: "digest"},
+	{dir: "sim/lab", imports: "digest digest/bloom"},
 	// Caches that cooperate, for sim systems and peer plan.
 	{dir: "sim/caches", imports: "digest gossip/exchange sim/lab sim/workload"},
-	{dir: "sim/papers", imports: "arith digest sim/lab"},
+	{dir: "sim/papers", imports: "arith digest digest/bloom sim/lab"},
 	{dir: "sim/systems", imports: "digest digest/index gossip/exchange sim/caches sim/cputime sim/lab sim/workload"},
 	{dir: "sim", imports: "sim/lab sim/papers sim/systems"},
 }
