@@ -65,7 +65,7 @@ func (h *host) loop() {
 		if !now.Before(pruneAt) {
 			h.pool.prune(now.Add(-clientIdle))
 			h.forgetDead(now)
-			h.measure()
+			h.digests.measured(h.digestBytes())
 			h.removals.With(func(e *invalidation.Engine) { e.Forget(now) })
 			pruneAt = now.Add(pruneInterval)
 		}

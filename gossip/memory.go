@@ -22,10 +22,8 @@ type unbounded struct{}
 func (unbounded) Take(int64) bool { return true }
 func (unbounded) Give(int64)      {}
 
-// What digests take in memory, in bytes.
-const (
-	perFrameByte = 8 // of an answer that is received: its filter, the index, the answer itself
-)
+// perFrameByte is the memory that a byte of a received answer takes: its filter, the index, the answer itself.
+const perFrameByte = 8
 
 // costOf returns the memory of a replica and its part of the index, in bytes.
 func costOf(f *digest.Filter) int64 {
@@ -82,9 +80,6 @@ func (l *digestLedger) measured(bytes int64) {
 		l.held = bytes
 	}
 }
-
-// measure measures the memory of digests.
-func (h *host) measure() { h.digests.measured(h.digestBytes()) }
 
 // digestBytes returns the memory of the index and of all replicas, also those of dead peers.
 func (h *host) digestBytes() int64 {

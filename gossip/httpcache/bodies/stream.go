@@ -248,13 +248,6 @@ func (s *signal) give() {
 	}
 }
 
-// Len returns how many bytes of the body were received. It is for the goroutine that writes.
-func (s *Stream) Len() int64 { return s.got.n }
-
-// Received returns the checksums of the bytes received so far, with which another source of the
-// body can be checked. It must not be called during a Write. Later writes don't change the result.
-func (s *Stream) Received() Sums { return s.got.Sums() }
-
 // End ends the body: err is nil if it is complete. Followers that read to the end get io.EOF or
 // err. If the body is shorter than announced, they get an error that says so, which End also
 // returns.

@@ -369,7 +369,7 @@ func TestSumsOfStored(t *testing.T) {
 		f := follow(t, t.Context(), s, 0)
 		check := func(when string) {
 			got, err := io.ReadAll(f.Sums().Check(bytes.NewReader(body), 0, int64(n)))
-			if err != nil || !bytes.Equal(got, body) || int64(f.Sums().Len()) != blockCount(int64(n)) {
+			if err != nil || !bytes.Equal(got, body) || int64(f.Sums().Len()) != BlockCount(int64(n)) {
 				t.Errorf("%d bytes, %s: %d blocks; %d bytes, %v", n, when, f.Sums().Len(), len(got), err)
 			}
 		}

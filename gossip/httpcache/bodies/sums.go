@@ -12,8 +12,8 @@ import (
 // BlockSize is the number of bytes of a body under one checksum.
 const BlockSize = 64 << 10
 
-// blockCount returns the number of blocks of a body of n bytes.
-func blockCount(n int64) int64 { return (n + BlockSize - 1) / BlockSize }
+// BlockCount returns the number of blocks of a body of n bytes.
+func BlockCount(n int64) int64 { return (n + BlockSize - 1) / BlockSize }
 
 // Sums are the checksums of all blocks of a body, or of its first ones. With them the bytes of
 // another source can be checked when the first ones are no longer available.
@@ -25,7 +25,7 @@ type Sums struct {
 // SumsOf decodes the result of [Sums.Append] for a complete body of this length. It isn't
 // ok if the number of sums is wrong.
 func SumsOf(b []byte, body int64) (s Sums, ok bool) {
-	if body < 0 || len(b)%8 != 0 || int64(len(b)/8) != blockCount(body) {
+	if body < 0 || len(b)%8 != 0 || int64(len(b)/8) != BlockCount(body) {
 		return s, false
 	}
 	if len(b) > 0 {
@@ -72,7 +72,7 @@ func (r *Received) Add(p []byte) {
 
 // seal ends the last block, unless that is done. Nothing may be added after it.
 func (r *Received) seal() {
-	if int64(len(r.sums)) < blockCount(r.n) {
+	if int64(len(r.sums)) < BlockCount(r.n) {
 		r.sums = append(r.sums, r.sum.Sum64())
 	}
 }
@@ -93,7 +93,7 @@ func (s Sums) Len() int { return len(s.Blocks) }
 // Bytes outside of the known blocks, or of blocks that src has only in part, are
 // returned unchecked.
 func (s Sums) Check(src io.Reader, from, to int64) *Checked {
-	first, end := blockCount(from), int64(len(s.Blocks))
+	first, end := BlockCount(from), int64(len(s.Blocks))
 	if to < s.Size {
 		end = min(end, to/BlockSize)
 	}

@@ -93,7 +93,7 @@ func TestDamage(t *testing.T) {
 
 func contentSize(n int) int64 {
 	if n > blockSize {
-		return 8 * blockCount(int64(n))
+		return 8 * bodies.BlockCount(int64(n))
 	}
 	return int64(n)
 }

@@ -74,13 +74,6 @@ const (
 // segments.
 func segmentSize(bound int64) int64 { return min(max(bound/64, minSegment), maxSegment) }
 
-// maxRecord is the greatest length of a record with its entry; the body of a larger object is a file.
-func maxRecord(bound int64) int64 { return segmentSize(bound) / 4 }
-
-func newSegments(s *store) *segments {
-	return &segments{store: s, all: make(map[uint32]*segment), wake: make(chan struct{}, 1), stop: make(chan struct{})}
-}
-
 func (g *segments) dir() string { return filepath.Join(g.store.opt.Dir, "objects", "segments") }
 
 func (g *segments) path(n uint32, kind string) string {
@@ -184,7 +177,7 @@ func (s *store) commit(key string, f *file, content []byte, sum uint64, size int
 	labels, st := s.labelsOf(m.Data), stampOf(m, s.opt.Hooks.Now().UnixNano())
 	record := recordSize(int64(len(m.Data)), int64(len(content)))
 	whole := record + entrySize(len(labels), len(key), f != nil)
-	if len(m.Data) > maxData || len(labels) > maxLabels || whole > maxRecord(s.bound.Load()) {
+	if len(m.Data) > maxData || len(labels) > maxLabels || whole > segmentSize(s.bound.Load())/4 {
 		return refuse(bodies.ErrTooLarge)
 	}
 	e := entry{stamp: st, data: uint32(len(m.Data)), body: size}
@@ -393,7 +386,7 @@ func (g *segments) read(o *object, raw []byte) (r record, err error) {
 	r, err = parseRecord(raw[:n], o.seq, o.key)
 	want := o.Size()
 	if o.file != nil {
-		want = 8 * blockCount(want)
+		want = 8 * bodies.BlockCount(want)
 	}
 	if err == nil && int64(len(r.content)) != want {
 		err = fmt.Errorf("%w: a body has another length", errBroken)

@@ -20,12 +20,6 @@ func (s *store) charge(n int64) {
 	}
 }
 
-// discharge is the inverse of charge.
-func (s *store) discharge(o *object) {
-	s.indexed.Add(-o.memory())
-	s.opt.Memory.Give(o.memory())
-}
-
 // short makes room after there was no memory left for the index. The store shrinks by a sixteenth of what it holds,
 // and tries to grow again later.
 func (s *store) short() {

@@ -182,7 +182,8 @@ func (s *store) listLocked(o *object, labels []uint64) {
 // leave undoes enter, and frees the object's room on disk. It is called once.
 func (s *store) leave(o *object) {
 	o.set(objLeft)
-	s.discharge(o)
+	s.indexed.Add(-o.memory())
+	s.opt.Memory.Give(o.memory())
 	s.unlist(o)
 	s.mu.Lock()
 	s.copies.forget(o)

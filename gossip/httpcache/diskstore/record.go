@@ -89,8 +89,6 @@ var (
 	emptySum = xxhash.Sum64(nil)
 )
 
-func otherFormat(version byte) error { return fmt.Errorf("version %q of %w", version, errOther) }
-
 // A stamp has the times of an object, in Unix nanoseconds, and whether it is a copy.
 type stamp struct {
 	listUntil int64 // when it stops being listed; 0 = never listed
@@ -107,9 +105,6 @@ func stampOf(m bodies.Meta, written int64) stamp {
 func aligned(n int64) int64 { return (n + 7) &^ 7 }
 
 func recordSize(data, content int64) int64 { return aligned(recordHead + data + content) }
-
-// blockCount returns the number of blocks of a body of n bytes.
-func blockCount(n int64) int64 { return (n + blockSize - 1) / blockSize }
 
 // pad appends zeros to dst up to a multiple of 8 bytes.
 func pad(dst []byte) []byte {
@@ -194,7 +189,7 @@ type entry struct {
 // content returns the length of the content of the record.
 func (e *entry) content() int64 {
 	if e.file != 0 {
-		return 8 * blockCount(e.body)
+		return 8 * bodies.BlockCount(e.body)
 	}
 	return e.body
 }
@@ -385,7 +380,7 @@ func checkMagic(f File, family, magic string) error {
 	case string(b[:]) == magic:
 		return nil
 	case string(b[:7]) == family:
-		return otherFormat(b[7])
+		return fmt.Errorf("version %q of %w", b[7], errOther)
 	}
 	return fmt.Errorf("%w: not a segment's file", errBroken)
 }

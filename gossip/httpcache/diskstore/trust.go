@@ -4,6 +4,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"github.com/summarycache/summarycache/gossip/httpcache/bodies"
 )
 
 const (
@@ -50,7 +52,7 @@ func (t *trust) note(i, changed int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.right == nil || changed != t.changed {
-		t.right, t.since, t.changed = make([]uint64, (blockCount(t.body)+63)/64), time.Now(), changed
+		t.right, t.since, t.changed = make([]uint64, (bodies.BlockCount(t.body)+63)/64), time.Now(), changed
 	}
 	t.right[i/64] |= 1 << (i % 64)
 }
