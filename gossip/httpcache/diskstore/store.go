@@ -107,7 +107,8 @@ func openStore(o Options) (*store, error) {
 	s.labels.memory = o.LabelMemory
 	s.files = newOpenFiles()
 	s.exp = newExpiries(s)
-	s.segments = &segments{store: s, all: make(map[uint32]*segment), wake: make(chan struct{}, 1), stop: make(chan struct{})}
+	s.segments = &segments{store: s, all: make(map[uint32]*segment)}
+	s.segments.wake, s.segments.stop = make(chan struct{}, 1), make(chan struct{})
 	s.opened = o.Hooks.Now().UnixNano()
 	found, err := s.segments.load()
 	n := 0
