@@ -13,7 +13,8 @@
 // to share. [Diff] returns the [Delta] between two filters of one cache, a [History]
 // keeps such deltas, and package index looks a key up in the filters of many peers at
 // once. A peer is sent a snapshot, the encoding of a Filter, and from then on deltas.
-// Filter and Delta append their encodings to the caller's slice, and decoders
+// [OpenFilter] looks a key up in a snapshot on a server, of which it reads a few
+// kilobytes. Filter and Delta append their encodings to the caller's slice, and decoders
 // keep no reference to their input. [GeometryFor] makes a [Geometry] from the number of
 // keys and a false-positive rate.
 //

@@ -11,25 +11,24 @@ import (
 func (f *Filter) AppendTo(dst []byte) []byte {
 	start := len(dst)
 	dst = appendHeader(dst, f.made().header(KindFilter))
-	return seal(f.appendCode(dst), start)
+	return seal(f.positionSet().appendCode(dst), start)
 }
 
 func (f *Filter) header(k Kind) Header {
 	return Header{Kind: k, Geometry: f.geometry, Version: f.version, Keys: f.keys, Ones: f.ones}
 }
 
-// appendCode appends the code of the set positions, by the method that their number decides, so that equal
-// filters have equal bytes.
-func (f *Filter) appendCode(dst []byte) []byte {
-	m := f.geometry.Bits
-	method := arith.Choose(m, f.ones)
+func (f *Filter) positionSet() positionSet {
+	set := positionSet{m: f.made().geometry.Bits, x: f.ones}
 	if f.bitmap {
-		return arith.AppendBitmap(dst, method, m, f.whole())
+		set.words = f.whole()
+	} else {
+		set.list = f.list()
 	}
-	return arith.AppendSet(dst, method, m, f.list())
+	return set
 }
 
-// DecodeFilter reads what [Filter.AppendTo] wrote, or a filter in pieces. Any other
+// DecodeFilter reads what [Filter.AppendTo] or [Filter.AppendPieces] wrote. Any other
 // bytes give an error, without allocating beyond the limits. The positions are checked
 // against the version's State. Keys and the sequence are the publisher's claims.
 func DecodeFilter(b []byte, lim Limits) (*Filter, error) {

@@ -1,10 +1,38 @@
 package digest
 
 import (
+	"encoding/binary"
 	"fmt"
 
 	"github.com/summarycache/summarycache/arith"
 )
+
+// A positionSet is x positions in [0, m), either ascending in list or as the ones of words.
+type positionSet struct {
+	m, x  uint64
+	list  []uint64
+	words []uint64
+}
+
+func listed(m uint64, list []uint64) positionSet {
+	return positionSet{m: m, x: uint64(len(list)), list: list}
+}
+
+// appendCode appends the code of a set, by the method that its size decides, so that equal sets have
+// equal bytes.
+func (s positionSet) appendCode(dst []byte) []byte {
+	method := arith.Choose(s.m, s.x)
+	if s.words != nil {
+		return arith.AppendBitmap(dst, method, s.m, s.words)
+	}
+	return arith.AppendSet(dst, method, s.m, s.list)
+}
+
+// appendSection appends the length of a set's code and the code: FORMAT.md, section 5.
+func (s positionSet) appendSection(dst []byte) []byte {
+	code := s.appendCode(nil)
+	return append(binary.AppendUvarint(dst, uint64(len(code))), code...)
+}
 
 // section reads the code of a set of x positions in [0, m).
 func (r *reader) section(field string, m, x uint64) (at int, code []byte) {

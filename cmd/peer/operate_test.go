@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/summarycache/summarycache/cmd/peer/internal/admin"
+	"github.com/summarycache/summarycache/digest"
 )
 
 // pair starts two peers in a cluster with a secret, in front of a site, and waits until each has
@@ -84,8 +85,15 @@ func TestOperate(t *testing.T) {
 	holds(t, words(t, 0, "inspect", "a", "--admin", b.admin), "objects 20")
 	holds(t, words(t, 0, "inspect", file, "--fields"), "53 43 44 magic", "XXH64")
 	holds(t, words(t, 0, "inspect", file, "--json"), `"keys": 20`)
-	pieces := filepath.Join("..", "..", "digest", "testdata", "frozen", "v0.1.0", "dense-pieces.bin")
-	holds(t, words(t, 0, "inspect", pieces), "kind filter in pieces", "objects 60", "false positives")
+	pieces := filepath.Join(t.TempDir(), "pieces")
+	if b, err := os.ReadFile(file); err != nil {
+		t.Fatal(err)
+	} else if f, err := digest.DecodeFilter(b, digest.Limits{Profile: digest.HTTP}); err != nil {
+		t.Fatal(err)
+	} else if err := os.WriteFile(pieces, f.AppendPieces(nil, 10), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	holds(t, words(t, 0, "inspect", pieces), "kind filter in pieces", "objects 20", "false positives")
 	holds(t, words(t, 0, "inspect", pieces, "--fields"), "03 kind", "head checksum")
 	holds(t, words(t, 1, "inspect", "nobody", "--admin", a.admin), "nobody is not a file; as a peer: there is no digest")
 	holds(t, words(t, 1, "inspect", "./nowhere"), "no such file")

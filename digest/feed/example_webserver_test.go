@@ -1,6 +1,7 @@
 package feed_test
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -19,7 +20,8 @@ import (
 // A manifest is the one file whose contents change: it names the others.
 type manifest struct {
 	Version  string          // that is current
-	Snapshot file            // of it
+	Snapshot file            // of it, in pieces
+	Head     []byte          // of the snapshot
 	Deltas   map[string]file // to it, by the version that they start from
 }
 
@@ -36,7 +38,8 @@ func publishFiles(dir string, p *feed.Publisher, f *digest.Filter, since []diges
 		errs = append(errs, os.WriteFile(filepath.Join(dir, name), b, 0o644))
 		return file{name, hex.EncodeToString(sum[:])}
 	}
-	m := manifest{f.Version().String(), write(f.AppendTo(nil)), map[string]file{}}
+	snapshot := f.AppendPieces(nil, 0)
+	m := manifest{f.Version().String(), write(snapshot), snapshot[:min(len(snapshot), digest.HeadBytes)], map[string]file{}}
 	for _, v := range since {
 		m.Deltas[v.String()] = write(p.Since(v))
 	}
@@ -85,7 +88,36 @@ func follow(url string, r *feed.Replica) error {
 	return err
 }
 
-// A cache's digest is on a plain web server, and a client follows it.
+// A ranged file is read by range requests.
+type ranged struct {
+	url   string
+	bytes int
+}
+
+func (r *ranged) ReadAt(b []byte, at int64) (int, error) {
+	request, err := http.NewRequest(http.MethodGet, r.url, nil)
+	if err != nil {
+		return 0, err
+	}
+	request.Header.Set("Range", fmt.Sprintf("bytes=%d-%d", at, at+int64(len(b))-1))
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0, err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusPartialContent {
+		return 0, fmt.Errorf("%s: %s", r.url, response.Status)
+	}
+	n, err := io.ReadFull(response.Body, b)
+	r.bytes += n
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		err = io.EOF
+	}
+	return n, err
+}
+
+// A cache's digest is on a plain web server. A client with many lookups follows it; a client
+// with one lookup reads one piece of it.
 func Example_webServer() {
 	dir, err := os.MkdirTemp("", "digest")
 	if err != nil {
@@ -111,6 +143,20 @@ func Example_webServer() {
 		panic(err)
 	}
 	fmt.Println("follows:", replica.Filter().MayContain(digest.KeyOfString(0, "new")))
+
+	var m manifest
+	b, _ := get(server.URL + "/manifest.json")
+	if err := json.NewDecoder(bytes.NewReader(b)).Decode(&m); err != nil {
+		panic(err)
+	}
+	remote := &ranged{url: server.URL + "/" + m.Snapshot.Name}
+	at, err := digest.OpenFilter(remote, m.Head, digest.Limits{})
+	if err != nil {
+		panic(err)
+	}
+	yes, err := at.MayContain(digest.KeyOfString(0, "object 7"))
+	fmt.Println("asks:", yes, err, remote.bytes < 3500, "of", at.Header().Keys, "keys")
 	// Output:
 	// follows: true
+	// asks: true <nil> true of 100001 keys
 }
