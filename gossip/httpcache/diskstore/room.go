@@ -147,8 +147,8 @@ func (s *store) measure(refused bool) (fell bool) {
 	return is < was
 }
 
-// gone reports whether the directory is no longer the one that was locked. One that is missing, or has no lock, is made and
-// locked again. s.room is locked.
+// gone reports whether the directory is no longer the one that was locked. One that is missing, or has no lock, is made
+// and locked again. s.room is locked.
 func (s *store) gone() bool {
 	f, ok := s.lock.(*os.File)
 	if !ok {

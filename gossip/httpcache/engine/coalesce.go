@@ -139,9 +139,9 @@ func (c *Cache) tooOld(f *fetch, got *result) bool {
 // A reload has shown a new version for all: when its request began, and when that came, by the steady clock.
 type reload struct{ began, came time.Duration }
 
-// outdated reports whether the URL, or a tag of its response, was invalidated after the fetch began, or reloaded by a request
-// after it. What a response is derived from may be what was there before the reload's answer came. A response that is not known
-// yet (nil) may have any tag.
+// outdated reports whether the URL, or a tag of its response, was invalidated after the fetch began, or reloaded by a
+// request after it. What a response is derived from may be what was there before the reload's answer came. A response
+// that is not known yet (nil) may have any tag.
 func (c *Cache) outdated(f *fetch, resp *rfc9111.Response) bool {
 	var h http.Header
 	if resp != nil {

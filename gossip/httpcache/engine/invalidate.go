@@ -110,13 +110,13 @@ func (c *Cache) remove(t invalidation.Target, alone bool) (n int) {
 	return n
 }
 
-// replacedBy removes what is stored under an identity of url, in all parts and codings, of a version before resp, which was
-// requested at that time. What was requested earlier is not stored any more.
+// replacedBy removes what is stored under an identity of url, in all parts and codings, of a version before resp, which
+// was requested at that time. What was requested earlier is not stored any more.
 func (c *Cache) replacedBy(resp *rfc9111.Response, url, id string, began time.Duration) {
 	c.reloaded.set(url, reload{began, c.tick().steady})
 	for _, other := range append(c.variants.Identities(url), rfc9111.Identity(url, nil, nil)) {
-		f := c.describe(c.store.Peek(other))
-		if f != nil && bare(other) == bare(id) && (!f.entry.SameBytes(resp) || resp.ETag == "" && resp.LastModified.IsZero()) {
+		f, tagged := c.describe(c.store.Peek(other)), resp.ETag != "" || !resp.LastModified.IsZero()
+		if f != nil && bare(other) == bare(id) && !(tagged && f.entry.SameBytes(resp)) {
 			c.retire(other, false)
 		}
 	}
