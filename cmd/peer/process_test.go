@@ -137,9 +137,9 @@ func (p *process) member(name string) (admin.Member, bool) {
 func eventually(t *testing.T, limit time.Duration, what string, holds func() bool) time.Duration {
 	t.Helper()
 	began := time.Now()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for range tick.C {
+	// Less and less often, since to look may cost several peers a status.
+	for pause := 5 * time.Millisecond; ; pause = min(pause*5/4, 50*time.Millisecond) {
+		time.Sleep(pause)
 		if holds() {
 			return time.Since(began)
 		}
@@ -147,7 +147,6 @@ func eventually(t *testing.T, limit time.Duration, what string, holds func() boo
 			t.Fatalf("not within %v: %s", limit, what)
 		}
 	}
-	return 0
 }
 
 // freeAddr returns an address on loopback at which nothing listens.
