@@ -24,8 +24,11 @@ func TestShownIsNotUndone(t *testing.T) {
 		for _, show := range []string{"GET, Cache-Control: no-cache", "GET, Cache-Control: max-age=0", "HEAD, Cache-Control: no-cache",
 			"GET, Cache-Control: no-cache, Accept-Encoding: up", "HEAD, Cache-Control: no-cache, Accept-Encoding: up",
 			"GET, Cache-Control: no-cache, Range: bytes=0-9", "GET, Cache-Control: no-cache, If-None-Match: \"1\""} {
-			for _, after := range forms {
-				if strings.Contains(after, "2500000") && size < 2_500_000 {
+			for i, after := range forms {
+				switch {
+				case strings.Contains(after, "2500000") && size < 2_500_000:
+					continue
+				case testing.Short() && size > 30_000 && (i+len(show))%3 > 0: // with the race detector
 					continue
 				}
 				t.Run(fmt.Sprintf("%d bytes, %s, then %s", size, show, after), func(t *testing.T) {
