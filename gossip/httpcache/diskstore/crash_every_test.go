@@ -17,7 +17,7 @@ import (
 	"github.com/summarycache/summarycache/gossip/httpcache/diskstore/disktest"
 )
 
-var crashes = flag.Int("crashes", 8, "at every so many operations of the disk TestCrashAtEveryWrite stops it")
+var crashes = flag.Int("crashes", 24, "at every so many operations of the disk TestCrashAtEveryWrite stops it")
 
 // A jitter is a disk that yields to other goroutines at random. Without it turnover and
 // removals hardly ever fall behind. It never blocks.
