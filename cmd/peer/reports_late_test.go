@@ -126,14 +126,16 @@ var lateReports = []report{
 	}, held},
 
 	{"Purging", "users of grace", "what was purged is served as stale", func(s *scene) {
-		s.answer(func(n int, r *http.Request) string {
-			if n == 0 {
-				return "200|ETag: \"x\"|Cache-Control: max-age=1, stale-while-revalidate=600, stale-if-error=600||old"
+		var down atomic.Bool
+		s.answer(func(int, *http.Request) string {
+			if down.Load() {
+				return "503||down"
 			}
-			return "503||down"
+			return "200|ETag: \"x\"|Cache-Control: max-age=1, stale-while-revalidate=600, stale-if-error=600||old"
 		})
 		s.get().is(200, "old")
-		s.sibling().is(200, "old")
+		s.sibling().is(200, "old") // of the other, or of the origin
+		down.Store(true)
 		s.expires()
 		s.sibling().is(200, "old")
 		s.purge("")
