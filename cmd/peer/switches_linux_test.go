@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -60,17 +61,20 @@ func TestSwitches(t *testing.T) {
 		{"a hit", func(int) { get(0) }, 2},
 		{"a miss", func(i int) { get(1 + i) }, 7},
 	} {
-		before, began := switches(t, p), time.Now()
-		for i := range many {
-			row.do(i)
-			time.Sleep(pause)
-		}
-		n, took := float64(switches(t, p)-before), time.Since(began).Seconds()
-		if row.name == "rest" {
-			n /= took
-			rest = n
-		} else {
-			n = (n - rest*took) / many
+		n := math.Inf(1)
+		for try := 0; try < 3 && n > row.limit; try++ { // what else runs can only add some
+			before, began := switches(t, p), time.Now()
+			for i := range many {
+				row.do(try*many + i)
+				time.Sleep(pause)
+			}
+			count, took := float64(switches(t, p)-before), time.Since(began).Seconds()
+			if row.name == "rest" {
+				rest = min(n, count/took)
+				n = rest
+			} else {
+				n = min(n, (count-rest*took)/many)
+			}
 		}
 		t.Logf("%s: %.2f switches", row.name, n)
 		if n > row.limit {
