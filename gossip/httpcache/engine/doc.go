@@ -53,7 +53,7 @@
 //	                ▼
 //	            receiving ──────────▶ delivered: leader and followers read along,
 //	                │                   and after 250 ms it is advertised to siblings
-//	                ├──complete──────▶ stored, unless it was invalidated meanwhile
+//	                ├──complete──────▶ stored, unless it was invalidated or reloaded meanwhile
 //	                │                   or the disk fails: that costs the next hit
 //	                └──broke off─────▶ cut: its clients go on with another fetch
 //
@@ -85,7 +85,8 @@
 // A request to a sibling names the cluster's invalidations that concern the object, and a sibling
 // that has not applied them has no answer (package invalidation). So whatever a sibling sends is
 // newer than those, and ages are not compared. What the origin has shown this cache's own clients, by a reload, a HEAD or
-// a 304, is not undone by a sibling's older copy (seen.go).
+// a 304, is not undone by a sibling's older copy (seen.go), nor by a part or coding that is stored here, nor by a fetch that
+// began before ([Cache.replacedBy]).
 //
 // A sibling's body comes with the checksums of its blocks (statement.go). No byte that differs
 // from them is delivered or stored. A sibling's answer is served for Config.SiblingMaxAge at
