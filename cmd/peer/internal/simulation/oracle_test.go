@@ -175,7 +175,8 @@ func (w *world) judge(r result) {
 		w.barrier(barrier{node: r.Node, life: r.life, url: r.URL, number: r.version.number, from: r.end})
 		w.barrierEverywhere(&r)
 	}
-	if r.complete && r.Kind == "no-cache" && r.status == http.StatusOK && r.version.url == r.URL && !lied && strings.HasSuffix(status, "stored") {
+	// Without a tag a copy of the same second may be the same.
+	if r.complete && r.Kind == "no-cache" && r.status == http.StatusOK && pageOf(r.URL).rule.tag && !lied && strings.HasSuffix(status, "stored") {
 		w.sometimes("a reload is stored")
 		w.barrier(barrier{node: r.Node, life: r.life, url: r.URL, number: r.version.number, variant: 1 + r.version.sort, from: r.end, soft: true})
 	}
